@@ -1,6 +1,6 @@
 """Internal: Multi-PDQN, an agent that learns which perturbations change a tracker's answer.
 
-Every run of pytest loads this: PYTEST_DONT_REWRITE.
+Every run of pytest loads this module. PYTEST_DONT_REWRITE keeps pytest from rewriting its asserts.
 """
 
 from pathlib import Path

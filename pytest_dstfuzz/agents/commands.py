@@ -36,7 +36,8 @@ def _agent_options(parser: Parser) -> None:
         "--validity",
         profile,
         "PROFILE",
-        help="validity profile during training: strict (default), natural or edit-rate",
+        help="validity profile, which limits the edits during training: strict (default), natural "
+        "or edit-rate",
     )
     value(
         "--order",
@@ -49,21 +50,28 @@ def _agent_options(parser: Parser) -> None:
         "--reward",
         choice("reward", REWARDS),
         "NAME",
-        help="reward: broken (for broken turns; default) or gini (as in the thesis)",
+        help="reward of an attempt: broken (it breaks a turn; default) or gini (the reward of the "
+        "thesis)",
     )
     value(
         "--calls",
         integer(1),
         "N",
-        help="maximum number of contexts that the tracker predicts (default: 40000)",
+        help="maximum number of contexts (dialogues up to a turn) that are sent to the tracker "
+        "(default: 40000)",
     )
     value(
         "--max-minutes",
         positive("minutes"),
         "M",
-        help="maximum minutes: no round starts that would probably end later",
+        help="maximum number of minutes: a round is not started if it would probably end later",
     )
-    value("--attempts", integer(1), "N", help="number of attempts at each turn (default: 8)")
+    value(
+        "--attempts",
+        integer(1),
+        "N",
+        help="number of variants that the agent tries for each turn (default: 8)",
+    )
     value(
         "--ks",
         _ks,
@@ -123,12 +131,20 @@ def _bandit_options(parser: Parser) -> None:
     profile = choice("validity profile", VALIDITIES)
     learned_in = "validity profile during training: natural (default), strict or edit-rate"
     value("--validity", profile, "PROFILE", help=learned_in)
-    calls = "maximum number of contexts that the tracker predicts (default: 100000)"
+    calls = "maximum number of contexts that are sent to the tracker (default: 100000)"
     value("--calls", integer(1), "N", help=calls)
     value(
-        "--max-minutes", positive("minutes"), "M", help="maximum minutes: no dialogue starts later"
+        "--max-minutes",
+        positive("minutes"),
+        "M",
+        help="maximum number of minutes: no dialogue is started later",
     )
-    value("--attempts", integer(1), "N", help="number of attempts at each turn (default: 12)")
+    value(
+        "--attempts",
+        integer(1),
+        "N",
+        help="number of variants that are tried for each turn (default: 12)",
+    )
     taken = "maximum number of dialogues of each split"
     value("--max-dialogues", integer(1), "N", help=taken)
 

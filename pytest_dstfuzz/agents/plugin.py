@@ -1,4 +1,4 @@
-"""The fixture ``dst_agent``. Every run of pytest loads this: PYTEST_DONT_REWRITE."""
+"""The fixture ``dst_agent``. Every run of pytest loads this module: PYTEST_DONT_REWRITE."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def dst_agent(dst_proposer: Callable[[str], DstProposer], dst_search: object) -> DstProposer:
     """The trained agent: ``dst_agent.variants(dialogue, turn_index, count)`` proposes variants.
 
-    If the configured search is an agent, its policy is used, otherwise the shipped one.
+    If the configured search is an agent, the fixture uses the policy of that search, otherwise the
+    shipped policy.
     """
     search = dst_search if isinstance(dst_search, str) else ""
     return dst_proposer(search if search.partition(":")[0] == "agent" else "agent")

@@ -1,4 +1,4 @@
-"""Trained policies in numpy: features, decisions and files."""
+"""Trained policies in numpy: the features that they read, their decisions and their files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STATE_SIZE: Final = 16 + len(TRANSFORMATIONS) + SLOT_BUCKETS
 
 
 class Trace:
-    """The results of the earlier attempts at a turn."""
+    """Summarises the results of the earlier attempts at a turn, as input for a policy."""
 
     __slots__ = ("attempts", "changed", "impurities", "touched")
 
@@ -56,7 +56,7 @@ class Trace:
     def add(
         self, source: Source, variant: Variant, impurity: float, *, answered: bool, changes: int
     ) -> None:
-        """Record one more attempt."""
+        """Record the result of one more attempt."""
         self.attempts += 1
         if not answered:
             return
@@ -67,7 +67,7 @@ class Trace:
 
 
 def find_edited_words(source: Source, variant: Variant) -> tuple[int, ...]:
-    """Return the indices of the clean utterance's words that a variant edits, sorted."""
+    """Return the sorted indices of those words of the clean utterance that a variant edits."""
     starts = source.parts.starts
     found: set[int] = set()
     if not starts:
@@ -79,7 +79,10 @@ def find_edited_words(source: Source, variant: Variant) -> tuple[int, ...]:
 
 
 class TurnView:
-    """A turn, prepared for many attempts. ``menus`` comes from `Perturber.menus`."""
+    """Computes the features of one turn for many attempts.
+
+    ``menus`` comes from `Perturber.menus`.
+    """
 
     def __init__(
         self,
@@ -119,7 +122,7 @@ class TurnView:
         ]
 
     def state(self, trace: Trace, k: int) -> Floats:
-        """Return the features of the turn before its next attempt: [STATE_SIZE]."""
+        """Return the features of the turn before the next attempt, of shape [STATE_SIZE]."""
         known = trace.impurities
         moving = [
             k / len(TRANSFORMATIONS),
@@ -134,7 +137,7 @@ class TurnView:
 
 @lru_cache(maxsize=1 << 15)
 def bucket(name: str, buckets: int) -> int:
-    """Return the bucket of a name, the same in every process."""
+    """Hash a name to a number from 0 to ``buckets - 1``, the same in every process."""
     return zlib.crc32(name.encode()) % buckets
 
 
@@ -146,7 +149,7 @@ _DRAWS: Final = 192
 
 
 class Candidate(NamedTuple):
-    """One edit of the clean utterance."""
+    """One possible edit of the clean utterance."""
 
     edit: Edit
     #: Indices of the touched words. An insertion between two words touches the second one.
@@ -156,7 +159,7 @@ class Candidate(NamedTuple):
 
     @property
     def name(self) -> tuple[int, int, str]:
-        """The key of the edit among the candidates of its turn."""
+        """The edit's place and new text, which identify it among the candidates of its turn."""
         return self.edit.start, self.edit.end, self.edit.after
 
     def meets(self, other: Candidate) -> bool:
@@ -170,8 +173,8 @@ def candidates_of(
 ) -> tuple[Candidate, ...]:
     """Return the single edits that a turn allows, in reading order.
 
-    With a noise model, these are the most likely edits of each operator at each word. Otherwise
-    they come from uniform draws of single edits.
+    If the profile has a noise model, these are the most likely edits of each operator at each word.
+    Otherwise they are uniform random draws.
     """
     slips = source.support is not None
     found = _slips(perturber, source) if slips else _drawn(perturber, source, rng)
@@ -206,7 +209,7 @@ def _drawn(perturber: Perturber, source: Source, rng: np.random.Generator) -> It
 
 
 def _touched(source: Source, start: int, end: int) -> tuple[int, ...]:
-    """Return the indices of the words that a span touches. A gap touches the word after it."""
+    """Return the indices of the words that a span touches. A gap counts as the word after it."""
     starts, ends = source.parts.starts, source.parts.ends
     if not starts:
         return ()
@@ -216,7 +219,7 @@ def _touched(source: Source, start: int, end: int) -> tuple[int, ...]:
 
 
 def together(perturber: Perturber, source: Source, chosen: Iterable[Candidate]) -> Variant:
-    """Return the variant made of several edits that do not meet.
+    """Apply several edits that touch no common word or gap, and return the variant.
 
     Word-level edits are applied before the others. Each group is applied from right to left, so
     that the positions stay valid.
@@ -234,7 +237,7 @@ def together(perturber: Perturber, source: Source, chosen: Iterable[Candidate]) 
 
 
 def made_of(candidates: Sequence[Candidate], variant: Variant) -> list[bool]:
-    """Return for each candidate whether the variant contains it."""
+    """Return for each candidate edit whether the variant contains it."""
     spans = source_spans(variant.edits)
     made = {(*span, edit.after) for span, edit in zip(spans, variant.edits, strict=True)}
     return [one.name in made for one in candidates]
@@ -251,7 +254,7 @@ PASS_SIZE: Final = STATE_SIZE + SPACE.dimension
 
 
 class PolicyChoice(NamedTuple):
-    """An action with the critic's values."""
+    """An action that a policy chose, with the values that the critic network gives."""
 
     state: Floats  #: [STATE_SIZE], state before the action.
     action: Action  #: Point of the action space.
@@ -262,7 +265,7 @@ class PolicyChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """The amount of exploration around the best action."""
+    """How strongly random noise changes the best action, so that a policy explores."""
 
     epsilon: float = 0.0  #: Probability of a uniform action.
     spread: float = 0.0  #: Standard deviation of the noise on the parameters.
@@ -277,9 +280,9 @@ LATER: Final = Exploration(spread=0.2, temperature=0.5)
 
 
 class Policy:
-    """Chooses actions with the weights of two networks.
+    """Chooses actions with the weights of two networks, a parameter network and a critic.
 
-    Both are perceptrons with ReLU between the layers. Their weights are named
+    Both networks are perceptrons with ReLU between the layers. Their weights are named
     ``parameters.N.weight`` and ``.bias``, ``critic.N.weight`` and ``.bias``.
     """
 
@@ -288,12 +291,15 @@ class Policy:
         self._critic = _layers(weights, "critic")
 
     def parameters(self, state: Floats) -> Floats:
-        """Return the parameters of every transformation: [D]."""
+        """Return the parameters that the network gives to all transformations, of shape [D]."""
         found: Floats = np.clip(_forward(self._actor, state[None, :])[0], 0.0, 1.0)
         return found
 
     def values(self, state: Floats, vector: Floats) -> Floats:
-        """Return the Q-value of every transformation: [6]. Each value takes one pass."""
+        """Return the Q-value of every transformation, of shape [6].
+
+        Each needs a pass of the network.
+        """
         passes = np.zeros((COUNT, PASS_SIZE), np.float32)
         passes[:, :STATE_SIZE] = state
         for number, block in enumerate(BLOCKS):
@@ -310,7 +316,7 @@ class Policy:
         rng: np.random.Generator,
         explore: Exploration,
     ) -> PolicyChoice:
-        """Choose ``k`` transformations and their parameters."""
+        """Choose ``k`` transformations and the parameters of their edits."""
         state = view.state(trace, k)
         uniform = rng.random(SPACE.dimension).astype(np.float32)
         if rng.random() < explore.epsilon:
@@ -348,9 +354,9 @@ def snap(values: Floats) -> Floats:
 
 
 def _around(vector: Floats, rng: np.random.Generator, spread: float) -> Floats:
-    """Add noise to parameters, and reflect them at the borders of [0, 1].
+    """Add noise to parameters, and reflect values beyond the borders of [0, 1].
 
-    With clipping, half of the draws around a parameter at the border would equal it.
+    Clipping instead would put half of the draws around a parameter at the border onto the border.
     """
     moved = vector + spread * rng.standard_normal(len(vector), np.float32)
     return (1.0 - np.abs(1.0 - np.abs(moved))).astype(np.float32)
@@ -390,7 +396,7 @@ Weights = Mapping[str, npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class PolicyAbout:
-    """The origin of a policy."""
+    """How a policy was trained: against which tracker, on which data, with which settings."""
 
     tracker: str  #: Tracker of the training, as named by the user.
     tracker_fingerprint: str  #: Fingerprint of its correct answers on ``data``.
@@ -453,7 +459,7 @@ def _features() -> dict[str, int]:
 
 
 def _about(file: WeightsFile) -> PolicyAbout:
-    """Check and return the metadata of the file."""
+    """Check the metadata of a policy's file, and return them."""
     described = file.described
     for name, ours in (("action_space", _action_space()), ("features", _features())):
         theirs = described.get(name)
@@ -464,7 +470,7 @@ def _about(file: WeightsFile) -> PolicyAbout:
         wrong = next(part for part, value in ours.items() if theirs.get(part) != value)
         place = f"{wrong} of its {name.replace('_', ' ')}"
         if isinstance(ours[wrong], dict):
-            raise file.bad(f"{place} are others than in this release: train it again")
+            raise file.bad(f"its {place} differ from those in this release: train it again")
         raise file.bad(
             f"{place} is {theirs.get(wrong)}, but {ours[wrong]} in this release: train it again"
         )

@@ -1,4 +1,7 @@
-"""The scorer of the search ``bandit`` in numpy: features, network and file."""
+"""The scorer of the search ``bandit`` in numpy: its features, network and file.
+
+A scorer estimates the probability that an edit changes the value of a slot.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ PAIR_SIZE: Final = 2 * _RINGS + 4 + _TRIED
 
 
 class ScoredAttempt(NamedTuple):
-    """An attempt at a turn, and the tracker's answer."""
+    """An earlier variant of a turn, and the tracker's answer to it."""
 
     variant: Variant
     answer: Prediction | None  #: ``None`` if the tracker was not asked or failed.
@@ -55,7 +58,7 @@ class ScoredAttempt(NamedTuple):
 
 
 class SlotView:
-    """The slots and candidate edits of a turn."""
+    """Computes the scorer's features for one turn, for each slot and each candidate edit."""
 
     def __init__(
         self,
@@ -117,7 +120,7 @@ class SlotView:
         return np.array(rows, np.float32)
 
     def _pairs(self, words: Sequence[str]) -> Floats:
-        """Return the pair features before any attempt: [slots, candidates, PAIR_SIZE]."""
+        """Return the features of pairs before any attempt: [slots, candidates, PAIR_SIZE]."""
         found = np.zeros((len(self.slots), len(self.candidates), PAIR_SIZE), np.float32)
         for number, (slot, mention) in enumerate(zip(self.slots, self._mentions, strict=True)):
             domain, name = _parts(slot)
@@ -137,10 +140,11 @@ class SlotView:
         return found
 
     def pairs(self, attempts: Iterable[ScoredAttempt]) -> Floats:
-        """Return the pair features after some attempts: [slots, candidates, PAIR_SIZE].
+        """Return the features of pairs of slot and edit: [slots, candidates, PAIR_SIZE].
 
-        They tell for each slot how much the impurity rose in variants that touched the words of the
-        edit, and whether the value changed. They are in [-1, 1], and negative if the impurity fell.
+        They depend on the earlier ``attempts``. They say whether the value of the slot changed, and
+        how much its impurity rose in variants that touched the words of the edit. The values are in
+        [-1, 1], and negative if the impurity fell.
         """
         every = list(attempts)
         found, at = self._untried.copy(), PAIR_SIZE - _TRIED
@@ -163,7 +167,7 @@ class SlotView:
         return found
 
     def made_of(self, variant: Variant) -> Floats:
-        """Return which candidates a variant contains, as 1 or 0: [candidates]."""
+        """Return for each candidate edit whether a variant contains it, as 1 or 0: [candidates]."""
         if variant.text not in self._known:
             self._known[variant.text] = np.array(made_of(self.candidates, variant), np.float32)
         return self._known[variant.text]
@@ -182,20 +186,23 @@ class SlotView:
         return [math.copysign(math.sqrt(abs(one)), one) for one in differences]
 
     def changed(self, answer: Prediction) -> list[bool]:
-        """Return for each slot whether it changed; for `REST`, whether another slot is filled."""
+        """Return for each slot whether its value changed.
+
+        The last entry stands for `REST`, all other slots: it is true if one of them is filled.
+        """
         before, after = self._clean.state, answer.state
         own = [before.get(slot) != after.get(slot) for slot in self.slots[:-1]]
         return [*own, any(slot not in self.slots for slot in after)]
 
 
 def _parts(slot: str) -> tuple[str, str]:
-    """Return the domain and the name of a slot. The domain is ``""`` if the slot has none."""
+    """Split a slot into its domain and its name. The domain is ``""`` if the slot has none."""
     domain, mark, name = slot.partition("-")
     return (domain, name) if mark else ("", slot)
 
 
 def _family(value: str | None) -> str:
-    """Return the type of a value, one of `_FAMILIES`."""
+    """Return the type of a value, such as number, name or yes-no: one of `_FAMILIES`."""
     if value is None:
         return "none"
     if value in ("yes", "no", "true", "false"):
@@ -208,7 +215,10 @@ def _family(value: str | None) -> str:
 
 
 def _mention(words: Sequence[str], value: str | None) -> tuple[int, ...]:
-    """Return the positions of a value's words at its first complete mention."""
+    """Return the positions of the words at which a value is first mentioned completely.
+
+    The result is empty if the value is not mentioned.
+    """
     wanted = [word for word in map(canonical, word_list(value or "")) if word]
     places = [place for place, word in enumerate(words) if word] if wanted else []
     said = [words[place] for place in places]
@@ -219,7 +229,7 @@ def _mention(words: Sequence[str], value: str | None) -> tuple[int, ...]:
 
 
 def _of_edit(source: Source, one: Candidate, lexicon: Lexicon) -> list[float]:
-    """Return the features of an edit: [EDIT_SIZE]."""
+    """Return the features of an edit, of shape [EDIT_SIZE]."""
     tokens, starts, edit = source.draft.tokens, source.parts.starts, one.edit
     first, last = one.words[0], one.words[-1]
     token = tokens[first]
@@ -252,7 +262,7 @@ def _of_edit(source: Source, one: Candidate, lexicon: Lexicon) -> list[float]:
 
 
 def _scaled(impurity: float, digits: int) -> float:
-    """Return the logarithm of an impurity, scaled so that ``10**-digits`` is 0 and 1 is 1."""
+    """Return an impurity's logarithm, scaled to [0, 1]: 0 for ``10**-digits``, 1 for 1."""
     return 1.0 + math.log10(max(impurity, 10.0**-digits)) / digits
 
 
@@ -276,7 +286,10 @@ HIDDEN: Final = ("slot", "hidden.weight")
 
 
 def shapes(wide: int, narrow: int) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of all tensors of a scorer with hidden layers of these sizes."""
+    """Return the shapes of a scorer's tensors.
+
+    Its hidden layers have ``wide`` and ``narrow`` units.
+    """
     return {
         "slot": (wide, SLOT_SIZE),
         "slot.bias": (wide,),
@@ -290,16 +303,17 @@ def shapes(wide: int, narrow: int) -> dict[str, tuple[int, ...]]:
 
 
 class Scorer:
-    """The network in numpy: the sum of three inputs, then two hidden layers with ReLU.
+    """Computes the scorer's network in numpy.
 
-    See `shapes` for the names and shapes of its weights.
+    The network adds the projections of three inputs (slot, edit, pair), and has two hidden layers
+    with ReLU. See `shapes` for the names and shapes of its weights.
     """
 
     def __init__(self, weights: Mapping[str, Floats]) -> None:
         self._weights = weights
 
     def chances(self, view: SlotView, attempts: Iterable[ScoredAttempt]) -> Floats:
-        """Return the probability that an edit changes a slot: [slots, candidates], in [0, 1)."""
+        """Return each edit's probability to change each slot: [slots, candidates], in [0, 1)."""
         weights = self._weights
         slots = view.of_slots @ weights["slot"].T + weights["slot.bias"]
         edits = view.of_edits @ weights["edit"].T
@@ -313,15 +327,17 @@ class Scorer:
 
 
 def chance_of_any(chances: Floats) -> Floats:
-    """Combine ``chances`` into the probability that an edit changes any slot: [candidates]."""
+    """Return the probability that each edit changes at least one slot: [candidates]."""
     found: Floats = 1.0 - np.prod(1.0 - chances, axis=0)
     return found
 
 
 def chance_of_variant(single: Floats, chosen: Sequence[int]) -> float:
-    """Return the probability that a variant of several candidates changes any slot.
+    """Return the probability that a variant changes at least one slot.
 
-    ``single`` is the result of `chance_of_any`, and ``chosen`` are indices of candidates.
+    Args:
+        single: the probability for each candidate edit, the result of `chance_of_any`.
+        chosen: the indices of the edits that the variant combines.
     """
     return float(1.0 - np.prod(1.0 - single[list(chosen)]))
 
@@ -336,7 +352,7 @@ _KIND: Final = "scorer of the search bandit"
 
 @dataclass(frozen=True, slots=True)
 class ScorerAbout:
-    """The origin of a scorer."""
+    """How a scorer was trained: against which tracker, on which data, with which settings."""
 
     tracker: str  #: Tracker of the training, as named by the user.
     data: str  #: Data set and splits of the training dialogues.

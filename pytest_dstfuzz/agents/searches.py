@@ -1,4 +1,4 @@
-"""The searches ``agent`` and ``bandit``, and the lookup of their trained weights."""
+"""The searches ``agent`` and ``bandit``, which find and use trained weights."""
 
 from __future__ import annotations
 
@@ -64,9 +64,10 @@ AGENTS: Final[tuple[str, ...]] = (
 
 
 class AgentSearch(Search):
-    """Lets a policy choose among the shipped transformations and operators in use.
+    """Lets a trained policy choose among the shipped transformations and operators in use.
 
-    The first attempt at a turn takes the best action. Later ones add noise: see `LATER`.
+    The first attempt at a turn takes the best action. Later attempts add noise to it, as `LATER`
+    says.
     """
 
     name = _AGENT
@@ -80,12 +81,12 @@ class AgentSearch(Search):
         self.order = order
 
     def turn(self, task: SearchTask) -> AgentTurn:
-        """Return the attempts at a turn."""
+        """Return an object that proposes variants of one turn."""
         return AgentTurn(self, task)
 
 
 class AgentTurn:
-    """The attempts of an `AgentSearch` at one turn."""
+    """Proposes the variants of one turn for `AgentSearch`."""
 
     def __init__(self, search: AgentSearch, task: SearchTask) -> None:
         self._search = search
@@ -98,7 +99,7 @@ class AgentTurn:
         self._taken = 0
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the policy's choice, given the results of the earlier attempts."""
+        """Return the policy's choice after the results of the earlier attempts."""
         if number < self._taken:  # Campaigns ask in order. Restart for other callers.
             self._trace, self._taken = Trace(len(self._task.source.words)), 0
         for earlier in seen[self._taken : number]:
@@ -118,7 +119,7 @@ class AgentTurn:
 
 
 def find_policy(name: str) -> SavedPolicy:
-    """Return the policy of the search called ``agent``, ``agent:TRACKER`` or ``agent:PATH``."""
+    """Load the policy of the search ``agent``, ``agent:TRACKER`` or ``agent:PATH``."""
     wanted = SHIPPED_FOR[0] if name == _AGENT else name.removeprefix(_AGENT_PREFIX)
     if not wanted:
         raise UserError(
@@ -155,7 +156,7 @@ _TRIED: Final = 60
 
 
 class BanditSearch(Search):
-    """Combines the edits that a scorer rates most likely to change a slot."""
+    """Combines the edits to which a scorer gives the highest probability of changing a slot."""
 
     name = _BANDIT
     adaptive = waits = True
@@ -167,12 +168,12 @@ class BanditSearch(Search):
         self.seed = seed
 
     def turn(self, task: SearchTask) -> BanditTurn:
-        """Return the attempts at a turn."""
+        """Return an object that proposes variants of one turn."""
         return BanditTurn(self, task)
 
 
 class BanditTurn(TurnSearch):
-    """The attempts of a `BanditSearch` at one turn."""
+    """Proposes the variants of one turn for `BanditSearch`."""
 
     def __init__(self, search: BanditSearch, task: SearchTask) -> None:
         self.search = search
@@ -182,11 +183,11 @@ class BanditTurn(TurnSearch):
 
     @cached_property
     def view(self) -> SlotView:
-        """The scorer's view of the turn."""
+        """The scorer's features for the turn."""
         return view_of(self.task, self.search.seed)
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the most promising variant, or the clean utterance to skip the pass."""
+        """Return the most promising variant, or the clean utterance to skip this pass."""
         task, view = self.task, self.view
         attempts = attempts_of(seen)
         floor = threshold(number, task.variants)
@@ -205,7 +206,7 @@ class BanditTurn(TurnSearch):
         return Proposal(variant, NO_ACTION)
 
     def _chances(self, attempts: Sequence[ScoredAttempt]) -> Floats:
-        """Return the probability that a candidate changes a slot not broken yet: [candidates]."""
+        """Return each edit's probability to change a slot not broken yet: [candidates]."""
         # Redraws repeat the same attempts.
         if self._known is None or self._known[0] != attempts:
             self._known = attempts, chances_of_new(self.search.scorer, self.view, attempts)
@@ -213,19 +214,21 @@ class BanditTurn(TurnSearch):
 
 
 def chances_of_new(scorer: Scorer, view: SlotView, attempts: Sequence[ScoredAttempt]) -> Floats:
-    """Return the probability that a candidate changes a slot not broken yet: [candidates]."""
+    """Return for each edit the probability that it changes a slot not broken yet: [candidates]."""
     chances = scorer.chances(view, attempts)
     chances[find_broken_slots(view, attempts)] = 0.0
     return chance_of_any(chances)
 
 
 def noisy(scores: Floats, spread: float, rng: np.random.Generator) -> Floats:
-    """Return the scores with multiplicative noise, so that attempts differ: [candidates]."""
+    """Multiply the scores by random noise, so that attempts differ: [candidates]."""
     return scores * np.exp(spread * rng.gumbel(size=len(scores)))
 
 
 def threshold(number: int, variants: int) -> float:
-    """Return the required probability of a change in a pass, from 0 to 1.
+    """Return how probable a change must be for a variant to be tried in a pass, from 0 to 1.
+
+    It falls from pass to pass, to 0 in the last one.
 
     Args:
         number: index of the pass, 0 to ``variants - 1``.
@@ -236,16 +239,16 @@ def threshold(number: int, variants: int) -> float:
 
 
 def most_likely(single: Floats, quota: int) -> float:
-    """Return an upper bound of the probability that ``quota`` candidates change a slot."""
+    """Return the highest probability of a changed slot that ``quota`` candidates can reach."""
     return chance_of_variant(single, np.argsort(-single, kind="stable")[:quota].tolist())
 
 
 def compose(task: SearchTask, view: SlotView, scores: Floats) -> tuple[list[int], Variant | None]:
-    """Combine the best candidates greedily. Return their indices and the variant, or ``None``.
+    """Combine the best edits greedily, and return their indices and the variant.
 
-    Candidates are added until the word quota is reached. One is skipped if it touches a chosen one,
-    exceeds the quota, or makes the variant invalid. ``scores`` is [candidates], and only the order
-    counts.
+    Edits are added until the word quota is reached. An edit is skipped if it touches a word of a
+    chosen edit, exceeds the quota, or makes the variant invalid. If no edit fits, the variant is
+    ``None``. ``scores`` is [candidates], and only their order counts.
     """
     quota, chosen, words = task.source.draft.quota, list[int](), 0
     made: Variant | None = None
@@ -267,7 +270,7 @@ def compose(task: SearchTask, view: SlotView, scores: Floats) -> tuple[list[int]
 
 
 def view_of(task: SearchTask, seed: int) -> SlotView:
-    """Return the scorer's view of a turn."""
+    """Return the scorer's features for a turn."""
     rng = task.stream(_BANDIT, seed, "candidates")
     found = candidates_of(task.perturber, task.source, rng)
     system = task.dialogue.turns[task.turn_index].system
@@ -275,13 +278,13 @@ def view_of(task: SearchTask, seed: int) -> SlotView:
 
 
 def waiting(task: SearchTask) -> Proposal:
-    """Return the clean utterance, which is not sent to the tracker."""
+    """Propose the clean utterance to skip the pass. It is not sent to the tracker."""
     text = task.source.text
     return Proposal(Variant(text, text, (), 0.0, 0.0, "vacuous"), NO_ACTION)
 
 
 def attempts_of(seen: Sequence[Feedback]) -> list[ScoredAttempt]:
-    """Return the attempts with a valid variant, in order."""
+    """Return the attempts whose variant is valid, in order."""
     return [
         ScoredAttempt(one.proposal.variant, one.answer, one.broken)
         for one in seen
@@ -290,7 +293,7 @@ def attempts_of(seen: Sequence[Feedback]) -> list[ScoredAttempt]:
 
 
 def find_broken_slots(view: SlotView, attempts: Sequence[ScoredAttempt]) -> npt.NDArray[np.bool_]:
-    """Return which slots changed in an attempt that violated the relation: [slots]."""
+    """Return for each slot whether it changed in an attempt that violated the relation: [slots]."""
     found = np.zeros(len(view.slots), bool)
     for one in attempts:
         if one.broken and one.answer is not None:
@@ -299,7 +302,7 @@ def find_broken_slots(view: SlotView, attempts: Sequence[ScoredAttempt]) -> npt.
 
 
 def find_scorer(name: str) -> SavedScorer:
-    """Return the scorer of the search called ``bandit`` or ``bandit:PATH``."""
+    """Load the scorer of the search ``bandit`` or ``bandit:PATH``."""
     if name == _BANDIT:
         return load_scorer(SHIPPED_SCORER)
     if not (path := name.removeprefix(_BANDIT_PREFIX)):
@@ -310,17 +313,17 @@ def find_scorer(name: str) -> SavedScorer:
 
 
 class AgentFamily(SearchFamily):
-    """The searches ``agent``, ``agent:TRACKER`` and ``agent:PATH``."""
+    """The searches ``agent``, ``agent:TRACKER`` and ``agent:PATH``, each with its own policy."""
 
     forms = AGENTS
 
     def make(self, name: str, *, seed: int, k: int) -> Search:
-        """Build the search of a policy."""
+        """Build the search that uses the policy of this name."""
         saved = find_policy(name)
         return AgentSearch(saved.policy, seed, k, saved.about.order)
 
     def find_training(self, name: str) -> TrainingRecord:
-        """Return the origin of a policy."""
+        """Return how the policy of this name was trained."""
         policy = find_policy(name)
         about = policy.about
         origin = about.tracker, about.data, about.held_out
@@ -329,16 +332,19 @@ class AgentFamily(SearchFamily):
 
 
 class BanditFamily(SearchFamily):
-    """The searches ``bandit`` and ``bandit:PATH``."""
+    """The searches ``bandit`` and ``bandit:PATH``, each with its own scorer."""
 
     forms = BANDITS
 
     def make(self, name: str, *, seed: int, k: int) -> Search:  # noqa: ARG002 - see below
-        """Build the search of a scorer. It ignores ``k``, and makes as many edits as allowed."""
+        """Build the search that uses the scorer of this name.
+
+        It ignores ``k``: the number of edits is only limited by the word quota.
+        """
         return BanditSearch(find_scorer(name).scorer, seed)
 
     def find_training(self, name: str) -> TrainingRecord:
-        """Return the origin of a scorer."""
+        """Return how the scorer of this name was trained."""
         scorer = find_scorer(name)
         of = scorer.about
         rest = of.validity, of.seed, of.calls
@@ -352,7 +358,10 @@ BANDIT: Final = BanditFamily()
 
 
 def training_calls(name: str) -> int:
-    """Return the number of contexts that training a search sent to the tracker, or 0."""
+    """Return how many contexts the training of a search sent to the tracker.
+
+    The result is 0 if the search was not trained.
+    """
     found = find_training(name)
     return found.calls if found else 0
 

@@ -1,9 +1,10 @@
-"""The protocol of searches, which choose the actions that make the variants of a turn.
+"""The protocol of searches, which choose how to edit a user's utterance.
 
-A campaign goes through a dialogue in passes. In pass ``i``, every turn gets its variant number
-``i``, in order. If a search is ``adaptive``, it gets the results of the pass before the next one
-begins. So a search can learn from its earlier attempts at a turn, and the tracker still gets
-many turns in one batch.
+A search chooses actions. An action is a point of the space of possible edits, and makes a variant
+of the utterance. A campaign goes through a dialogue in passes. In pass ``i``, every user turn gets
+its variant number ``i``, in the order of the dialogue. If a search is ``adaptive``, it gets the
+results of a pass before the next pass begins. So the search can learn from its earlier attempts at
+a turn, and the tracker still gets many turns in one batch.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = [
 
 
 class SearchTask(NamedTuple):
-    """One turn, as a search gets it, without access to the tracker's internals."""
+    """One user turn, as a search gets it. A search has no access to the tracker's internals."""
 
     dialogue: Dialogue
     turn_index: int
@@ -50,7 +51,7 @@ class SearchTask(NamedTuple):
     variants: int = 1
 
     def stream(self, search: str, seed: int, *names: int | str) -> np.random.Generator:
-        """Return a random generator for this search at this turn.
+        """Return a random generator for this search and this turn.
 
         Args:
             search: the name of the search.
@@ -60,7 +61,7 @@ class SearchTask(NamedTuple):
         return stream(seed, "search", search, self.dialogue.id, self.turn_index, *names)
 
     def proposal(self, action: Action) -> Proposal:
-        """Return a proposal with the variant that an action makes of the utterance."""
+        """Apply an action to the utterance of the turn, and return the variant as a proposal."""
         return Proposal(self.perturber.apply(self.source, action), action)
 
 
@@ -85,7 +86,7 @@ class Proposal(NamedTuple):
 
 
 class Feedback(NamedTuple):
-    """The result of an earlier attempt at the same turn."""
+    """The result of an earlier variant of the same turn."""
 
     proposal: Proposal
     #: Whether the variant was valid, not a duplicate, and the tracker answered.
@@ -101,7 +102,7 @@ class Feedback(NamedTuple):
 
 
 class TurnSearch(Protocol):
-    """The attempts of a search at one turn."""
+    """Proposes the variants of one user turn, as a search begins it for each turn."""
 
     @abstractmethod
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
@@ -120,7 +121,7 @@ class TurnSearch(Protocol):
 
 
 class Search(Protocol):
-    """Chooses the points of the action space to try.
+    """Chooses which edits to try, as points of the action space.
 
     A subclass must define ``name`` and ``turn``. All other members have defaults.
     """
@@ -128,61 +129,64 @@ class Search(Protocol):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name for the option ``search`` and for reports."""
+        """The name of the search, for the option ``search`` and for reports."""
 
     @property
     def order(self) -> str:
-        """The order of places for position parameters: ``reading`` or ``distance``."""
+        """The order in which position parameters count the words: ``reading`` or ``distance``."""
         return "reading"
 
     @property
     def adaptive(self) -> bool:
-        """Whether the search needs the results of earlier attempts."""
+        """Whether the search needs the results of its earlier variants of a turn."""
         return False
 
     @property
     def associates(self) -> bool:
-        """Whether the option ``transformations`` limits the number in one variant."""
+        """Whether the option ``transformations`` limits how many a variant may combine."""
         return True
 
     @property
     def by_density(self) -> bool:
         """Whether proposals have weights, from which the failure rate of users is estimated.
 
-        If true, no proposal is drawn again. The earlier turns of a context are not variants: the
-        noise model draws them, and most are clean.
+        If true, a rejected proposal is not replaced by another one. Each variant is then read after
+        earlier turns that the noise model drew, most of them clean, and not after earlier variants.
         """
         return False
 
     def samples(self, number: int) -> bool:  # noqa: ARG002 - one search does so for all
-        """Return whether the context of a variant of this number is drawn, see `by_density`."""
+        """Return whether the noise model draws the earlier turns for the variant ``number``.
+
+        See `by_density`.
+        """
         return self.by_density
 
     @property
     def waits(self) -> bool:
         """Whether the search may skip a turn in a pass by proposing the clean utterance.
 
-        A skipped turn has no variant in this pass and is not drawn again. Later turns of the
-        dialogue are shown after the last valid variant of the skipped turn.
+        A skipped turn has no variant in this pass, and the search is not asked for another one.
+        Later turns of the dialogue are shown after the last valid variant of the skipped turn.
         """
         return False
 
     def context_variant(self, number: int) -> int:
-        """Return the number of the variants of earlier turns that form the context of a variant.
+        """Return which variants of the earlier turns the tracker reads before variant ``number``.
 
-        It is ``number`` itself, or a lower number if several attempts are steps of one search and
-        must be compared in the same context.
+        The result is ``number`` itself. It is lower if several attempts are the steps of one climb
+        and must be compared after the same earlier turns.
         """
         return number
 
     @abstractmethod
     def turn(self, task: SearchTask) -> TurnSearch:
-        """Start the attempts at a turn."""
+        """Return an object that proposes the variants of one user turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRecord:
-    """The training of a search."""
+    """Describes how a search was trained: its file, its data and its settings."""
 
     what: str  #: The kind of the trained object, such as ``policy`` or ``scorer``.
     fingerprint: str  #: The fingerprint of its file.
@@ -207,17 +211,21 @@ class SearchFamily(ABC):
 
     @abstractmethod
     def make(self, name: str, *, seed: int, k: int) -> object:
-        """Return the `Search` for a name as the user wrote it; its ``name`` is ``NAME`` alone."""
+        """Return the `Search` for a name as the user wrote it.
+
+        The ``name`` of the returned search is ``NAME`` alone, without the argument.
+        """
 
     def find_training(self, name: str) -> TrainingRecord | None:  # noqa: ARG002 - for subclasses
-        """Return the training of a search, or ``None`` if it was not trained."""
+        """Return how the search ``name`` was trained, or ``None`` if it was not trained."""
         return None
 
 
 def impurity_difference(clean: Prediction, perturbed: Prediction) -> float:
     """Return how much less certain the tracker is about the variant than about the clean turn.
 
-    The value is the difference of the mean impurities over slots, in (-1, 1). It is positive if
+    The impurity of a slot says how uncertain the tracker is about its value. The result is the mean
+    impurity over slots of the variant minus that of the clean turn, in (-1, 1). It is positive if
     the variant is closer to a change of the prediction (``gini_dif`` of the thesis). If one side
     has no impurities because the tracker generated nothing, its mean is 0. If both have none, the
     value is the share of slots in which the states differ, in [0, 1].

@@ -1,4 +1,4 @@
-"""Searches by name: shipped ones, and those of packages and test suites."""
+"""Finds searches by name: shipped ones, and those of other packages and of test suites."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _SHIPPED: Final = (*(RandomSearch, NearValueSearch, HillClimbSearch, NoiseSearch
 
 
 class _Searches(Registry[SearchFactory | SearchFamily]):
-    """Searches, some with an argument."""
+    """The registered searches. Some names take an argument, such as ``agent:PATH``."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All valid names: shipped searches first, then the forms of the others."""
+        """All valid names: the shipped searches, then all forms of the others' names."""
         others = self.single[len(self.shipped) :]
         return (*self.shipped, *(form for name in others for form in self._forms(name)))
 
@@ -63,7 +63,7 @@ class _Searches(Registry[SearchFactory | SearchFamily]):
         return (name,)
 
     def of(self, name: str) -> SearchFactory | SearchFamily:
-        """Return the factory or family for the name of a search, with or without an argument."""
+        """Return the factory or the family of a search. ``name`` may contain an argument."""
         base, colon, _ = name.partition(":")
         if not colon:
             return self.find(name)
@@ -83,7 +83,7 @@ SEARCHES: Final = _Searches(
         DIALTEST.name: lambda seed, k: HillClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
         NoiseSearch.name: NoiseSearch,
     },
-    expects="a class or a function that makes one, or a SearchFamily",
+    expects="a search class, a function that returns a search, or a SearchFamily",
     fits=lambda found: callable(found) or isinstance(found, SearchFamily),
 )
 
@@ -93,8 +93,8 @@ def register_search(name: str, factory: SearchFactory | SearchFamily) -> None:
 
     Args:
         name: the name for the option ``search``.
-        factory: called as ``factory(seed=..., k=...)``, returns a `Search`; may be a class. A
-            `SearchFamily` makes searches for names with an argument, ``NAME:ARGUMENT``.
+        factory: a class or a function. It is called as ``factory(seed=..., k=...)`` and returns a
+            `Search`. A `SearchFamily` makes searches for names with an argument, ``NAME:ARGUMENT``.
 
     Raises:
         UserError: a shipped search has this name, or the name is invalid.
@@ -103,7 +103,7 @@ def register_search(name: str, factory: SearchFactory | SearchFamily) -> None:
 
 
 def search_by_name(name: str, *, seed: int, k: int) -> Search:
-    """Build the search that the option ``search`` names; see `SearchFactory` for ``k``."""
+    """Build the search that the option ``search`` names. `SearchFactory` explains ``k``."""
     if name.startswith(SAMPLED):
         searched = search_by_name(name.removeprefix(SAMPLED), seed=seed, k=k)
         if searched.by_density:
@@ -128,9 +128,10 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
 def default_search(settings: Settings) -> str:
     """Return the search of a run if the user names none.
 
-    If the profile has a noise model, half of the variants are a sample of it, from which rates are
-    estimated. The other half come from the search that finds most for its calls: the scorer that
-    was trained on a shipped tracker (``examples/curves``) if it is installed, otherwise ``random``.
+    If the profile has a noise model, the noise model draws half of the variants, from which the
+    failure rates are estimated. The other half come from the search that finds most violations per
+    call: the scorer that was trained on a shipped tracker (``examples/curves``) if it is installed,
+    otherwise ``random``.
     """
     validity, model = settings.variant.validity, settings.tracker
     search = RandomSearch.name
@@ -157,7 +158,7 @@ def find_training(name: str) -> TrainingRecord | None:
 
 
 def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tuple[str, str]:
-    """Return the fingerprint of a trained search, and a note on its training.
+    """Return the fingerprint of a trained search, and a sentence about its training.
 
     Both are empty if the search was not trained. ``model`` is the tracker under test as the user
     named it, or ``None`` if the test suite provides it.
@@ -177,9 +178,14 @@ def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tu
 
 
 def as_search(given: object, where: str, known_as: str = "") -> Search:
-    """Return a search whose proposals are checked, unless it is shipped.
+    """Wrap a search so that its attributes and proposals are checked.
 
-    Messages begin with ``where``. ``known_as`` is the name under which the search was found.
+    Shipped searches stay as they are.
+
+    Args:
+        given: the search.
+        where: the place that registered the search, the first words of each error message.
+        known_as: the name under which the search was found.
     """
     if isinstance(given, CheckedSearch) or type(given) in _SHIPPED:
         return given  # type: ignore[return-value]  # each is a Search
@@ -187,7 +193,7 @@ def as_search(given: object, where: str, known_as: str = "") -> Search:
 
 
 class CheckedSearch(Search):
-    """A search of a user, with checks of its attributes and proposals."""
+    """Wraps a search that a user wrote, and checks its attributes and proposals."""
 
     name = order = ""
     adaptive = by_density = waits = False
@@ -210,7 +216,7 @@ class CheckedSearch(Search):
             )
 
     def context_variant(self, number: int) -> int:
-        """Return a number from 0 to ``number``; see `Search.context_variant`."""
+        """Return the user's result after a check that it is from 0 to ``number`` inclusive."""
         ask = getattr(self.wrapped, "context_variant", super().context_variant)
         with blamed(f"context_variant() of the search {self.name!r}"):
             found: object = ask(number)
@@ -222,7 +228,7 @@ class CheckedSearch(Search):
         return found
 
     def turn(self, task: SearchTask) -> TurnSearch:
-        """Start the attempts at a turn, after a check of the returned object."""
+        """Return the user's object for a turn after a check that it can propose variants."""
         with blamed(f"turn() of the search {self.name!r}"):
             begun = self.wrapped.turn(task)
         if not callable(getattr(begun, "propose", None)):
@@ -234,14 +240,14 @@ class CheckedSearch(Search):
 
 
 class CheckedTurn(TurnSearch):
-    """The attempts of a user's search at one turn."""
+    """Wraps the user's object for one turn, and checks its proposals."""
 
     def __init__(self, search: str, begun: Any) -> None:
         self._search = search
         self._begun = begun
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the proposal of the search after a check of its type."""
+        """Return the user's proposal after a check of its type."""
         with blamed(f"propose() of the search {self._search!r}"):
             found: object = self._begun.propose(number, draw, seen)
         if not isinstance(found, Proposal):

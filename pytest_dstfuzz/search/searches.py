@@ -1,4 +1,4 @@
-"""Searches without training: random, near-value, greedy, dialtest, noise."""
+"""The searches that need no training: random, near-value, greedy, dialtest and noise."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FAR: Final = 4
 
 
 class RandomSearch(Search):
-    """Draws every action uniformly, from its own random stream."""
+    """Draws every action uniformly from the action space."""
 
     name = "random"
 
@@ -49,13 +49,13 @@ class RandomSearch(Search):
         self.k = k
 
     def turn(self, task: SearchTask) -> TurnSearch:
-        """Start the attempts at a turn."""
+        """Return an object that proposes random variants of one turn."""
         return RandomTurn(self, task)
 
 
 @dataclass(frozen=True, slots=True)
 class RandomTurn:
-    """The attempts of `RandomSearch` at one turn."""
+    """Proposes the variants of one turn for `RandomSearch`."""
 
     search: RandomSearch
     task: SearchTask
@@ -69,7 +69,7 @@ class RandomTurn:
 
 
 class NearValueSearch(RandomSearch):
-    """Chooses the draw with edits nearest to slot values."""
+    """Draws several variants, and chooses the one whose edits are nearest to slot values."""
 
     name = "near-value"
     #: This search scores the edits of its draws, so the order itself does not matter. But only
@@ -77,17 +77,17 @@ class NearValueSearch(RandomSearch):
     order = "distance"
 
     def turn(self, task: SearchTask) -> TurnSearch:
-        """Start the attempts at a turn."""
+        """Return an object that proposes variants of one turn with edits near slot values."""
         return NearValueTurn(self, task)
 
 
 class NearValueTurn(RandomTurn):
-    """The attempts of `NearValueSearch` at one turn."""
+    """Proposes the variants of one turn for `NearValueSearch`."""
 
     __slots__ = ()
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the most promising of several new variants."""
+        """Draw several variants, and return the most promising one that is new."""
         task = self.task
         rng = task.stream(self.search.name, self.search.seed, number, draw)
         known = {earlier.proposal.variant.text for earlier in seen}
@@ -103,7 +103,11 @@ class NearValueTurn(RandomTurn):
 
 
 def heuristic_score(source: Source, variant: Variant) -> float:
-    """Return how promising a variant is: the sum of the flip rates of its edits, in percent."""
+    """Return how promising a variant is, as the sum of the flip rates of its edits.
+
+    A flip rate says how often an edit of this kind, at this distance from a value, changed an
+    answer, in percent.
+    """
     spans = source_spans(variant.edits)
     return sum(
         _edit_score(source, edit, span) for edit, span in zip(variant.edits, spans, strict=True)
@@ -128,7 +132,7 @@ def _edit_score(source: Source, edit: Edit, span: tuple[int, int]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class HillClimb:
-    """The rules of a hill climb."""
+    """The rules of a hill climb, which adds one edit at a time and keeps the helpful ones."""
 
     name: str  #: The name of the search.
     #: The allowed edits of a step: transformation -> operators; ``None`` = all in use.
@@ -147,7 +151,7 @@ DIALTEST: Final = HillClimb("dialtest", _SYNONYMS_AND_WORDS, steps=8, kept=5, th
 
 
 class HillClimbSearch(Search):
-    """Adds one edit per step by the rules of a `HillClimb`."""
+    """Adds one edit per step, and keeps each edit that makes the tracker less certain."""
 
     name = ""
     adaptive = True
@@ -159,23 +163,23 @@ class HillClimbSearch(Search):
         self.seed = seed
 
     def context_variant(self, number: int) -> int:
-        """Return the number of the first step of the climb."""
+        """Return the number of the climb's first step, so that all its steps share a context."""
         return number - number % self.rules.steps
 
     def turn(self, task: SearchTask) -> HillClimbTurn:
-        """Start the attempts at a turn."""
+        """Return an object that proposes the steps of climbs at one turn."""
         return HillClimbTurn(self, task)
 
 
 @dataclass(frozen=True, slots=True)
 class HillClimbTurn:
-    """The attempts of a `HillClimbSearch` at one turn."""
+    """Proposes the variants of one turn for `HillClimbSearch`."""
 
     search: HillClimbSearch
     task: SearchTask
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the variant that this climb has reached, with one more edit."""
+        """Return the best variant of this climb so far, with one more edit."""
         rules, task = self.search.rules, self.task
         start = self.search.context_variant(number)
         base = self._base(seen[start:number])
@@ -190,7 +194,7 @@ class HillClimbTurn:
         return Proposal(task.perturber.grow(task.source, step, base).variant, step)
 
     def _base(self, steps: Sequence[Feedback]) -> PartialVariant | None:
-        """Return the variant that the climb has reached, built from the kept steps."""
+        """Return the variant that consists of all kept steps, or ``None`` if no step was kept."""
         rules, task = self.search.rules, self.task
         base: PartialVariant | None = None
         score, kept = 0.0, 0
@@ -205,7 +209,7 @@ class HillClimbTurn:
     def _step(
         self, action: Action, rng: np.random.Generator, base: PartialVariant | None
     ) -> Action | None:
-        """Turn ``action`` into one edit that is still possible on ``base``, or return ``None``."""
+        """Change ``action`` to one edit that is still possible on ``base``, or return ``None``."""
         space, moves = self.task.perturber.space, self.search.rules.moves
         menus = self.task.perturber.menus(self.task.source, base)
         found = []
@@ -231,7 +235,7 @@ WORDS: Final = 12
 
 
 class NoiseSearch(Search):
-    """Draws distorted utterances from the noise model of the profile ``natural``."""
+    """Draws utterances with typing errors from the noise model of the profile ``natural``."""
 
     name = "noise"
     #: It waits once a turn has no further outcome to draw.
@@ -242,19 +246,19 @@ class NoiseSearch(Search):
         self.seed = seed
 
     def turn(self, task: SearchTask) -> NoiseTurn:
-        """Start the attempts at a turn."""
+        """Return an object that proposes variants of one turn, drawn from the noise model."""
         return NoiseTurn(self, task)
 
 
 class DrawnOutcome(NamedTuple):
-    """An outcome in the sample."""
+    """A distorted form of the utterance that was drawn into the sample."""
 
     edits: tuple[Edit, ...]
     weight: float
 
 
 class NoiseTurn(TurnSearch):
-    """The attempts of `NoiseSearch` at one turn."""
+    """Proposes the variants of one turn for `NoiseSearch`."""
 
     def __init__(self, search: NoiseSearch, task: SearchTask) -> None:
         self.search = search
@@ -262,7 +266,7 @@ class NoiseTurn(TurnSearch):
 
     @cached_property
     def sample(self) -> tuple[DrawnOutcome, ...]:
-        """The outcomes to try; fewer than requested if there are not enough."""
+        """The drawn forms of the utterance; fewer than requested if the utterance has fewer."""
         task, support = self.task, self.task.source.support
         if support is None:  # The utterance is too long to be edited.
             return ()
@@ -271,7 +275,7 @@ class NoiseTurn(TurnSearch):
         return outcomes.draw(outcomes.size(task.variants), rng)
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - no redraws
-        """Return the variant for an outcome of the sample."""
+        """Return variant ``number`` of the sample, or the clean utterance if there are fewer."""
         task = self.task
         if number >= len(self.sample):
             text = task.source.text
@@ -281,11 +285,12 @@ class NoiseTurn(TurnSearch):
 
 
 class SampleAndSearch(Search):
-    """Estimates and finds: the noise model draws half of the variants, a search makes the others.
+    """Lets the noise model draw half of the variants, and a search choose the other half.
 
-    Rates come from the sample alone. It has the variants with even numbers, as many as the turn
-    has outcomes to draw. All other variants add findings. So both parts grow together if a budget
-    ends the run.
+    Failure rates are estimated only from the sample that the noise model draws; the search adds
+    findings. The sample has the variants with even numbers, or fewer if the utterance has fewer
+    forms to draw. All other variants are of the search. So both parts grow together, and a budget
+    that ends the run cuts both.
     """
 
     name = order = ""
@@ -301,19 +306,20 @@ class SampleAndSearch(Search):
         self.waits = search.waits
 
     def samples(self, number: int) -> bool:
-        """Return whether the context of a variant of this number is drawn from the noise model."""
+        """Return whether the noise model draws the earlier turns for the variant ``number``."""
         return number % 2 == 0
 
     def context_variant(self, number: int) -> int:
-        """Return the lowest context that a variant of this number may be seen in.
+        """Return the lowest number of a context in which variant ``number`` may be read.
 
-        The turn chooses it: the number of an attempt of the search depends on the sample.
+        The turn itself chooses the context, because the number of a search's attempt depends on the
+        size of the sample.
         """
         found = self.parts[1].context_variant
         return number if all(found(one) == one for one in range(number + 1)) else 0
 
     def turn(self, task: SearchTask) -> SampleAndSearchTurn:
-        """Begin a turn in both parts."""
+        """Return an object that proposes variants of one turn from both parts."""
         sample, search = self.parts
         drawn = sample.turn(task._replace(variants=(task.variants + 1) // 2))
         left = max(task.variants - len(drawn.sample), 1)
@@ -321,7 +327,7 @@ class SampleAndSearch(Search):
 
 
 class SampleAndSearchTurn(TurnSearch):
-    """The attempts of both parts of a `SampleAndSearch` at one turn."""
+    """Proposes the variants of one turn for `SampleAndSearch`."""
 
     def __init__(self, drawn: NoiseTurn, search: Search, found: TurnSearch) -> None:
         self._drawn = drawn
@@ -329,7 +335,7 @@ class SampleAndSearchTurn(TurnSearch):
         self._found = found
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the proposal of the part that the number belongs to."""
+        """Return a variant of the sample or of the search, depending on ``number``."""
         if self._samples(number):
             return self._drawn.propose(number // 2, draw, ())
         own = [earlier for earlier in range(number + 1) if not self._samples(earlier)]
@@ -343,10 +349,10 @@ class SampleAndSearchTurn(TurnSearch):
 
 
 class Outcomes:
-    """The possible distortions of an utterance and their probabilities.
+    """The possible forms of an utterance with typing errors, and their probabilities.
 
     Args:
-        noisy: the utterance, conditional on slips that touch no lock.
+        noisy: the utterance, with only those slips that touch no lock (protected text).
         rate: slips per word.
     """
 
@@ -360,7 +366,10 @@ class Outcomes:
         self.chances: Floats = np.array([*chances, noisy.probability_several(rate)])
 
     def size(self, most: int) -> int:
-        """Return the number of variants for the utterance, at least 1 and at most ``most``."""
+        """Return how many variants of the utterance to try, at least 1 and at most ``most``.
+
+        The number falls with the probability that users mistype the utterance.
+        """
         often = 1.0 - (1.0 - self._rate) ** WORDS
         share = float(self.chances.sum()) / often if often else 0.0
         return max(1, math.ceil(most * min(share, 1.0)))
@@ -368,8 +377,9 @@ class Outcomes:
     def draw(self, size: int, rng: np.random.Generator) -> tuple[DrawnOutcome, ...]:
         """Draw a sample of at least 1 and at most ``size`` outcomes.
 
-        They are in reading order; outcomes with several slips are last. The expected sum of their
-        weights is the probability that the utterance is distorted.
+        An outcome is a form of the utterance with one slip or several. They are in reading order,
+        those with several slips last. The expected sum of their weights is the probability that the
+        utterance is distorted.
         """
         found = []
         for place, weight in self.draw_places(size, rng):
@@ -381,7 +391,7 @@ class Outcomes:
         return tuple(found)
 
     def draw_places(self, size: int, rng: np.random.Generator) -> list[tuple[int, float]]:
-        """Draw a sample as indices into `chances`, each with its weight."""
+        """Draw a sample. Return indices into `chances`, each with its weight."""
         sizes = inclusion(self.chances, size)
         reach = np.cumsum(sizes)
         points = rng.random() + np.arange(size)
@@ -390,11 +400,11 @@ class Outcomes:
 
 
 def inclusion(chances: Floats, size: int) -> Floats:
-    """Return the expected number of each outcome in a sample of a given size.
+    """Return how often each outcome is expected in a sample of a given size.
 
-    The numbers are proportional to the probabilities, but at most 1: an outcome that would exceed
-    1 is in every sample, and the others share the rest. The last outcome stands for many, so it may
-    be drawn more often.
+    The numbers are proportional to the probabilities, but at most 1: an outcome that would exceed 1
+    is in every sample, and the others share the rest. The last one stands for all outcomes with
+    several slips, so it may be drawn more often.
     """
     sure = np.zeros(len(chances), dtype=bool)
     while True:

@@ -1,4 +1,7 @@
-"""The training environment of the agent, which plays several dialogues in parallel."""
+"""The environment in which the agent learns. It plays several dialogues in parallel.
+
+An episode is one dialogue. In each step, the agent edits one user turn and gets a reward.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ Predict = Callable[[Sequence[Context]], Mapping[Context, Answer]]
 
 
 class SteppedSearch(Search):
-    """The search of an environment. It tries the actions passed to it."""
+    """A search that tries the actions which the agent passes to the environment."""
 
     name = "stepped"
     adaptive = True
@@ -46,12 +49,12 @@ class SteppedSearch(Search):
         self.order = order
 
     def turn(self, task: SearchTask) -> SteppedTurn:
-        """Return the attempts at a turn."""
+        """Return an object that proposes variants of one turn."""
         return SteppedTurn(task)
 
 
 class SteppedTurn:
-    """The attempts at one turn, and the agent's observation."""
+    """Proposes the variants of one turn, and holds the agent's observation of the turn."""
 
     def __init__(self, task: SearchTask) -> None:
         self._task = task
@@ -63,21 +66,21 @@ class SteppedTurn:
         self.action: Action | None = None
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - the agent has seen it
-        """Return the variant of the current action."""
+        """Return the variant that the current action makes."""
         if self.action is None:
             raise ValueError("no action was passed")
         return self._task.proposal(self.action)
 
 
 class Observation(NamedTuple):
-    """The agent's observation: a turn, and the results of the earlier attempts."""
+    """The agent's view of a turn, with the results of the earlier attempts at it."""
 
     view: TurnView
     trace: Trace
 
 
 class AttemptOutcome(NamedTuple):
-    """The result of an attempt."""
+    """The result of one attempt to break a turn."""
 
     valid: bool  #: Whether it passed the validity profile, with a new text.
     broken: bool  #: Whether it broke a turn that was not broken yet.
@@ -87,7 +90,7 @@ class AttemptOutcome(NamedTuple):
 
 
 class EnvironmentStep(NamedTuple):
-    """The result of one action."""
+    """The result of one action of the agent."""
 
     observation: Observation  #: Of the next step, or of this one at the end of the episode.
     outcome: AttemptOutcome  #: Result of the attempt, for the reward.
@@ -126,7 +129,7 @@ class _Episode:
 
 
 class Environment:
-    """Episodes of several dialogues, stepped together to fill the batches."""
+    """Plays one episode per dialogue, in step with each other so that batches are full."""
 
     def __init__(self, predict: Predict, spec: CampaignSpec) -> None:
         self._predict = predict
@@ -135,7 +138,10 @@ class Environment:
         self._episodes: dict[int, _Episode] = {}
 
     def reset(self, dialogues: Sequence[Dialogue], seed: int) -> dict[int, Observation]:
-        """Begin an episode for each dialogue that has a breakable turn."""
+        """Begin an episode for each dialogue that has a turn which a variant could break.
+
+        Returns the first observation of each episode, under the index of its dialogue.
+        """
         self._spec = replace(self._spec, settings=replace(self._spec.settings, seed=seed))
         contexts = [d.context(turn.index) for d in dialogues for turn in d.turns]
         self._answers = dict(self._predict(contexts))
@@ -148,7 +154,7 @@ class Environment:
         return {key: episode.turn.search.observation for key, episode in self._episodes.items()}
 
     def step(self, actions: Mapping[int, Action]) -> dict[int, EnvironmentStep]:
-        """Carry out one action in each running episode."""
+        """Carry out one action in each running episode, and return the results by dialogue."""
         attempts: dict[int, Attempt] = {}
         for key, action in actions.items():
             episode = self._episodes[key]
@@ -170,7 +176,7 @@ class Environment:
         return _EpisodeTurn(begun, search, begun.applicable and isinstance(clean, Prediction))
 
     def _finish(self, key: int, attempt: Attempt) -> EnvironmentStep:
-        """Judge an attempt, and advance to the next one."""
+        """Judge an attempt, and advance the episode to the next one."""
         episode = self._episodes[key]
         turn, answers = episode.turn, self._answers
         earlier = [(past.attempts, past.judged) for past in episode.turns[: episode.place]]
@@ -206,7 +212,7 @@ def environment_spec(
     order: str = "distance",
     attempts: int = 8,
 ) -> CampaignSpec:
-    """Return the rules of an environment: those of a campaign that stops at the first violation."""
+    """Return the settings of an environment: a campaign that stops at a turn's first violation."""
     settings = Settings.of(
         validity=validity, attack=attack, variants=attempts, redraws=0, stop_at_first=True
     )
@@ -225,11 +231,11 @@ _IMPURITY_MOST: Final = 0.3
 
 
 def gini(outcome: AttemptOutcome) -> float:
-    """Return the thesis' reward, ``exp(gini_dif) / sqrt(edit_w^2 + edit_c^2) + beta``.
+    """Return the reward of the thesis, ``exp(gini_dif) / sqrt(edit_w^2 + edit_c^2) + beta``.
 
-    ``beta`` is -100 if a rate is over 0.25, else 0. The formula divides by zero if nothing was
-    edited, and rewards copies of one small edit. The first term is therefore 0 for an attempt that
-    was not run.
+    ``edit_w`` and ``edit_c`` are the edit rates of words and characters. ``beta`` is -100 if one of
+    them is over 0.25, else 0. The formula divides by zero if nothing was edited, and rewards copies
+    of one small edit. The first term is therefore 0 for an attempt that was not run.
     """
     size = math.hypot(outcome.edit_w, outcome.edit_c)
     worth = math.exp(outcome.impurity) / size if outcome.valid and size > 0 else 0.0
@@ -238,7 +244,11 @@ def gini(outcome: AttemptOutcome) -> float:
 
 
 def score_attempt(outcome: AttemptOutcome) -> float:
-    """Return 1 for a broken turn, plus the clipped rise in impurity, minus a price of edits."""
+    """Return the reward ``broken``: 1 for a broken turn, plus a bonus, minus a price of the edits.
+
+    The bonus is the rise in impurity times `IMPURITY_WORTH`, clipped to [-0.3, 0.3]. An attempt
+    that cannot be run gives ``-WASTE_PRICE``.
+    """
     if not outcome.valid:
         return -WASTE_PRICE
     near = max(-_IMPURITY_MOST, min(IMPURITY_WORTH * outcome.impurity, _IMPURITY_MOST))
@@ -261,7 +271,10 @@ SECONDS_BETWEEN_LINES: Final = 15.0
 
 
 class PacedOutput:
-    """Passes on at most one line every ``seconds``. ``None`` means the default."""
+    """Prints lines of progress, but at most one every ``seconds``.
+
+    If ``seconds`` is ``None``, the default is `SECONDS_BETWEEN_LINES`.
+    """
 
     def __init__(self, say: Say, seconds: float | None = None) -> None:
         self._say = say
@@ -269,7 +282,7 @@ class PacedOutput:
         self._next = time.monotonic() + self._seconds
 
     def __call__(self, line: str) -> None:
-        """Pass on a line if it is due."""
+        """Print a line if enough time has passed since the last one."""
         if time.monotonic() >= self._next:
             self._say(line)
             self._next = time.monotonic() + self._seconds
@@ -296,8 +309,8 @@ def right_dialogues(
 ) -> RightDialogues:
     """Find the dialogues that the tracker gets right at every labelled turn.
 
-    The tracker is checked first, see `preflight`. With ``unlabelled``, dialogues without labels are
-    included: their variants are compared with the tracker's own clean answers.
+    The tracker is checked first, see `preflight`. If ``unlabelled`` is true, dialogues without
+    labels are included. Their variants are compared with the tracker's own clean answers.
     """
     first = splits[0]
     last_turns = [dialogue.context(len(dialogue.turns) - 1) for dialogue in first.dialogues]
@@ -314,14 +327,17 @@ def right_dialogues(
         kept += [dialogue for dialogue in data.dialogues if dialogue.id in right]
     if not kept:
         raise UserError(
-            "there is nothing to perturb, because the tracker is not correct at every turn of "
-            "any dialogue"
+            "there is nothing to perturb, because no dialogue has a correct prediction at every "
+            "turn"
         )
     return RightDialogues(join_splits(splits, kept), tuple(evaluations), without)
 
 
 def join_splits(splits: Sequence[DialogueSet], dialogues: Sequence[Dialogue]) -> DialogueSet:
-    """Return dialogues from several splits as one set, with the other data of the first split."""
+    """Return dialogues from several splits as one data set.
+
+    Everything else, such as the ontology, comes from the first split.
+    """
     counted = Counter(dialogue.id for dialogue in dialogues)
     if twice := next((name for name, count in counted.items() if count > 1), None):
         raise UserError(f"the dialogue {twice!r} is in two of the splits")
@@ -330,7 +346,7 @@ def join_splits(splits: Sequence[DialogueSet], dialogues: Sequence[Dialogue]) ->
 
 
 def note_missing_labels(dialogues: Sequence[Dialogue]) -> str:
-    """Return a note on the dialogues without labels, or ``""`` if all have labels."""
+    """Return a note on how many dialogues lack labels, or ``""`` if all have them."""
     without = sum(not _has_labels(dialogue) for dialogue in dialogues)
     if not without:
         return ""
@@ -341,7 +357,7 @@ def note_missing_labels(dialogues: Sequence[Dialogue]) -> str:
 
 
 def hold_out(data: DialogueSet) -> tuple[DialogueSet, DialogueSet]:
-    """Split dialogues into training and held-out ones, each in data order."""
+    """Split the dialogues into a training set and a held-out set, each in the order of the data."""
     drawn = stream(0, "agent", "split").permutation(len(data.dialogues)).tolist()
     count = round(HELD_OUT * len(drawn))
     if not 0 < count < len(drawn):

@@ -1,4 +1,4 @@
-"""The memory of a training: steps for replay, and rows of attempts."""
+"""The data from which a training learns: steps of the agent, and attempts of the scorer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_dstfuzz.trackers.tracker import Tracker
 
 
 class ReplayBatch(NamedTuple):
-    """Steps drawn from the replay memory, B rows each."""
+    """Several steps from the replay memory as arrays with B rows, one row per step."""
 
     state: Floats  #: [B, STATE_SIZE].
     vector: Floats  #: [B, D], the action.
@@ -38,7 +38,7 @@ class ReplayBatch(NamedTuple):
 
 
 class Replay:
-    """A ring buffer of steps."""
+    """The replay memory: a ring buffer of steps."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -78,7 +78,7 @@ Halves = npt.NDArray[np.float16]
 
 
 class AttemptRows(NamedTuple):
-    """One attempt: its edits, the knowledge before it, and the slots that it changed."""
+    """One attempt: its edits, the features before it, and the slots that it changed."""
 
     edits: tuple[int, ...]  #: Indices into `TurnRows.of_edits`.
     pairs: Halves  #: [slots, edits, PAIR_SIZE].
@@ -86,7 +86,7 @@ class AttemptRows(NamedTuple):
 
 
 class TurnRows(NamedTuple):
-    """A turn and the attempts at it."""
+    """The features of a turn, and the attempts at it."""
 
     of_slots: Halves  #: [slots, SLOT_SIZE].
     of_edits: Halves  #: [edits used in any attempt, EDIT_SIZE].
@@ -114,7 +114,7 @@ def turn_rows(view: SlotView, seen: Sequence[Feedback]) -> TurnRows | None:
 
 
 class Batch(NamedTuple):
-    """Attempts at some turns, with a row for each pair of slot and edit."""
+    """Attempts at several turns, with a row for each pair of slot and edit."""
 
     slots: Tensor  #: [rows, SLOT_SIZE].
     edits: Tensor  #: [rows, EDIT_SIZE].
@@ -125,7 +125,7 @@ class Batch(NamedTuple):
 
 
 def batch_of(turns: Sequence[TurnRows]) -> Batch:
-    """Combine the attempts at some turns."""
+    """Combine the attempts at several turns into one batch."""
     slots, edits, pairs, group, changed = [], [], [], [], []
     groups = attempts = 0
     for turn in turns:
@@ -150,7 +150,9 @@ def batch_of(turns: Sequence[TurnRows]) -> Batch:
 
 
 class TrainingPredictor:
-    """Answers contexts, and caches answers: to clean contexts forever, to others until `forget`.
+    """Sends contexts to the tracker, and caches the answers.
+
+    Answers to clean contexts are cached forever, other answers until `forget` is called.
 
     The last bits of an answer may depend on the other contexts in its batch. All clean turns are
     therefore asked together at the beginning, and no other answers are kept between rounds. A
@@ -178,18 +180,21 @@ class TrainingPredictor:
 
     @property
     def calls(self) -> int:
-        """Number of contexts asked so far. Each is counted once between two calls of `forget`."""
+        """Number of contexts sent to the tracker so far.
+
+        A context that is asked again before `forget` is called counts once.
+        """
         return self._calls_before + self._predictor.calls
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the predicted states on the clean turns."""
+        """SHA-256 of the states that the tracker predicts on the clean turns."""
         states = [getattr(answer, "state", None) for answer in self._clean.values()]
         text = json.dumps([None if s is None else sorted(s.items()) for s in states])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def clean(self, dialogue: Dialogue) -> tuple[Answer, ...]:
-        """Return the answers to the clean turns of a dialogue of the data, in order."""
+        """Return the tracker's answers to the clean turns of a dialogue, in order."""
         return tuple(self._clean[dialogue.context(turn.index)] for turn in dialogue.turns)
 
     def forget(self) -> None:

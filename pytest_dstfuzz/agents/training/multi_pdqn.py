@@ -46,7 +46,7 @@ class LearnerConfig:
 
 
 class MultiPDQN:
-    """The four networks and their update."""
+    """The actor, the critic and a target network of each, and the update of their weights."""
 
     def __init__(self, config: LearnerConfig, device: str = "cpu") -> None:
         self.config = config
@@ -73,10 +73,11 @@ class MultiPDQN:
     def values(
         self, network: nn.Module, state: Tensor, x: Tensor, wanted: Tensor | None = None
     ) -> Tensor:
-        """Return Q_a for each transformation from a separate pass: [B, 6], or 0 without a pass.
+        """Return the Q-value of each transformation, from a separate pass of the network: [B, 6].
 
-        ``x`` is [B, D] parameters. Pass ``a`` sees only the parameters of ``a``. ``wanted`` is
-        [B, 6], with 1 for each pass to make. ``None`` means all.
+        ``x`` is [B, D] parameters. Pass ``a`` sees only the parameters of ``a``. ``wanted`` is [B,
+        6], with 1 for each pass to make; values without a pass are 0. If it is ``None``, all passes
+        are made.
         """
         made = state.new_ones(len(state), COUNT) if wanted is None else wanted
         row, a = made.nonzero(as_tuple=True)
@@ -86,7 +87,7 @@ class MultiPDQN:
         return torch.zeros_like(made).index_put((row, a), values)
 
     def update(self, batch: ReplayBatch) -> tuple[float, float]:
-        """Update the networks with a batch, and return the losses of critic and actor."""
+        """Update the networks with a batch, and return the losses of the critic and the actor."""
         state, x = self._tensor(batch.state), self._tensor(batch.vector)
         chosen, available = self._tensor(batch.chosen), self._tensor(batch.available)
         y = self._tensor(batch.reward)
@@ -120,7 +121,7 @@ class MultiPDQN:
         return critic_loss.item(), actor_loss.item()
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return the weights of actor and critic in numpy, in the format of `Policy`."""
+        """Return the weights of the actor and the critic as numpy arrays, for `Policy`."""
         found: dict[str, np.ndarray] = {}
         for name, network in (("parameters", self.actor), ("critic", self.critic)):
             layers = [layer for layer in network if isinstance(layer, nn.Linear)]
@@ -136,15 +137,15 @@ class MultiPDQN:
 def invert_gradients(slope: Tensor, x: Tensor) -> Tensor:
     """Scale down gradients near the borders of [0, 1], and reverse them outside.
 
-    A descent step goes against ``slope``. If that is negative, the parameter rises, and the factor
-    is its distance to 1. Otherwise the parameter falls, and the factor is its distance to 0
-    (Hausknecht and Stone, arXiv 1511.04143).
+    A descent step goes against ``slope``. If the slope is negative, the parameter rises, and the
+    slope is multiplied by the distance to 1. Otherwise the parameter falls, and the slope is
+    multiplied by the distance to 0 (Hausknecht and Stone, arXiv 1511.04143).
     """
     return torch.where(slope < 0, slope * (1.0 - x), slope * x)
 
 
 def _sum_of_largest(values: Tensor, available: Tensor, k: np.ndarray) -> Tensor:
-    """Return the sum of the ``k`` largest available values: [B]."""
+    """Return for each row the sum of the ``k`` largest available values: [B]."""
     ranked, _ = values.masked_fill(available == 0, -1e9).sort(dim=1, descending=True)
     place = torch.arange(values.shape[1], device=values.device)[None, :]
     counted = (place < torch.from_numpy(k).to(values.device)[:, None]) & (ranked > -1e8)

@@ -6,7 +6,7 @@ predictions. If a dialogue has no labels, the tracker's own clean answers replac
 policy records this. The folder of a run holds the policy and the state for resuming.
 
 If other workers play the dialogues, the agent learns after each round instead of between attempts.
-That is a different run.
+A run with workers therefore gives another policy than a run without.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class AgentTraining(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _RunAbout:
-    """The identity of a run."""
+    """The settings and facts that a resumed run must share with the run that it continues."""
 
     identity: dict[str, Any]  #: Settings that must stay the same when a run is resumed.
     #: Ids of the dialogues that the tracker gets right at every turn, or that have no labels.
@@ -113,13 +113,13 @@ class _RunAbout:
 
 @dataclass(frozen=True, slots=True)
 class _State(TrainerState):
-    """The stored metadata of a run between two rounds."""
+    """The metadata of a run between two rounds, as they are stored."""
 
     run: _RunAbout
 
 
 class _Material(NamedTuple):
-    """The dialogues of a run."""
+    """The dialogues of a run, split for training."""
 
     right: tuple[str, ...]  #: See `_RunAbout`.
     fingerprint: str  #: See `_RunAbout`.
@@ -131,7 +131,7 @@ class _Material(NamedTuple):
 def train_agent(
     run: AgentRun, say: Say, tracker: Tracker | None = None, rollouts: Rollouts | None = None
 ) -> AgentTraining:
-    """Train an agent. State and policy are written after every round.
+    """Train an agent, and write its state and policy after every round.
 
     If ``rollouts`` is given, it plays the dialogues, and the agent learns after each round. If it
     is ``None``, the agent plays the dialogues itself, and learns between attempts.
@@ -157,7 +157,7 @@ def train_agent(
 
 
 class _Training:
-    """A run from its dialogues to its policy."""
+    """Carries out one run, from the choice of dialogues to the policy."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class _Training:
             raise saved.refused(f"the earlier run learned {was}, but this run would learn {now}")
 
     def run_round(self) -> str:
-        """Play rounds until a limit is reached, and return its name."""
+        """Play rounds until a limit is reached, and return the name of the limit."""
         trainer, limit = self.trainer, self._run.max_minutes
         begin, calls_before, longest = time.monotonic(), trainer.calls, 0.0
         while not trainer.finished:
@@ -322,7 +322,7 @@ class _Training:
 
 
 def _settings(run: AgentRun) -> Settings:
-    """Return the settings of the tracker."""
+    """Return the settings with which the tracker is made."""
     return Settings.of(
         model=run.model,
         checkpoint=run.checkpoint,
@@ -339,7 +339,7 @@ def _splits(run: AgentRun) -> list[DialogueSet]:
 
 
 def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: Say) -> _Material:
-    """Find the dialogues that the tracker gets right, and split them."""
+    """Find the dialogues that the tracker gets right, and split them for training."""
     right = right_dialogues(tracker, splits, run.batch_size, say, unlabelled=True)
     if right.unlabelled:
         say(

@@ -1,4 +1,4 @@
-"""Training of the scorer for the search ``bandit`` against a tracker."""
+"""Trains the scorer of the search ``bandit`` against a tracker."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _NOISE: Final = 0.6
 
 
 class ExploringSearch(Search):
-    """Tries edits and stores the results.
+    """Tries edits at random or by a scorer, and stores the results for training.
 
     Args:
         scorer: the current scorer. If it is ``None``, all attempts are random.
@@ -82,19 +82,19 @@ class ExploringSearch(Search):
         self.turns: dict[tuple[str, int], tuple[SlotView, Sequence[Feedback]]] = {}
 
     def turn(self, task: SearchTask) -> ExploringTurn:
-        """Return the attempts at a turn."""
+        """Return an object that proposes variants of one turn."""
         return ExploringTurn(self, task)
 
 
 class ExploringTurn(TurnSearch):
-    """The attempts of an `ExploringSearch` at one turn."""
+    """Proposes the variants of one turn for `ExploringSearch`."""
 
     def __init__(self, search: ExploringSearch, task: SearchTask) -> None:
         self.search = search
         self.task = task
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return a random variant, or the best one by the scorer."""
+        """Return a random variant, or the variant that the scorer rates best."""
         search, task = self.search, self.task
         place = task.dialogue.id, task.turn_index
         if place not in search.turns:
@@ -111,7 +111,7 @@ class ExploringTurn(TurnSearch):
         return waiting(task) if variant is None else Proposal(variant, NO_ACTION)
 
     def _by_chance(self, view: SlotView, rng: np.random.Generator) -> Variant:
-        """Return a variant of random edits. Their number is uniform from 1 to the word quota."""
+        """Return a variant with random edits. Their number is uniform from 1 to the word quota."""
         task = self.task
         size = int(rng.integers(1, task.source.draft.quota + 1))
         chosen: list[int] = []
@@ -132,7 +132,7 @@ _LEAST = -1e-6
 
 @dataclass(frozen=True, slots=True)
 class FitConfig:
-    """The hyperparameters of a fit."""
+    """The hyperparameters of a fit of the scorer."""
 
     wide: int = 64  #: Size of the first hidden layer.
     narrow: int = 32  #: Size of the second hidden layer.
@@ -144,7 +144,7 @@ class FitConfig:
 
 
 class Network(nn.Module):
-    """The network of `agents.scorers.Scorer` in torch."""
+    """The network of `agents.scorers.Scorer` in torch, for training."""
 
     def __init__(self, config: FitConfig, generator: torch.Generator) -> None:
         super().__init__()
@@ -157,14 +157,14 @@ class Network(nn.Module):
             self.out.bias.fill_(_BEGIN)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Return the logit of each row: [rows]."""
+        """Return the logit of each row, of shape [rows]."""
         total = self.slot(batch.slots) + batch.edits @ self.edit.weight.T
         total = torch.relu(total + batch.pairs @ self.pair.weight.T)
         logits: Tensor = self.out(torch.relu(self.hidden(total)))[:, 0]
         return logits
 
     def weights(self) -> dict[str, Floats]:
-        """Return the weights with the names of `agents.scorers.shapes`."""
+        """Return the weights under the names that `agents.scorers.shapes` gives."""
         named = {
             "slot": self.slot.weight,
             "slot.bias": self.slot.bias,
@@ -191,7 +191,7 @@ def loss_of(network: Network, batch: Batch) -> Tensor:
 def fit(
     turns: Sequence[TurnRows], rng: np.random.Generator, config: FitConfig
 ) -> tuple[Network, float]:
-    """Fit a network to some turns, and return it with its mean loss in the last epoch."""
+    """Fit a network to the attempts at some turns."""
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
     network = Network(config, generator)
     steps = -(-len(turns) // config.turns)
@@ -276,12 +276,13 @@ class ScorerTraining(NamedTuple):
 
 
 def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> ScorerTraining:
-    """Train a scorer, and write it after every fit.
+    """Train a scorer, and write it each time that it has been fitted.
 
-    If the training is interrupted, the scorer is fitted to the results so far and written.
+    If the training is interrupted, the scorer is fitted to the results so far and written once
+    more.
 
     Raises:
-        UserError: no attempt was answered.
+        UserError: the tracker answered no attempt.
     """
     splits = [with_slots(load_dialogues(run.data, split), run.slots) for split in run.splits]
     splits = [replace(one, dialogues=one.dialogues[: run.max_dialogues]) for one in splits]
@@ -317,7 +318,7 @@ def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> Sc
 
 
 class _Learning:
-    """A run from its dialogues to its scorer."""
+    """Carries out one run, from its dialogues to the scorer."""
 
     def __init__(
         self, run: ScorerRun, settings: Settings, data: DialogueSet, tracker: Tracker, say: Say
@@ -331,11 +332,11 @@ class _Learning:
 
     @property
     def attempts(self) -> int:
-        """Number of variants in the training data."""
+        """Number of variants in the training data so far."""
         return sum(len(turn.attempts) for turn in self.rows)
 
     def play(self) -> str:
-        """Play dialogues until a limit is reached, and return its name."""
+        """Play dialogues until a limit is reached, and return the name of the limit."""
         run, begin = self._run, time.monotonic()
         order = stream(run.seed, "bandit", "order").permutation(len(self._data.dialogues)).tolist()
         for start in range(0, len(order), _TOGETHER):
@@ -356,7 +357,7 @@ class _Learning:
         return "dialogues"
 
     def _play(self, places: list[int]) -> None:
-        """Attempt all turns of some dialogues."""
+        """Try variants of all turns of some dialogues, and store the results."""
         dialogues = tuple(self._data.dialogues[place] for place in sorted(places))
         data = replace(self._data, dialogues=dialogues)
         search = ExploringSearch(self._scorer, _CHANCE, self._run.seed)

@@ -1,4 +1,4 @@
-"""Training of the agent: playing dialogues, rounds of episodes, and updates of the networks."""
+"""Trains the agent: plays dialogues in rounds, and updates the networks."""
 
 from __future__ import annotations
 
@@ -43,14 +43,18 @@ TurnDraw = tuple[np.random.Generator, int]
 
 
 def design_seed(seed: int, number: int) -> int:
-    """Return the seed of the rules for round ``number``, which starts at 0."""
+    """Return the seed of round ``number``, from 0, for the rules of its environment."""
     return derive(seed, "agent", "design", number) % SEED_BOUND
 
 
 def schedule_draws(
     seed: int, number: int, keys: Iterable[int], ks: Sequence[int], first: int = 0
 ) -> dict[int, TurnDraw]:
-    """Return the draws for dialogues of a round. ``first`` is the position of key 0."""
+    """Draw for each dialogue of a round its random generator and its number of transformations.
+
+    ``keys`` number the dialogues of one part of the round. ``first`` is the position of key 0 in
+    the round, so the draws do not depend on how the round is divided.
+    """
     episodes = {}
     for key in keys:
         rng = stream(seed, "agent", "act", number, first + key)
@@ -64,7 +68,7 @@ def decide(
     episodes: Mapping[int, TurnDraw],
     epsilon: float,
 ) -> dict[int, PolicyChoice]:
-    """Choose an action for each dialogue. ``epsilon`` is the share of uniform ones."""
+    """Choose an action for each dialogue. ``epsilon`` is the share of uniformly random actions."""
     decisions = {}
     for key, (view, trace) in observations.items():
         rng, k = episodes[key]
@@ -77,7 +81,7 @@ def decide(
 def build_step(
     before: Observation, choice: PolicyChoice, k: int, step: EnvironmentStep, reward: float
 ) -> ReplayBatch:
-    """Return one step for the replay memory, without a batch dimension."""
+    """Return one step of an episode for the replay memory, without a batch dimension."""
     view, trace = step.observation
     return ReplayBatch(
         state=choice.state,
@@ -93,7 +97,7 @@ def build_step(
 
 
 class PlayedMove(NamedTuple):
-    """The result of one attempt in a dialogue."""
+    """The result of one attempt in a dialogue: the step to learn from, and its success."""
 
     step: ReplayBatch  #: Without a batch dimension.
     broken: bool  #: Whether the attempt broke its turn.
@@ -107,9 +111,10 @@ def play_moves(
     policy: Callable[[], Policy],
     epsilon: float,
 ) -> Iterator[dict[int, PlayedMove]]:
-    """Play dialogues in parallel to their ends. Yield one attempt for each unfinished dialogue.
+    """Play dialogues in parallel to their ends, and yield the attempts.
 
-    ``policy`` is called before each step, so that the caller may learn between steps.
+    Each yielded mapping holds one attempt of every unfinished dialogue. ``policy`` is called before
+    each step, so that the caller may learn between steps.
     """
     while observations:
         decisions = decide(policy(), observations, episodes, epsilon)
@@ -135,7 +140,7 @@ def play_moves(
 
 
 class RoundPart(NamedTuple):
-    """Dialogues of a round that are played in parallel."""
+    """Some dialogues of a round, which are played in parallel."""
 
     number: int  #: Index of the round.
     first: int  #: Position of the first dialogue in the round.
@@ -147,7 +152,7 @@ class RoundPart(NamedTuple):
 
 
 class PlayedPart(NamedTuple):
-    """The result of a part."""
+    """The result of playing one part of a round."""
 
     #: Steps for the replay memory, dialogue by dialogue, each in the order of play.
     steps: tuple[ReplayBatch, ...]
@@ -157,7 +162,7 @@ class PlayedPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlayRules:
-    """The settings that all parts share. A call returns a player."""
+    """The settings that all parts share. Calling it returns a player of the parts."""
 
     settings: Settings  #: Settings of the tracker.
     asked_about: DialogueSet  #: Data that the tracker is made for.
@@ -171,7 +176,7 @@ class PlayRules:
     seed: int  #: Seed of the training.
 
     def __call__(self, tracker: Tracker | None = None) -> DialoguePlayer:
-        """Return a player. Load the tracker if none is given.
+        """Return a player with a tracker. If no tracker is given, load the one of the settings.
 
         Raises:
             UserError: the tracker cannot be made.
@@ -180,7 +185,10 @@ class PlayRules:
 
 
 def about_players(tracker: Tracker) -> dict[str, str]:
-    """Return the properties that all players with a tracker must share for one learner."""
+    """Return the properties that must be equal for all players whose steps one agent learns from.
+
+    They are the package's version and the fingerprints of the tracker and the lexicon.
+    """
     return {
         "version of the package": __version__,
         "fingerprint of the tracker": fingerprint_of(tracker) or "",
@@ -205,7 +213,7 @@ class DialoguePlayer:
 
     @property
     def about(self) -> dict[str, str]:
-        """The properties that all players must share for one learner, see `about_players`."""
+        """The properties that must be equal for all players of a training, see `about_players`."""
         return about_players(self._tracker)
 
     def play(self, part: RoundPart) -> PlayedPart:
@@ -240,10 +248,13 @@ class DialoguePlayer:
 
 
 class Rollouts(Protocol):
-    """Players of the parts of rounds, in this process or in others."""
+    """Plays the parts of rounds, in this process or in others."""
 
     def begin(self, make: PlayRules, about: Mapping[str, str]) -> None:
-        """Prepare the players. A player that does not match ``about`` may not play."""
+        """Prepare the players.
+
+        A player may not play if its properties differ from ``about``, see `about_players`.
+        """
 
     def played(self, parts: Sequence[RoundPart]) -> Iterator[tuple[int, PlayedPart]]:
         """Yield the index of each part with its result, in any order."""
@@ -252,7 +263,7 @@ class Rollouts(Protocol):
 class PlayedHere:
     """Plays the parts one after the other in this process.
 
-    ``tracker`` is the tracker to play with. If it is ``None``, the rules name it.
+    ``tracker`` is the tracker to play with. If it is ``None``, the settings of the rules name it.
     """
 
     def __init__(self, tracker: Tracker | None = None) -> None:
@@ -260,7 +271,7 @@ class PlayedHere:
         self._player: DialoguePlayer | None = None
 
     def begin(self, make: PlayRules, about: Mapping[str, str]) -> None:  # noqa: ARG002 - same process
-        """Load the player."""
+        """Load the player, and its tracker if necessary."""
         self._player = make(self._tracker)
 
     def played(self, parts: Sequence[RoundPart]) -> Iterator[tuple[int, PlayedPart]]:
@@ -279,7 +290,7 @@ _OPTIMISERS: Final = ("actor_optimiser", "critic_optimiser")
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """The settings of a training."""
+    """The settings of a training run of the agent."""
 
     #: Maximum number of contexts sent to the tracker, including clean turns.
     calls: int = 40_000
@@ -343,7 +354,7 @@ class TrainerState:
 
 
 class PlayedRound(NamedTuple):
-    """The results of the dialogues of a round."""
+    """The results of playing the dialogues of one round."""
 
     steps: int
     broken: int  #: Number of broken turns.
@@ -352,7 +363,7 @@ class PlayedRound(NamedTuple):
 
 
 class LearningTrainer(ABC):
-    """Plays dialogues in rounds, and learns. Subclasses decide when it learns."""
+    """Plays dialogues in rounds, and learns. Subclasses decide when the networks are updated."""
 
     def __init__(
         self, config: TrainingConfig, dialogues: Sequence[Dialogue], device: str = "cpu"
@@ -369,24 +380,24 @@ class LearningTrainer(ABC):
 
     @abstractmethod
     def play(self, group: Sequence[int], epsilon: float) -> PlayedRound:
-        """Play the dialogues at some indices, and make the due updates.
+        """Play the dialogues at the indices ``group``, and make the updates that are due.
 
-        ``epsilon`` is the share of uniform actions.
+        ``epsilon`` is the share of uniformly random actions.
         """
 
     @property
     def calls(self) -> int:
-        """Number of contexts asked until the end of the last round."""
+        """Number of contexts sent to the tracker until the end of the last round."""
         return self.history[-1].calls_so_far if self.history else self.calls_before
 
     @property
     def finished(self) -> bool:
-        """Whether the remaining calls are too few for another dialogue."""
+        """Whether the remaining calls are too few to play another dialogue."""
         return not self._group()
 
     @property
     def epsilon(self) -> float:
-        """Share of uniform actions in the next round."""
+        """Share of uniformly random actions in the next round."""
         config, before = self.config, self.calls_before
         # Calls for the clean turns do not count.
         done = (self.calls - before) / max(1, config.calls - before)
@@ -395,12 +406,12 @@ class LearningTrainer(ABC):
 
     @property
     def state(self) -> TrainerState:
-        """The state for resuming, without the tensors."""
+        """The state from which a run is resumed, without the tensors."""
         before, begun, steps = self.calls_before, self.dialogues_begun, self.replay.added
         return TrainerState(Counters(before, begun, steps, self.updates), tuple(self.history))
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield all learned weights and the replay memory, for reading or filling."""
+        """Yield all learned weights and the replay memory, to save or to fill them."""
         for network in _NETWORKS:
             for name, tensor in getattr(self.learner, network).state_dict().items():
                 yield f"{network}.{name}", tensor
@@ -456,8 +467,8 @@ class LearningTrainer(ABC):
     def _group(self) -> list[int]:
         """Return the indices of the dialogues in the next round.
 
-        All dialogues come once, in random order, before any is repeated. The group is limited so
-        that the remaining calls suffice even in the worst case.
+        All dialogues come once, in random order, before any is repeated. The number of dialogues is
+        limited so that the remaining calls suffice even if no attempt breaks a turn.
         """
         epoch, place = divmod(self.dialogues_begun, len(self.dialogues))
         drawn = stream(self.config.seed, "agent", "order", epoch).permutation(len(self.dialogues))
@@ -471,7 +482,10 @@ class LearningTrainer(ABC):
         return group
 
     def learn(self, rng: np.random.Generator) -> list[tuple[float, float]]:
-        """Make the due updates, and return the losses of critic and actor."""
+        """Make the updates that are due, and return the losses of the critic and the actor.
+
+        An update is due after every ``train_frequency`` new steps.
+        """
         config = self.config
         due = (self.replay.added - config.learning_starts) // config.train_frequency
         losses = []
@@ -483,7 +497,10 @@ class LearningTrainer(ABC):
 
 
 class AgentTrainer(LearningTrainer):
-    """Learns between attempts. ``calls`` returns the number of contexts asked so far."""
+    """Plays the dialogues itself, and learns between attempts.
+
+    ``calls`` returns the number of contexts sent to the tracker so far.
+    """
 
     def __init__(
         self,
@@ -524,7 +541,7 @@ class AgentTrainer(LearningTrainer):
 
 
 class TensorBoardLogger:
-    """Writes TensorBoard events for every round, with the number of calls as the step."""
+    """Writes TensorBoard events for every round. The step of an event is the number of calls."""
 
     def __init__(self, folder: Path) -> None:
         with needs_extra("--tensorboard", "tensorboard", "torch", "tensorboard"):
@@ -535,7 +552,7 @@ class TensorBoardLogger:
             raise UserError(f"cannot write events to {folder}: {error.strerror}") from error
 
     def add(self, item: Round, broken_per_1000_calls: float) -> None:
-        """Write the results of a round and the running average."""
+        """Write the results of a round, and the running average of broken turns."""
         figures = {
             "turns broken per 1,000 calls": broken_per_1000_calls,
             "turns broken": item.broken,
@@ -559,12 +576,12 @@ PART: Final = 4
 
 
 class RoundTrainer(LearningTrainer):
-    """Learns after each round.
+    """Lets other players play the dialogues, and learns after each round.
 
     Args:
         config: settings of the training.
         rollouts: players that are ready to play.
-        dialogues: all training dialogues, in the order of the players' rules.
+        dialogues: all training dialogues, in the order of ``PlayRules.training``.
         clean: returns the answers to the clean turns of a dialogue.
         device: device of the networks.
     """
@@ -581,7 +598,7 @@ class RoundTrainer(LearningTrainer):
         self._rollouts, self._clean = rollouts, clean
 
     def play(self, group: Sequence[int], epsilon: float) -> PlayedRound:
-        """Play the dialogues, then learn from the steps."""
+        """Let the players play the dialogues, then learn from all steps."""
         parts = self._parts(group, epsilon)
         came: dict[int, PlayedPart] = dict(self._rollouts.played(parts))
         played = [came[place] for place in range(len(parts))]
