@@ -470,7 +470,7 @@ def _about(file: WeightsFile) -> PolicyAbout:
         wrong = next(part for part, value in ours.items() if theirs.get(part) != value)
         place = f"{wrong} of its {name.replace('_', ' ')}"
         if isinstance(ours[wrong], dict):
-            raise file.bad(f"its {place} differ from those in this release: train it again")
+            raise file.bad(f"{place} differ from those in this release: train it again")
         raise file.bad(
             f"{place} is {theirs.get(wrong)}, but {ours[wrong]} in this release: train it again"
         )

@@ -1,1 +1,1 @@
-"""Internal: samples of a report's violations for human judges, and their verdicts."""
+"""Internal: Samples of a report's violations for human judges, and the judges' verdicts."""

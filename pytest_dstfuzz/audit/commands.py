@@ -32,7 +32,8 @@ def _audit_options(parser: Parser) -> None:
         "--decoys",
         integer(0),
         "N",
-        help="number of decoys among them, which change the meaning (default: 0)",
+        help="number of decoys among them: variants whose meaning was changed on purpose, to test "
+        "the judge (default: 0)",
     )
     parser.value(
         "--fine-decoys",
@@ -41,7 +42,11 @@ def _audit_options(parser: Parser) -> None:
         help="number of additional decoys whose edits are as small as a slip (default: 0)",
     )
     parser.value("--seed", integer(0), "N", help="seed of the sample (default: 0)")
-    parser.option("--relation", metavar="NAME", help="relation to judge, if the report has several")
+    parser.option(
+        "--relation",
+        metavar="NAME",
+        help="relation whose violations are judged, if the report has several",
+    )
     parser.option(
         "--judge", metavar="NAME", default="judge", help="name of the judge (default: judge)"
     )
@@ -56,13 +61,13 @@ def _audit_options(parser: Parser) -> None:
         "--judgements",
         type=Path,
         metavar="PATH",
-        help="read the judgements of a sheet, or those exported by the page",
+        help="read the judgements from a filled sheet, or from the file that the page exports",
     )
     parser.option(
         "--export",
         type=Path,
         metavar="PATH",
-        help="write the verdicts with their key, without dialogues",
+        help="write all verdicts, and which rows are decoys, without the dialogues",
     )
 
 
@@ -123,7 +128,8 @@ def _audit(given: Namespace) -> None:
 
 AUDIT = Command(
     "audit",
-    "judge whether violations keep the meaning, and compute precision and agreement",
+    "let people judge whether violations keep the user's meaning, and compute precision and "
+    "agreement",
     "every answer is saved, and the same command continues",
     """\
   dstfuzz audit report.json                              judge 200 violations, one key each

@@ -1,4 +1,4 @@
-"""Decoys: variants whose meaning did change. They test the attention of a judge."""
+"""Decoys: variants whose meaning was changed on purpose. They test the attention of a judge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _YES_NO = ("yes", "no", "true", "false")
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A slot filled at a turn whose value occurs exactly once in a text."""
+    """A slot that was filled at a turn, and the place of its value, which occurs once in a text."""
 
     slot: str
     value: str
@@ -30,7 +30,7 @@ class Mention:
 
 
 class KnownTurns:
-    """The turns of one report.
+    """Facts about the turns of one report that are needed to make decoys.
 
     Attributes:
         values: slot -> its values, except yes, no, ``dontcare``, single characters and integers.
@@ -78,12 +78,12 @@ class KnownTurns:
         )
 
     def said_before(self, turn: TurnResult) -> str:
-        """Return the dialogue before a user utterance, in lower case."""
+        """Return all that was said in the dialogue before a user utterance, in lower case."""
         earlier = (self._said.get((turn.dialogue_id, i), "") for i in range(turn.turn_index))
         return "\n".join((*earlier, turn.system)).casefold()
 
     def bears(self, turn: TurnResult, text: str, start: int) -> bool:
-        """Return whether the clause from ``start`` on names a value of the turn, or a feature."""
+        """Return whether the clause from ``start`` on has a value of the turn or a feature."""
         clause = _CLAUSE.match(text.casefold(), start)
         words = f" {clause.group() if clause else ''} "
         names = [value.casefold() for value in state_of(turn).values() if len(value) > 2]
@@ -92,11 +92,11 @@ class KnownTurns:
         )
 
     def mentions(self, turn: TurnResult, text: str) -> Iterator[Mention]:
-        """Yield slots filled at this turn with one of ``values`` that occurs once in the text."""
+        """Yield this turn's new slots whose value occurs once in the text and is in ``values``."""
         return self._found(turn, text, self.values)
 
     def mentioned_numbers(self, turn: TurnResult, text: str) -> Iterator[Mention]:
-        """Yield slots filled at this turn with one of ``numbers`` that occurs once in the text."""
+        """Yield this turn's new slots whose value occurs once in the text and has a digit."""
         return self._found(turn, text, self.numbers)
 
     def _found(
@@ -125,7 +125,7 @@ def state_of(turn: TurnResult) -> Mapping[str, str]:
 
 
 def domain_of(slot: str) -> str:
-    """Return the first part of a slot name."""
+    """Return the domain of a slot, the first part of its name."""
     return slot.split("-", 1)[0]
 
 
@@ -136,7 +136,7 @@ def alike(one: str, two: str) -> bool:
 
 
 def spread(text: str, count: int) -> int:
-    """Return a number from 0 to ``count - 1`` that depends only on the text."""
+    """Return a number from 0 to ``count - 1`` that depends only on the text, to vary choices."""
     return sum(map(ord, text)) % count
 
 
@@ -159,7 +159,7 @@ _CUES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Decoy:
-    """A variant with an injected change of meaning."""
+    """A variant whose meaning was changed on purpose."""
 
     kind: str
     turn: TurnResult
@@ -173,14 +173,14 @@ class Decoy:
 
 
 class DecoyMaker:
-    """Makes decoys from the turns of one report."""
+    """Makes decoys with a plain change of meaning from the turns of one report."""
 
     def __init__(self, known: KnownTurns) -> None:
         """Store the turns of the report."""
         self._known = known
 
     def make(self, turn: TurnResult, variant: VariantResult, kind: str) -> Decoy | None:
-        """Return a decoy of this kind, or ``None`` if the text does not allow one."""
+        """Return a decoy of a kind, or ``None`` if the text does not allow one."""
         makers = {
             "value": self._another_value,
             "exchange": self._exchanged,
@@ -194,7 +194,7 @@ class DecoyMaker:
         return Decoy(kind, turn, variant, *made)
 
     def _another_value(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Replace a value by another value of its slot."""
+        """Yield the text with a value replaced by another value of its slot."""
         for mention in self._known.mentions(turn, text):
             taken = {value.casefold() for value in state_of(turn).values()}
             others = sorted(
@@ -207,7 +207,7 @@ class DecoyMaker:
             yield from instead(text, mention, others)
 
     def _exchanged(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Exchange the values of two slots of the same type, such as departure and destination."""
+        """Yield the text with the values of two slots swapped, such as both ends of a trip."""
         mentions = list(self._known.mentions(turn, text))
         for index, one in enumerate(mentions):
             for two in mentions[index + 1 :]:
@@ -228,7 +228,7 @@ class DecoyMaker:
                 )
 
     def _dropped(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Delete a value together with its preposition and article."""
+        """Yield the text without a value and the preposition and article before it."""
         for mention in self._known.mentions(turn, text):
             if mention.value.casefold() in turn.system.casefold():
                 continue  # A bare "yes" would still confirm the value.
@@ -239,7 +239,7 @@ class DecoyMaker:
                 yield rest, f"{mention.slot}: {text[start : mention.end]!r} left out"
 
     def _negated(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Turn a wish that names a value into a refusal."""
+        """Yield the text with a wish for a value turned into a refusal."""
         for match in _WISH.finditer(text):
             who, modal, verb = match.groups()
             refused = re.match(r"\W+not\b", text[match.end() :], re.IGNORECASE)
@@ -258,7 +258,7 @@ class DecoyMaker:
             )
 
     def _affirmed(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Delete a negation before a value or a feature."""
+        """Yield the text without a negation that stood before a value or a feature."""
         if DONTCARE in state_of(turn).values():
             return
         for match in _NEGATIONS.finditer(text):
@@ -327,7 +327,7 @@ _SEEN: Final = 3
 
 
 class FineDecoyMaker:
-    """Makes fine decoys from the turns of one report."""
+    """Makes fine decoys, which change the meaning by an edit as small as a slip."""
 
     def __init__(self, known: KnownTurns) -> None:
         """Store the turns of the report, and the names of the things that users ask for."""
@@ -336,7 +336,7 @@ class FineDecoyMaker:
         self._things = things | {f"{name}s" for name in things}
 
     def make(self, turn: TurnResult, variant: VariantResult, kind: str) -> Decoy | None:
-        """Return a decoy of this kind, or ``None`` if the text does not allow one."""
+        """Return a decoy of a kind, or ``None`` if the text does not allow one."""
         makers = {
             "cue": self._another_cue,
             "degree": self._other_reach,
@@ -349,7 +349,7 @@ class FineDecoyMaker:
         return None if made is None else Decoy(kind, turn, variant, *made)
 
     def _another_cue(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Swap "from" and "to" of a journey, or "with" and "without" a feature."""
+        """Yield the text with "from" and "to", or "with" and "without" a feature, confused."""
         for mention in self._known.mentions(turn, text):
             before, after = text[: mention.start], text[mention.end :]
             if not self._known.has_counterpart(mention.slot):
@@ -364,7 +364,7 @@ class FineDecoyMaker:
                     yield _put(text, *match.span(1), new)
 
     def _other_reach(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Widen a partial refusal to a full one, or narrow a full refusal to a partial one."""
+        """Yield the text with "not" made "not just", or "not just" made "not"."""
         for match in _LIMITED.finditer(text):
             if self._known.bears(turn, text, match.end(1)):
                 yield _put(text, *match.span(1), "")
@@ -372,7 +372,7 @@ class FineDecoyMaker:
             yield _put(text, end, end, (" just", " only")[spread(text, 2)])
 
     def _lost_negation(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Mistype a negation as another word, or another word as a negation."""
+        """Yield the text with "not" mistyped as another word, or the other way round."""
         for match in _NOW.finditer(text):
             if self._known.bears(turn, text, match.end(1)):
                 yield _put(text, *match.span(1), "not")
@@ -384,7 +384,7 @@ class FineDecoyMaker:
                 yield _put(text, end - len("not"), end, "now")
 
     def _another_digit(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Change one digit of a number or a time, so that it is another known value of the slot."""
+        """Yield the text with one digit changed, so that a value becomes another known one."""
         for mention in self._known.mentioned_numbers(turn, text):
             others = [
                 other
@@ -396,7 +396,7 @@ class FineDecoyMaker:
             yield from instead(text, mention, others)
 
     def _another_name(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Delete the first word of a name if others differ in it, or use a name one word apart."""
+        """Yield the text with a name made another name, by deleting or replacing one word."""
         for mention in self._known.mentions(turn, text):
             words = mention.value.casefold().split()
             if len(words) < 2 or any(map(str.isdigit, mention.value)):
@@ -414,7 +414,7 @@ class FineDecoyMaker:
             yield from instead(text, mention, near)
 
     def _another_value(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Mistype a value as another value of its slot."""
+        """Yield the text with a value mistyped as another value of its slot."""
         for mention in self._known.mentions(turn, text):
             if len(mention.value) < _SHORTEST or any(map(str.isdigit, mention.value)):
                 continue
@@ -428,7 +428,7 @@ class FineDecoyMaker:
             yield from instead(text, mention, near)
 
     def _others(self, turn: TurnResult, mention: Mention, values: dict[str, set[str]]) -> list[str]:
-        """Return reliably labelled values of the slot that the turn does not have."""
+        """Return the other values of a slot that are labelled often enough to be trusted."""
         taken = {value.casefold() for value in state_of(turn).values()}
         return sorted(
             value
@@ -437,7 +437,7 @@ class FineDecoyMaker:
         )
 
     def _refused(self, turn: TurnResult, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the span of the negation in each refusal of a slot's subject or value."""
+        """Yield the span of each negation that refuses a value, a feature or a topic."""
         values = [value.casefold() for value in state_of(turn).values() if len(value) > 2]
         for match in _REFUSED.finditer(text):
             words = re.match(r"\w+", text[match.end() :])
@@ -448,14 +448,14 @@ class FineDecoyMaker:
 
 
 def _put(text: str, start: int, end: int, new: str) -> tuple[str, str]:
-    """Return the text with a span replaced in the same case, and a description."""
+    """Return the text with a span replaced in the same case, and a description of the change."""
     old = text[start:end]
     new = new.capitalize() if old[:1].isupper() else new
     return text[:start] + new + text[end:], f"{old.strip()!r} -> {new.strip()!r}"
 
 
 def _one_word_apart(one: list[str], two: list[str]) -> bool:
-    """Return whether names differ in one word, and not only in its spelling or in an article."""
+    """Return whether two names differ in one word by more than spelling or an article."""
     if len(one) != len(two):
         return False
     apart = [(a, b) for a, b in zip(one, two, strict=True) if a != b]
@@ -480,15 +480,15 @@ NOTHING = "no slot changes"
 
 
 class StatedDecoyMaker:
-    """Makes decoys from the rewrites of a relation that expects a change."""
+    """Makes decoys for a relation that expects a change: the stated change is a wrong one."""
 
     def __init__(self, known: KnownTurns, turns: Sequence[TurnResult]) -> None:
-        """Store the known values, and the expected changes of all rewrites."""
+        """Store the facts of the report, and the changes that all rewrites should cause."""
         self._known = known
         self._others = [variant.expected for turn in turns for variant in turn.variants]
 
     def make(self, turn: TurnResult, variant: VariantResult, kind: str) -> Decoy | None:
-        """Return a decoy of this kind, or ``None`` if no such wrong statement is possible."""
+        """Return a decoy of a kind, or ``None`` if no wrong statement of this kind is possible."""
         makers = {
             "stated_value": self._value,
             "stated_slot": self._slot,
@@ -503,7 +503,7 @@ class StatedDecoyMaker:
         return Decoy(kind, turn, variant, variant.text, what, stated)
 
     def _value(self, turn: TurnResult, variant: VariantResult) -> Iterator[Sequence[str]]:
-        """State another value that occurs in no text of the turn."""
+        """Yield the expected changes with one value replaced by a value not in the texts."""
         for number, delta in enumerate(variant.expected):
             said = f"{turn.system} {turn.user} {variant.text}".casefold()
             others = sorted(
@@ -521,7 +521,7 @@ class StatedDecoyMaker:
                 yield stated
 
     def _slot(self, turn: TurnResult, variant: VariantResult) -> Iterator[Sequence[str]]:
-        """State the new value for another slot."""
+        """Yield an expected change with the new value in another slot."""
         stated = {delta.slot for delta in variant.expected}
         state = turn.clean_state or state_of(turn)
         for delta in variant.expected:
@@ -536,12 +536,12 @@ class StatedDecoyMaker:
                     yield (str(replace(delta, slot=slot, before=value)),)
 
     def _nothing(self, turn: TurnResult, variant: VariantResult) -> Iterator[Sequence[str]]:  # noqa: ARG002 - as the others
-        """State that nothing changes."""
+        """Yield the statement that nothing changes."""
         if variant.expected:
             yield ()
 
     def _elsewhere(self, turn: TurnResult, variant: VariantResult) -> Iterator[Sequence[str]]:  # noqa: ARG002 - as the others
-        """State the expected change of another rewrite."""
+        """Yield the expected changes of a rewrite of another turn."""
         slots = {delta.slot for delta in variant.expected}
         others = [
             deltas for deltas in self._others if deltas and not slots & {one.slot for one in deltas}
@@ -561,7 +561,14 @@ def draw_decoys(
     """Make decoys from the turns of a report, at most one per turn.
 
     Dialogues without a violation in ``drawn`` are preferred. A decoy has about as many edits as a
-    randomly drawn violation. The change of meaning of a fine decoy counts as one of its edits.
+    violation drawn at random. In a fine decoy, the change of meaning counts as one of the edits.
+
+    Args:
+        turns: the turns of the report.
+        drawn: the violations to judge, with their turns.
+        coarse: number of decoys with a plain change of meaning.
+        fine: number of decoys with a change as small as a slip.
+        seed: seed of all choices.
     """
     known = KnownTurns(turns)
     bases = [
@@ -576,8 +583,8 @@ def draw_decoys(
     if any(variant.expected for _, variant in drawn):
         if fine:
             raise UserError(
-                "the relation expects a change, so only the stated change can be wrong, and "
-                "there are no fine decoys: use --decoys"
+                "there are no fine decoys for a relation that expects a change, because only the "
+                "stated change can be made wrong: use --decoys"
             )
         coarse_kinds, make_coarse = STATED_KINDS, StatedDecoyMaker(known, turns).make
         bases = [(turn, variant) for turn, variant in bases if variant.expected]
@@ -604,7 +611,7 @@ def draw_decoys(
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes decoys of several kinds."""
+    """Makes decoys of several kinds in turn."""
 
     one: Callable[[TurnResult, VariantResult, str], Decoy | None]
     bases: Sequence[Pair]
@@ -637,7 +644,7 @@ class _Maker:
         return made
 
     def _first(self, bases: Sequence[Pair], kind: str, edits: int) -> Decoy | None:
-        """Return a decoy from an unused turn whose number of edits is nearest to ``edits``."""
+        """Return a decoy from the unused turn whose number of edits is nearest to ``edits``."""
         for turn, variant in sorted(bases, key=lambda base: abs(len(base[1].edits) - edits)):
             if turn.id not in self.taken:
                 decoy = self.one(turn, variant, kind)

@@ -1,4 +1,4 @@
-"""Judging in a terminal and on sheets, and the export of the verdicts."""
+"""Lets people judge in a terminal or on a sheet, and exports their verdicts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def write_sheet(path: Path, sample: Sample, judge: str) -> None:
-    """Write the sheet of a judge, in the judge's order, without overwriting judgements."""
+    """Write a judge's sheet in the judge's order of rows.
+
+    A sheet with judgements is not overwritten.
+    """
     if path.exists() and (why := _worth_keeping(path)):
         raise UserError(
             f"{path} {why}: read its judgements with --judgements {path}, or give the new sheet "
@@ -48,7 +51,7 @@ def write_sheet(path: Path, sample: Sample, judge: str) -> None:
 
 
 def read_judgements(path: Path, sample: Sample) -> dict[str, str]:
-    """Read the verdicts of one judge by row id, without the rows left empty."""
+    """Read the verdicts of one judge, by row id. Rows that the judge left empty are skipped."""
     found: dict[str, str] = {}
     for number, row in _rows(path):
         name, verdict = row.get("id"), row.get("verdict")
@@ -64,7 +67,10 @@ def read_judgements(path: Path, sample: Sample) -> dict[str, str]:
 
 
 def _worth_keeping(path: Path) -> str:
-    """Return why a file must not be overwritten, or ``""`` for an empty file or unused sheet."""
+    """Return why a file must not be overwritten.
+
+    The result is ``""`` for an empty file, and for a sheet without judgements.
+    """
     try:
         rows = [row for _, row in _rows(path)]
     except DataError:
@@ -81,7 +87,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def suffix_of(path: Path) -> str:
-    """Return the suffix of a sheet: ``.csv`` or ``.jsonl``."""
+    """Return the suffix of a sheet's name, ``.csv`` or ``.jsonl``, or raise an error."""
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise UserError(f"{path}: the name must end in {' or '.join(_SUFFIXES)}")
@@ -116,7 +122,7 @@ def _cells(shown: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """Return a cell that no spreadsheet evaluates as a formula."""
+    """Quote a text so that no spreadsheet evaluates it as a formula."""
     return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
@@ -143,7 +149,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _unmarked(cell: object) -> object:
-    """Return a cell without the apostrophe added by `cell`."""
+    """Undo `cell`: remove the apostrophe that it added."""
     marked = isinstance(cell, str) and cell[:1] == "'" and cell[1:].startswith(_FORMULAS)
     return cell[1:] if isinstance(cell, str) and marked else cell
 
@@ -166,13 +172,15 @@ _WORDS: Final = 2
 
 
 def write_export(path: Path, audit: Audit) -> None:
-    """Write the rows of an audit with their key and all verdicts.
+    """Write the rows of an audit with all verdicts, and with the key: which rows are decoys.
 
     Raises:
         UserError: no judge has finished yet, and the key would reveal the decoys.
     """
     if all(audit.left(judge) for judge in audit.judges):
-        raise UserError("--export contains the key, so a judge must answer all rows first")
+        raise UserError(
+            "--export shows which rows are decoys, so a judge must answer all rows first"
+        )
     rows = [_export_record(audit, row) for row in audit.sample.rows]
     if suffix_of(path) == ".csv":
         text = io.StringIO()
@@ -218,9 +226,9 @@ def judge_rows(
 ) -> None:
     """Ask for a verdict on every row that the judge has not judged yet.
 
-    Each answer is saved before the next row is shown. Skipped rows keep no verdict, and are asked
-    again when the audit is resumed. ``read_key`` returns the next key, or ``""`` at the end of the
-    input. Without ``colour``, edits are marked with characters.
+    Each answer is saved before the next row is shown. Skipped rows get no verdict, and are shown
+    again when the audit is resumed. ``read_key`` returns the next key of the keyboard, or ``""`` at
+    the end of the input. Without ``colour``, edits are marked with characters.
     """
     rows, question = audit.sample.order(judge), audit.sample.question
     answers = question.answers
@@ -249,7 +257,7 @@ def _next(audit: Audit, judge: str, rows: Sequence[AuditRow], start: int) -> int
 
 
 def row_lines(row: AuditRow, *, colour: bool = False) -> Iterator[str]:
-    """Yield the lines of a row for a judge at the terminal."""
+    """Yield the lines that show a row to a judge at the terminal."""
     for turn in row.earlier:
         if turn.system:
             yield from hanging("  system: ", visible(turn.system), _WIDTH)
@@ -270,7 +278,10 @@ def row_lines(row: AuditRow, *, colour: bool = False) -> Iterator[str]:
 
 
 def key_reader(source: TextIO) -> Callable[[], str]:
-    """Return a function that reads the next key: at once from a terminal, else a line at a time."""
+    """Return a function that reads the next key.
+
+    A terminal gives each key at once, any other source a line at a time.
+    """
     if source.isatty() and os.name == "posix":
         return lambda: _pressed(source)
     # Use the first letter of the next non-empty line.
@@ -278,7 +289,7 @@ def key_reader(source: TextIO) -> Callable[[], str]:
 
 
 def _next_key(out: TextIO, read_key: Callable[[], str], keys: str, answers: Container[str]) -> str:
-    """Return the next valid key, or ``""`` at the end of the input."""
+    """Wait for a valid key, and return it, or return ``""`` at the end of the input."""
     while True:
         key = read_key().lower()
         if key in ("", "s", "b", "q") or key in answers:

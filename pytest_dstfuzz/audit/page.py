@@ -1,4 +1,4 @@
-"""A self-contained HTML page for judges. It works offline and can export the verdicts."""
+"""A self-contained HTML page for judges. It works offline, and exports the verdicts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ with needs_extra("the page of an audit", "report", "jinja2", "markupsafe"):
 
 
 def write_page(path: Path, audit: Audit, judge: str) -> None:
-    """Write the page of one judge. An existing file survives any failure."""
+    """Write the page of one judge. If writing fails, an existing file stays as it was."""
     write_text(path, page_text(audit, judge))
 
 
 def page_text(audit: Audit, judge: str) -> str:
     """Return the page of one judge: the rows in the judge's order, and the verdicts so far.
 
-    It contains neither the key nor the verdicts of other judges.
+    The page does not say which rows are decoys, and has no verdicts of other judges.
     """
     question = audit.sample.question
     data = {
@@ -48,7 +48,7 @@ def page_text(audit: Audit, judge: str) -> str:
 
 
 def _record(row: AuditRow) -> dict[str, Any]:
-    """Return a row for the script of the page. A span is a text or ``[removed, added]``."""
+    """Return a row as data for the page's script. A span is a text or ``[removed, added]``."""
     said: list[list[Any]] = []
     for turn in row.earlier:
         said += [["system", [visible(turn.system)]]] if turn.system else []

@@ -1,4 +1,4 @@
-"""The file of an audit, and the statistics of its judgements."""
+"""The file of an audit, and the statistics computed from its judgements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ Judgements = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """The statistics of one judge over the rows judged so far. Field names are keys in the file."""
+    """The statistics of one judge over the rows judged so far.
+
+    The field names are keys of the file.
+    """
 
     #: Number of judged violations, and how many the judge accepted.
     violations: int
@@ -63,7 +66,10 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The agreement of two judges on the rows judged by both. Field names are keys in the file."""
+    """The agreement of two judges on rows that both judged.
+
+    The field names are keys of the file.
+    """
 
     judges: tuple[str, str]
     rows: int
@@ -103,7 +109,7 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 
 
 def precision(sample: Sample, judgements: Judgements) -> Precision:
-    """Compare the verdicts of one judge with the key. Rows without a verdict do not count."""
+    """Compare one judge's verdicts with the true kinds of the rows, without rows not judged yet."""
     judged = [row for row in sample.rows if row.id in judgements]
     real = [row for row in judged if row.real]
     fake = [row for row in judged if not row.real]
@@ -201,7 +207,7 @@ _SCHEMA_VERSION: Final = 1
 
 @dataclass(slots=True)
 class Audit:
-    """A sample and the verdicts on it so far."""
+    """A sample of violations and decoys, and the verdicts on it so far."""
 
     sample: Sample
     path: Path
@@ -209,7 +215,7 @@ class Audit:
     judges: dict[str, Judgements] = field(default_factory=dict)
 
     def verdicts(self, judge: str) -> Judgements:
-        """Return the verdicts of a judge so far, read-only."""
+        """Return the verdicts of a judge so far, as a read-only mapping."""
         return self.judges.get(judge, {})
 
     def left(self, judge: str) -> tuple[AuditRow, ...]:
@@ -218,7 +224,7 @@ class Audit:
         return tuple(row for row in self.sample.order(judge) if row.id not in given)
 
     def say(self, judge: str, verdicts: Mapping[str, str]) -> None:
-        """Add verdicts of a judge, replacing earlier ones, and write the file.
+        """Add verdicts of a judge, which replace earlier ones, and write the file.
 
         Verdicts that other processes have written to the file in the meantime are kept.
         """
@@ -241,7 +247,7 @@ class Audit:
         self.save()
 
     def save(self) -> None:
-        """Write the file, which also stores how the sample was drawn."""
+        """Write the file. It also stores how the sample was drawn."""
         write_json(self.path, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
@@ -262,14 +268,16 @@ class Audit:
         }
 
     def lines(self, judge: str) -> list[str]:
-        """Return the statistics, or only the progress if the judge has rows left.
+        """Return a judge's statistics, or only the progress if the judge has rows left.
 
-        Earlier statistics would reveal which rows are decoys, and the verdicts of other judges.
+        Earlier statistics would reveal which rows are decoys, and what other judges think.
         """
         left = len(self.left(judge))
         if left:
             whole = len(self.sample.rows)
-            return [f"{judge}: {whole - left} of {whole} rows judged; figures come with the last"]
+            return [
+                f"{judge}: {whole - left} of {whole} rows judged; figures come after the last row"
+            ]
         done = {name: given for name, given in sorted(self.judges.items()) if not self.left(name)}
         lines = [
             line
@@ -282,10 +290,10 @@ class Audit:
 
 
 def audit_path(report: Path, turns: Results, relation: str) -> Path:
-    """Return the audit file of ``report``: one for each relation if the report has several.
+    """Return the path of the audit file. If the report has several relations, each has its own.
 
     Raises:
-        UserError: the report does not have the relation, or has several and none is named.
+        UserError: the report does not have the relation, or has several of which none is named.
     """
     of_relation(turns, relation)
     several = len({turn.relation for turn in turns}) > 1
@@ -295,9 +303,10 @@ def audit_path(report: Path, turns: Results, relation: str) -> Path:
 
 
 def open_audit(path: Path, turns: Results, given: Mapping[str, Any]) -> Audit:
-    """Draw the sample of an audit, and resume from its file if that exists.
+    """Draw the sample of an audit. If its file exists, resume with its verdicts.
 
-    ``given`` holds the fields of `Draw` set by the user. Others come from the file or the defaults.
+    ``given`` holds the fields of `Draw` that the user has set. Others come from the file or the
+    defaults.
     """
     known = _read(path) if path.exists() else _AuditFile(_SampleDraw(), {})
     was_drawn = {item.name: getattr(known.sample, item.name) for item in fields(Draw)}
@@ -318,7 +327,7 @@ class _SampleDraw(Draw):
 
 @dataclass(frozen=True, slots=True)
 class _AuditFile:
-    """The parts of an audit file that are read back. Everything else is derived from them."""
+    """The stored parts of an audit that are read back. Everything else is computed from them."""
 
     sample: _SampleDraw
     judges: dict[str, dict[str, Verdict]]

@@ -1,4 +1,4 @@
-"""The sample of an audit, and the question for the judge."""
+"""The sample of violations and decoys for an audit, and the question for the judge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Verdict = Literal["keeps", "changes", "right", "wrong"]
 
 
 class Question(NamedTuple):
-    """A question with its two answers, and wording for the statistics."""
+    """A question for judges with its two answers, and their wording in the statistics."""
 
     text: str
     good: Verdict
@@ -37,16 +37,16 @@ class Question(NamedTuple):
 
     @property
     def answers(self) -> dict[str, Verdict]:
-        """Key on the keyboard -> verdict."""
+        """The verdict that each key of the keyboard stands for."""
         return {verdict[0]: verdict for verdict in (self.good, self.bad)}
 
 
 KEEPING: Final = Question(
-    "Does the user still ask for the same?",
+    "Does the user still ask for the same thing?",
     "keeps",
     "changes",
     "Read the edited utterance in its dialogue, and decide whether it asks for the same as the "
-    "clean one. Typing errors and fillers do not matter. Only the request matters.",
+    "clean one. Only the request matters, not typing errors or filler words.",
     "keep the meaning",
     "to change the meaning",
 )
@@ -67,7 +67,7 @@ VIOLATION = "violation"
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """The parameters of a sample."""
+    """The parameters by which a sample is drawn."""
 
     #: Maximum number of violations.
     violations: int = 200
@@ -84,7 +84,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """An earlier turn of the dialogue, as the tracker saw it, with the edits of the user's text."""
+    """An earlier turn of the dialogue, as the tracker read it, with the edits of the text."""
 
     system: str
     user: str
@@ -93,7 +93,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One question for a judge, with its part of the key."""
+    """One row that a judge judges, with the part that the judge must not see."""
 
     id: str
     earlier: tuple[Earlier, ...]
@@ -118,7 +118,7 @@ class AuditRow:
 
     @property
     def real(self) -> bool:
-        """Whether the row is a violation."""
+        """Whether the row is a violation, and not a decoy."""
         return self.kind == VIOLATION
 
     def shown(self) -> dict[str, Any]:
@@ -148,14 +148,14 @@ class AuditRow:
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows of an audit, in the order of their ids."""
+    """The violations and decoys of an audit, in the order of their ids."""
 
     draw: Draw
     rows: tuple[AuditRow, ...]
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all rows with their key. It ties judgements to one sample."""
+        """SHA-256 of all rows with their hidden parts. It ties judgements to one sample."""
         rows = [[row.shown(), row.key()] for row in self.rows]
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
@@ -166,25 +166,25 @@ class Sample:
 
     @property
     def question(self) -> Question:
-        """The question for the judge."""
+        """The question that all rows ask the judge."""
         return STATED if any(row.stated for row in self.rows) else KEEPING
 
     @property
     def violations(self) -> int:
-        """The number of violations."""
+        """The number of violations among the rows."""
         return sum(row.real for row in self.rows)
 
     def order(self, judge: str) -> tuple[AuditRow, ...]:
-        """Return the rows in the order for this judge. Each judge has a different order."""
+        """Return the rows in the order in which a judge sees them. Each judge has another order."""
         order = stream(self.draw.seed, "audit", "order", judge).permutation(len(self.rows))
         return tuple(self.rows[int(place)] for place in order)
 
 
 def draw_sample(turns: Results, draw: Draw) -> Sample:
-    """Draw violations, make decoys, and shuffle them.
+    """Draw violations, make decoys, and shuffle both.
 
-    The order of ``turns`` does not matter. The sample is smaller than ``draw.violations`` if the
-    dialogues do not have enough violations.
+    The order of ``turns`` does not matter. If the dialogues do not have enough violations, the
+    sample has fewer than ``draw.violations``.
     """
     found = of_relation(turns, draw.relation)
     turns = sorted(found, key=lambda turn: (turn.dialogue_id, turn.turn_index, turn.id))
@@ -204,7 +204,7 @@ def draw_sample(turns: Results, draw: Draw) -> Sample:
 
 
 def of_relation(turns: Results, name: str) -> Results:
-    """Return the turns of one relation. Without ``name``, there must be only one relation."""
+    """Return the turns of one relation. If ``name`` is empty, the report must have only one."""
     known = sorted({turn.relation for turn in turns})
     if name and name not in known:
         raise unknown_name("relation of the report", name, known)
@@ -274,7 +274,7 @@ def _row(
 
 
 def _difference(before: str, after: str) -> Edit:
-    """Return one edit that turns a text into another."""
+    """Return the single edit that turns one text into another."""
     shortest = min(len(before), len(after))
     head = next((i for i in range(shortest) if before[i] != after[i]), shortest)
     rest = shortest - head
@@ -284,6 +284,6 @@ def _difference(before: str, after: str) -> Edit:
 
 
 def _changes(turn: TurnResult, variant: VariantResult) -> tuple[str, ...]:
-    """Return one line per changed slot, or the tool calls as code."""
+    """Return one line per slot that changed, or the tool calls as code."""
     calls = call_lines(turn, variant.changed_slots)
     return tuple(calls) or tuple(str(change) for change in variant.changed_slots)

@@ -1,4 +1,8 @@
-"""Adversaries of an agent: black-box, white-box and lookahead."""
+"""Adversaries, which talk to an agent so that it acts against its own goal.
+
+Some only see what the agent says (black-box). Others use its predictions (white-box), or search for
+the best line with them (lookahead).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ _MET: Final = _UNMET / 2
 
 @dataclass(frozen=True)
 class AttackedUtterance:
-    """An utterance after an attack."""
+    """An utterance of the adversary after an attack has rewritten it."""
 
     text: str
     loss: float  #: Negative if the agent is expected to make a selection that the adversary wants.
@@ -55,13 +59,13 @@ Talks = Callable[[Sequence[str]], Sequence[Talk]]
 
 
 class WhiteBoxAttack:
-    """Rewrites the next utterance in one scenario."""
+    """Rewrites the adversary's next utterance in one scenario, with the agent's own predictions."""
 
     def __init__(self, view: TargetView, fluency: Fluency, shortlist: int = SHORTLIST) -> None:
         self._view, self._fluency, self._shortlist = view, fluency, shortlist
 
     def reactive(self, said: TalkMessages, text: str) -> AttackedUtterance:
-        """Rewrite an utterance so that the agent makes a bad selection at once."""
+        """Rewrite an utterance so that the agent ends the talk at once with a bad selection."""
         view = self._view
 
         def losses(utterances: Sequence[str]) -> np.ndarray:
@@ -78,9 +82,9 @@ class WhiteBoxAttack:
         return found if found.loss <= _MET else AttackedUtterance(text, found.loss, acts=False)
 
     def unconstrained(self, said: TalkMessages, text: str) -> AttackedUtterance:
-        """Rewrite an utterance so that the agent's selection is bad, if it selects at once.
+        """Rewrite an utterance so that the agent would make a bad selection, if any, at once.
 
-        This is formula 6 without the constraint of formula 7.
+        This is formula 6 of the source without formula 7, which requires that the agent selects.
         """
         return self._by_talks(said, text, partial(self._view.talks, said))
 
@@ -101,7 +105,7 @@ class WhiteBoxAttack:
         return found
 
     def _by_talks(self, said: TalkMessages, text: str, talks: Talks) -> AttackedUtterance:
-        """Rewrite an utterance by the agent's selection at the end of the resulting talk."""
+        """Rewrite an utterance so that the agent's selection at the end of the talk is bad."""
         return self._rewritten(said, text, lambda utterances: self._loss(talks(utterances)), talks)
 
     def _rewritten(
@@ -113,7 +117,7 @@ class WhiteBoxAttack:
 
 @dataclass(frozen=True)
 class Rewriter:
-    """Greedily replaces words of an utterance for any loss."""
+    """Replaces words of an utterance greedily, to minimise any loss."""
 
     view: TargetView  #: The attacked agent.
     fluency: Fluency  #: The filter of utterances.
@@ -132,8 +136,8 @@ class Rewriter:
         Args:
             said: the talk so far.
             text: the utterance.
-            losses: the losses to minimise.
-            talks: returns the talks for the gradient that selects words.
+            losses: returns the loss of each utterance, which is minimised.
+            talks: returns the talks whose gradient proposes replacement words.
             enough: the search stops at this loss.
         """
         best = AttackedUtterance(text, float(losses([text])[0]))
@@ -174,10 +178,10 @@ _KEPT: Final = 10
 
 
 class GameAdversary(ABC):
-    """A strategy against an agent's goal.
+    """A strategy of the agent's counterpart, who wants the opposite of the agent's goal.
 
-    `learn` is called once, then `script` for each reported scenario. Within its budget, `script`
-    may try lines in that scenario.
+    `learn` is called once, then `script` for each scenario of the report. Within its budget,
+    `script` may first try lines in that scenario.
     """
 
     name: ClassVar[str]
@@ -189,18 +193,21 @@ class GameAdversary(ABC):
         self.arena = arena
 
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:  # noqa: B027 - optional
-        """Play at most ``budget`` games in scenarios that are not reported."""
+        """Learn from at most ``budget`` games in scenarios that are not in the report."""
 
     @abstractmethod
     def script(self, scenario: Scenario, budget: int) -> Script:
-        """Return the lines to say, after at most ``budget`` games in this scenario."""
+        """Return the lines to say in a scenario, after at most ``budget`` games in it."""
 
     def rng(self, *names: str | int) -> np.random.Generator:
-        """Return the random generator of a named stream, independent of the order of calls."""
+        """Return the random generator of a named stream.
+
+        The generator does not depend on the order of calls.
+        """
         return stream(self.arena.seed, "game", self.name, *names)
 
     def plain(self, scenario: Scenario, rng: np.random.Generator) -> Script:
-        """Return random lines of the game, at least one."""
+        """Return random lines of the game, at least one, as a baseline."""
         lines = self.arena.lines(scenario)
         count = int(rng.integers(1, self.arena.most_lines + 1))
         return tuple(lines[place] for place in rng.integers(0, len(lines), count))
@@ -214,12 +221,12 @@ class PlainAdversary(GameAdversary):
     learns = searches = False
 
     def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - no search
-        """Return random lines."""
+        """Return random lines of the game."""
         return self.plain(scenario, self.rng(scenario.id))
 
 
 class TransferAdversary(GameAdversary):
-    """Ends with lines that won in other scenarios."""
+    """Says a random line, then a line that won games in other scenarios."""
 
     name = "transfer"
     about = "one random line, then last lines that won in other scenarios"
@@ -227,7 +234,7 @@ class TransferAdversary(GameAdversary):
     _won: tuple[int, ...] = ()
 
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:
-        """Collect the last lines of games, ranked by mean advantage."""
+        """Collect the last lines of random games, ranked by mean advantage."""
         gains: dict[int, list[float]] = {}
         for number in range(budget):
             scenario = scenarios[number % len(scenarios)]
@@ -242,7 +249,7 @@ class TransferAdversary(GameAdversary):
         self._won = tuple(order[: min(_KEPT, max(1, len(order) // 3))])
 
     def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - no search
-        """Return a random line and a winning one."""
+        """Return a random line and a line that won elsewhere."""
         rng = self.rng(scenario.id)
         first = self.plain(scenario, rng)[:1]
         if not self._won:
@@ -251,14 +258,14 @@ class TransferAdversary(GameAdversary):
 
 
 class ReplacingAdversary(GameAdversary):
-    """Replaces up to two words of the last line, at the most important places."""
+    """Replaces up to two words of the last line, at the places that matter most."""
 
     name = "replace"
     about = "greedily replaces up to two words of the last line"
     learns = False
 
     def script(self, scenario: Scenario, budget: int) -> Script:
-        """Return random lines with the last one rewritten, within the budget."""
+        """Try words in random lines within the budget, and return the best lines."""
         rng = self.rng(scenario.id)
         script = self.plain(scenario, rng)
         if budget < 1:
@@ -299,9 +306,10 @@ class ReplacingAdversary(GameAdversary):
 
 
 class LearnedAdversary(GameAdversary):
-    """Learns which line to say in each turn by policy gradient; the reward is the advantage.
+    """Learns by policy gradient which line to say in each turn.
 
-    The actions in a turn are: say a line of the game, repeat the last line, or close the talk.
+    The reward is the advantage: the adversary's score minus the agent's. The actions in a turn are:
+    say a line of the game, repeat the last line, or close the talk.
     """
 
     name = "learned"
@@ -310,7 +318,7 @@ class LearnedAdversary(GameAdversary):
     _logits: np.ndarray | None = None
 
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:
-        """Play games, and move the policy towards actions with more reward than the mean so far."""
+        """Play games, and make actions more likely if their reward is above the mean so far."""
         mean = 0.0
         for number in range(budget):
             scenario = scenarios[number % len(scenarios)]
@@ -358,14 +366,17 @@ class LearnedAdversary(GameAdversary):
 
 
 class ClimbingAdversary(GameAdversary):
-    """Changes its lines step by step if the result is at least as good; it may repeat a line."""
+    """Changes its lines step by step, and keeps a change if the result is at least as good.
+
+    A change may also repeat a line until the end.
+    """
 
     name = "climb"
     about = "hill climbing over the lines, their positions and their repetitions"
     _start: tuple[tuple[int, ...], ...] = ()
 
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:
-        """Climb in other scenarios, and store the results as starting points."""
+        """Search for good lines in other scenarios, and store them as starting points."""
         share = max(1, budget // len(scenarios))
         found: list[tuple[float, tuple[int, ...]]] = []
         for scenario in scenarios[:budget]:
@@ -375,7 +386,7 @@ class ClimbingAdversary(GameAdversary):
         self._start = tuple(dict.fromkeys(places for _, places in found))[:3]
 
     def script(self, scenario: Scenario, budget: int) -> Script:
-        """Return the best script of all attempts."""
+        """Return the best lines of all attempts in this scenario."""
         rng = self.rng(scenario.id)
         if budget < 1:
             places = self._start[0] if self._start else self._random(scenario, rng)
@@ -409,7 +420,10 @@ class ClimbingAdversary(GameAdversary):
     def _changed(
         self, scenario: Scenario, places: tuple[int, ...], rng: np.random.Generator
     ) -> tuple[int, ...]:
-        """Return lines with one change: replace, add, drop, or repeat one until the end."""
+        """Return the indices of the lines with one change.
+
+        The change replaces, adds or drops a line, or repeats one until the end.
+        """
         most, new = self.arena.most_lines, self._random(scenario, rng)
         at = int(rng.integers(len(places)))
         kind = int(rng.integers(4))
@@ -450,7 +464,7 @@ _BEST: Final = 1 / 3
 
 
 class HearingAdversary(GameAdversary):
-    """Selects each line depending on the agent's answers."""
+    """An adversary that chooses each line after it has heard the agent's answers."""
 
     learns = False
     searches = False
@@ -462,15 +476,19 @@ class HearingAdversary(GameAdversary):
         self.struck: set[str] = set()
 
     def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - no search
-        """Play a game, and return its own lines."""
+        """Play a game, and return the adversary's lines."""
         return self.arena.hear(scenario, self.speaker(scenario)).script
 
     @abstractmethod
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return the speaker for one game."""
+        """Return the function that says the adversary's lines in one game."""
 
     def voice(self, scenario: Scenario, *, teaches: bool = False) -> Speaker:
-        """Return the speaker without an attack: the voice, or the teacher."""
+        """Return a function that says lines without an attack.
+
+        They are the lines of the voice, an agent that plays the adversary's side, or of the teacher
+        if ``teaches`` is true. If there is neither, they are random lines of the game.
+        """
         side = self.arena.side
         agent = (side.teacher or side.voice) if teaches else side.voice
         if agent is None:
@@ -489,7 +507,10 @@ class HearingAdversary(GameAdversary):
 
 
 class VoicedAdversary(HearingAdversary):
-    """Says the lines of its voice: no attack, or one that was trained before."""
+    """Says the lines of its voice, an agent that plays the adversary's side.
+
+    The voice may itself be an attack that was trained before.
+    """
 
     name = "voice"
     about = "the lines of its voice, until the voice closes the talk"
@@ -499,7 +520,7 @@ class VoicedAdversary(HearingAdversary):
         refuse_without_voice(self, arena.side.voice)
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return the voice."""
+        """Return the function that says the voice's lines."""
         return self.voice(scenario)
 
 
@@ -520,7 +541,7 @@ class HandedOnAdversary(HearingAdversary):
         self._won = winning_lines(self, scenarios, budget)
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return the speaker for one game."""
+        """Return the function that says the adversary's lines in one game."""
         voice, rng, done = self.voice(scenario), self.rng(scenario.id), False
 
         def speak(said: TalkMessages) -> str | None:
@@ -535,7 +556,7 @@ class HandedOnAdversary(HearingAdversary):
 
 
 def refuse_without_voice(adversary: HearingAdversary, voice: object) -> None:
-    """Raise an error if an adversary has no voice.
+    """Check that an adversary has a voice, an agent that plays its side.
 
     Raises:
         UserError: there is no voice.
@@ -550,7 +571,7 @@ def refuse_without_voice(adversary: HearingAdversary, voice: object) -> None:
 def winning_lines(
     adversary: HearingAdversary, scenarios: Sequence[Scenario], budget: int
 ) -> tuple[str, ...]:
-    """Return the last lines of the games with most advantage for the teacher, best first."""
+    """Return the last lines of the games that the teacher won, those with most advantage first."""
     found: list[tuple[float, str]] = []
     for scenario in scenarios[:budget]:
         played = adversary.arena.hear(scenario, adversary.voice(scenario, teaches=True))
@@ -562,7 +583,7 @@ def winning_lines(
 
 
 class LookingAdversary(HearingAdversary):
-    """An adversary that uses the agent's predictions."""
+    """An adversary that uses the agent's own predictions (white-box)."""
 
     shortlist: int = SHORTLIST  #: The number of words to try for each place of a line.
 
@@ -577,7 +598,7 @@ class LookingAdversary(HearingAdversary):
         self._agent = arena.agent
 
     def view(self, scenario: Scenario) -> TargetView:
-        """Return the agent in one scenario."""
+        """Return the predictions of the agent in one scenario."""
         return TargetView(self._agent, self.arena.game, scenario)
 
     def attack(self, scenario: Scenario) -> WhiteBoxAttack:
@@ -586,16 +607,17 @@ class LookingAdversary(HearingAdversary):
 
 
 class ReactiveAdversary(LookingAdversary):
-    """Provokes a bad selection at once, in a fixed turn."""
+    """Rewrites its line in a fixed turn so that the agent ends the talk with a bad selection."""
 
     name = "reactive"
     about = (
-        "lines of its voice, and one line rewritten so that the agent selects at once, and badly"
+        "lines in the style of its voice; one of them is rewritten so that the agent ends the talk "
+        "at once with a bad selection"
     )
     after: int = AFTER  #: The number of lines of both sides before the attack.
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return the speaker for one game."""
+        """Return the function that says the adversary's lines in one game."""
         voice, attack, done = self.voice(scenario), self.attack(scenario), False
 
         def speak(said: TalkMessages) -> str | None:
@@ -613,17 +635,17 @@ class ReactiveAdversary(LookingAdversary):
 
 
 class PreemptiveAdversary(LookingAdversary):
-    """Makes the agent ask for less in a fixed turn, then closes the talk."""
+    """Rewrites its line in a fixed turn so that the agent asks for less, then closes the talk."""
 
     name = "preemptive"
     about = (
-        "lines of its voice, one line rewritten so that the agent asks for less, and the end of "
-        "the talk"
+        "lines in the style of its voice; one of them is rewritten so that the agent asks for "
+        "less, and then the adversary ends the talk"
     )
     after: int = AFTER
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return the speaker for one game."""
+        """Return the function that says the adversary's lines in one game."""
         voice, attack, done = self.voice(scenario), self.attack(scenario), False
 
         def speak(said: TalkMessages) -> str | None:
@@ -645,12 +667,12 @@ class DelayedAdversary(LookingAdversary):
 
     name = "delayed"
     about = (
-        "the reactive attack, else the preemptive one if it is expected to win, else its voice "
-        "(RA+PA+DA)"
+        "the reactive attack if it is expected to win, else the preemptive attack if that one is, "
+        "else a line of its voice (RA+PA+DA)"
     )
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return the speaker for one game."""
+        """Return the function that says the adversary's lines in one game."""
         voice, attack = self.voice(scenario), self.attack(scenario)
         rng, closes = self.rng(scenario.id), False
 
@@ -675,7 +697,7 @@ class DelayedAdversary(LookingAdversary):
         return speak
 
     def otherwise(self, text: str, rng: np.random.Generator) -> str:  # noqa: ARG002 - a subclass draws
-        """Return the line to say if neither attack is expected to win."""
+        """Return the line to say if neither attack is expected to win: the voice's own line."""
         return text
 
 
@@ -684,7 +706,8 @@ class TransferredAdversary(DelayedAdversary):
 
     name = "transferred"
     about = (
-        "as delayed, but with a line that won in other scenarios if neither attack wins (RA+PA+TA)"
+        "as delayed, but with a line that won in other scenarios if neither attack is expected to "
+        "win (RA+PA+TA)"
     )
     learns = True
     _won: tuple[str, ...] = ()
@@ -694,7 +717,7 @@ class TransferredAdversary(DelayedAdversary):
         self._won = winning_lines(self, scenarios, budget)
 
     def otherwise(self, text: str, rng: np.random.Generator) -> str:
-        """Return a line that won elsewhere."""
+        """Return a line that won in other scenarios, if there is one."""
         return self._won[int(rng.integers(len(self._won)))] if self._won else text
 
 
@@ -721,15 +744,18 @@ _FOLLOWED: Final = 6
 class LookaheadAdversary(LookingAdversary):
     """Says the line with the highest expected advantage, or closes the talk if that is better.
 
-    The expectation is over whether the agent selects at once. If it answers, the most likely answer
-    is assumed. Then the adversary may close the talk or say one more line.
+    The expectation weighs whether the agent ends the talk at once with a selection. If the agent
+    answers instead, its most likely answer is assumed. Then the adversary may close the talk or say
+    one more line.
     """
 
     name = "lookahead"
-    about = "the line with the highest expected score, of the game's lines and its voice's"
+    about = (
+        "the line with the highest expected score, among the game's lines and those of its voice"
+    )
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return the speaker for one game."""
+        """Return the function that says the adversary's lines in one game."""
         view, voice = self.view(scenario), self.voice(scenario)
         fluency, lines = self.arena.fluency(scenario), self.arena.lines(scenario)
         poor = _POOR * self.arena.game.most_score
@@ -756,9 +782,9 @@ class LookaheadAdversary(LookingAdversary):
         return speak
 
     def foreseen(self, view: TargetView, said: TalkMessages, pool: Sequence[str]) -> np.ndarray:
-        """Return ``[pool]``: the expected advantage of each line, with at most one more line.
+        """Return the expected advantage of each line, if at most one more follows: ``[pool]``.
 
-        Second lines are only searched after the best first lines.
+        To save time, a second line is only searched for the best first lines.
         """
         chance, at_once, later, answers = _outcomes(view, said, pool)
         values: np.ndarray = chance * at_once + (1 - chance) * later
@@ -774,14 +800,17 @@ class LookaheadAdversary(LookingAdversary):
 
 
 def expect_advantage(view: TargetView, said: TalkMessages, utterances: Sequence[str]) -> np.ndarray:
-    """Return ``[utterances]``: the expected advantage if the talk ends after the answer."""
+    """Return the expected advantage of each utterance: ``[utterances]``.
+
+    The talk is assumed to end after the agent's answer.
+    """
     chance, at_once, later, _ = _outcomes(view, said, utterances)
     found: np.ndarray = chance * at_once + (1 - chance) * later
     return found
 
 
 class _Outcomes(NamedTuple):
-    """The possible outcomes of utterances, one number for each."""
+    """The possible outcomes of several utterances, with one number per utterance in each field."""
 
     chance: np.ndarray  #: The probability that the agent selects at once.
     at_once: np.ndarray  #: The advantage if it selects at once.
@@ -824,7 +853,10 @@ ADVERSARIES: Final[dict[str, type[GameAdversary]]] = {
 
 
 def playing_against(agent: GoalAgent, side: AdversarySide) -> tuple[str, ...]:
-    """Return the names of all adversaries that can play, given the agent and the voice."""
+    """Return the names of all adversaries that can play against an agent.
+
+    Some need a transparent agent, others a voice.
+    """
     names = list(SCRIPTED)
     if side.voice is not None:
         names += HEARING
@@ -834,7 +866,7 @@ def playing_against(agent: GoalAgent, side: AdversarySide) -> tuple[str, ...]:
 
 
 def adversary_by_name(name: str, arena: Arena) -> GameAdversary:
-    """Return an adversary by name.
+    """Return the adversary with this name.
 
     Raises:
         UserError: the name is unknown, or the adversary lacks a voice or a transparent agent.

@@ -1,4 +1,4 @@
-"""Attacks on an agent, and their report."""
+"""Attacks of several adversaries on an agent, and the report on them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHRINKING: Final = 120
 
 @dataclass(frozen=True)
 class AdversaryResult:
-    """The result of one adversary."""
+    """The games and figures of one adversary."""
 
     name: str
     figures: GameFigures
@@ -51,7 +51,7 @@ class GameAttack:
     adversaries: tuple[str, ...] | None = None  #: Names; ``None`` = all that can play.
 
     def __post_init__(self) -> None:
-        """Raise an error for invalid settings."""
+        """Raise an error if a setting is invalid."""
         if self.games < 1:
             raise UserError(f"games must be at least 1, not {self.games}")
         if self.budget < 0:
@@ -66,7 +66,10 @@ class GameAttack:
     def run(
         self, agent: GoalAgent, game: Game, side: AdversarySide | None = None
     ) -> tuple[AdversaryResult, ...]:
-        """Play all games; those of an adversary depend on the seed, not on other adversaries."""
+        """Let each adversary play all its games, and return the results.
+
+        The games of an adversary depend on the seed, but not on which other adversaries play.
+        """
         side = side or AdversarySide()
         # Check the game and the agent before anything is drawn.
         Arena(game, agent, self.seed, side)
@@ -108,7 +111,10 @@ class GameAttack:
 
 
 def unlike(scenarios: Sequence[Scenario], others: Sequence[Scenario]) -> list[Scenario]:
-    """Return the scenarios with goals that no other scenario has, so that learning cannot cheat."""
+    """Return the scenarios whose goals are in none of the other scenarios.
+
+    So an adversary cannot learn the reported scenarios by heart.
+    """
     known = [(one.target, one.adversary, one.target_first) for one in others]
     return [one for one in scenarios if (one.target, one.adversary, one.target_first) not in known]
 
@@ -121,7 +127,7 @@ _KIND: Final = "file of remembered games"
 
 @dataclass(frozen=True)
 class GameReport:
-    """The results of adversaries against an agent; `str` returns the text for a terminal."""
+    """The results of all adversaries against an agent. `str` gives the text for a terminal."""
 
     agent: str
     game: str
@@ -130,13 +136,14 @@ class GameReport:
 
     @property
     def worst(self) -> AdversaryResult:
-        """The result with the highest mean advantage."""
+        """The result of the adversary with the highest mean advantage."""
         return max(self.results, key=lambda result: result.figures.advantage.value)
 
     def assert_advantage_below(self, bound: float) -> None:
-        """Fail if an adversary's advantage may reach ``bound``, by its 95 % interval.
+        """Fail if the mean advantage of an adversary may be ``bound`` or more.
 
-        The interval is that of the mean advantage over scenarios, for each adversary separately.
+        The mean is over scenarios, for each adversary separately. It may be as high as the upper
+        end of its 95 % interval.
 
         Raises:
             AssertionError: the upper end of an interval is not below the bound.
@@ -157,9 +164,9 @@ class GameReport:
             raise AssertionError(f"the advantage is not below {bound:g}: {names}\n{self}")
 
     def remember(self, path: Path | str) -> int:
-        """Add the minimised won games to a file, and return the number of new ones.
+        """Add the shortened won games to a file, and return how many of them are new.
 
-        The file is JSON and written atomically. `replay` plays its games again.
+        The file is JSON and written atomically. `replay` plays the games of the file again.
         """
         target = Path(path)
         with lock_file(target):
@@ -243,7 +250,7 @@ class GameReport:
             yield from _told(turned)
 
     def plainest(self, most: int = 3) -> list[TurnedGame]:
-        """Return won games with different decisive sentences, those with most advantage first."""
+        """Return the won games with most advantage. Each was decided by another sentence."""
         every = [turned for one in self.results for turned in one.turned]
         every.sort(
             key=lambda one: (
@@ -270,7 +277,7 @@ def _told(turned: TurnedGame) -> Iterator[str]:
         f"{played.scores.target:g} for the target"
     )
     if not turned.sentence:
-        yield f"    the adversary has {played.advantage:g} more without saying anything"
+        yield f"    the adversary scores {played.advantage:g} more although it says nothing"
         return
     times = "" if turned.times == 1 else f", said {turned.times} times"
     yield (
@@ -281,7 +288,7 @@ def _told(turned: TurnedGame) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ReplayedGame:
-    """A remembered game that was played again."""
+    """The result of playing a remembered game again."""
 
     scenario: str
     sentence: str

@@ -1,4 +1,4 @@
-"""A chat model with an OpenAI-compatible API as an agent with a goal (extra ``http``)."""
+"""Uses a chat model with an OpenAI-compatible API as an agent with a goal (extra ``http``)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _FIRST: Final = "You speak first."
 
 
 class ChatGoalAgent:
-    """A chat model that gets a task and a goal, and selects with a line ``SELECT {...}``.
+    """A chat model that gets a task and a goal, and decides with a line ``SELECT {...}``.
 
     Args:
         address: the address of the API, such as ``http://localhost:8000/v1``.
         task: the instructions before the goal.
-        otherwise: the selection if the talk is over and the model does not select, or if it
-            answers with an empty text. The model also sees it as an example.
+        otherwise: the selection that counts if the model answers with an empty text, or does not
+            select although the talk is over. The model also sees it as an example.
         model: the name of the model; by default the only one of the service.
         name: the name in reports.
 
@@ -68,7 +68,7 @@ class ChatGoalAgent:
         return client_at(self._address, ServiceSettings(), how, "ChatGoalAgent(model=NAME)")
 
     def start(self, goal: Goal) -> None:
-        """Prepare the instructions with the task and the goal."""
+        """Start a new game: build the instructions from the task and the goal."""
         example = json.dumps(dict(self._otherwise.amounts))
         told = _RULE.format(goal=json.dumps(dict(goal)), example=example)
         self._told = f"{self._task}\n{told}"
@@ -96,7 +96,7 @@ class ChatGoalAgent:
 
 
 def _selection(text: str) -> GoalSelection | None:
-    """Return the selection in the last SELECT line with whole numbers, if there is one."""
+    """Return the selection in the last SELECT line with whole numbers, or ``None``."""
     for body in reversed(_SELECT.findall(text)):
         try:
             amounts = json.loads(body)

@@ -1,4 +1,4 @@
-"""The command for agents with a goal: harden."""
+"""The command ``harden``, which trains a negotiator against attacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.errors import UserError, needs_extra
 
 #: Game -> the agents that can be hardened in it.
-_HARDENED: Final = {"deal-or-no-deal": "negotiators that this package trained"}
+_HARDENED: Final = {"deal-or-no-deal": "negotiators that this package has trained"}
 
 
 def _options(parser: Parser) -> None:
@@ -25,13 +25,17 @@ def _options(parser: Parser) -> None:
     )
     needed = {"required": True}
     parser.value(
-        "--data", Path, "DIR", **needed, help="dialogues of people, which keep the language natural"
+        "--data",
+        Path,
+        "DIR",
+        **needed,
+        help="negotiations between people, which keep the trained language natural",
     )
     parser.value("--target", Path, "FILE", **needed, help="negotiator to harden")
-    parser.value("--attack", Path, "FILE", **needed, help="attack to start with")
+    parser.value("--attack", Path, "FILE", **needed, help="file of the attacker at the beginning")
     partner = (
-        "negotiator that both also play against and have to agree with (default: the target as "
-        "it was before)"
+        "negotiator that both also play against, with a reward only if they agree (default: the "
+        "target as it was before)"
     )
     parser.value("--partner", Path, "FILE", help=partner)
     parser.value("--output", Path, "DIR", **needed, help="folder for the trained negotiators")

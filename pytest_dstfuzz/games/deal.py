@@ -32,8 +32,8 @@ class DealGame:
     """The negotiation of Lewis et al. (2017) with random scenarios; it needs no data.
 
     A goal is ``{"book": [count, value], "hat": ..., "ball": ...}``. The sum of the counts is 5 to
-    7. All items together are worth 10 to each side. A selection has the target's share of each
-    item; the adversary gets the rest.
+    7. All items together are worth 10 to each side. A selection says how many of each item the
+    target takes. The adversary gets the rest.
     """
 
     name: str = "deal-or-no-deal"
@@ -41,17 +41,20 @@ class DealGame:
     most_score: float = TOTAL
 
     def scenarios(self, count: int, seed: int) -> list[Scenario]:
-        """Return scenarios; each item has a value for some side, and at least one item for both."""
+        """Return scenarios.
+
+        Every item has a value for a side, and at least one item for both sides.
+        """
         return [self._scenario(number, stream(seed, self.name, number)) for number in range(count)]
 
     def selections(self, scenario: Scenario) -> list[GoalSelection]:
-        """Return all possible shares of the items."""
+        """Return all numbers of items that the target may take."""
         counts = [range(scenario.target[item][0] + 1) for item in ITEMS]
         amounts = product(*counts)
         return [GoalSelection(dict(zip(ITEMS, one, strict=True))) for one in amounts]
 
     def scores(self, scenario: Scenario, selection: GoalSelection) -> GameScores:
-        """Return the value of the rest for the adversary, and of the share for the target."""
+        """Return each side's value of its items: the target's choice, and the rest."""
         own = sum(selection[item] * scenario.target[item][1] for item in ITEMS)
         rest = sum(
             (scenario.target[item][0] - selection[item]) * scenario.adversary[item][1]
@@ -60,7 +63,7 @@ class DealGame:
         return GameScores(rest, own)
 
     def lines(self, scenario: Scenario) -> list[str]:  # noqa: ARG002 - the same in all scenarios
-        """Return demands, offers and closing lines."""
+        """Return what the adversary may say: demands, offers and closing lines."""
         every = [" and the ".join(bundle) for bundle in _bundles()]
         demands = [f"i would like the {one}" for one in every]
         offers = [f"you can have the {one} and i take the rest" for one in every]
@@ -89,7 +92,7 @@ class DealGame:
 
 
 def valuations(counts: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return all values of single items for which all items together are worth `TOTAL`."""
+    """Return all ways to value one item of each kind so that all items are worth `TOTAL`."""
     every = product(*(range(TOTAL // count + 1) for count in counts))
     return [
         values
@@ -99,5 +102,5 @@ def valuations(counts: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def goal_of(counts: Sequence[int], values: Sequence[int]) -> Mapping[str, Any]:
-    """Return the goal of one side."""
+    """Return the goal of one side: the count and the value of each item."""
     return {item: [count, value] for item, count, value in zip(ITEMS, counts, values, strict=True)}

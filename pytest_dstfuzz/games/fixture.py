@@ -17,7 +17,8 @@ from pytest_dstfuzz.plugin.options import read_settings
 class DstGame:
     """Runs adversaries against an agent with a goal.
 
-    ``play`` returns a report with figures and intervals. ``replay`` plays remembered games again.
+    ``play`` returns a report with figures and intervals. ``replay`` plays games again that a report
+    has stored.
     """
 
     def __init__(self, item: pytest.Item, record: Callable[[str], None]) -> None:
@@ -36,7 +37,7 @@ class DstGame:
         adversaries: Sequence[str] | None = None,
         side: AdversarySide | None = None,
     ) -> GameReport:
-        """Let adversaries play against an agent.
+        """Let adversaries play against an agent, and return a report.
 
         Args:
             agent: the agent under test, see `GoalAgent`.
@@ -44,9 +45,11 @@ class DstGame:
             games: the number of reported scenarios; each adversary plays one game in each.
             budget: the number of games for each adversary before the reported ones: half for
                 learning in other scenarios, and half for searching in the reported scenarios.
-            seed: the seed of scenarios and adversaries; by default that of --dst-seed.
-            adversaries: the names of adversaries; by default all that can play against this agent.
-            side: resources of the adversaries: a voice, a language model, a limit of perplexity.
+            seed: the seed of scenarios and adversaries. By default the seed of --dst-seed.
+            adversaries: the names of the adversaries. By default all that can play against this
+                agent.
+            side: what the adversaries may use: a voice (an agent that plays their side), a language
+                model, and a limit of perplexity.
         """
         __tracebackhide__ = True
         try:
@@ -62,7 +65,7 @@ class DstGame:
         return report
 
     def replay(self, agent: GoalAgent, game: Game, path: str | Path) -> tuple[ReplayedGame, ...]:
-        """Play the games of a file again that `GameReport.remember` wrote."""
+        """Play the games again that `GameReport.remember` wrote to a file."""
         __tracebackhide__ = True
         try:
             return replay(agent, game, path)

@@ -1,4 +1,4 @@
-"""Games with scores between agents with goals: rules, figures, and transparent agents."""
+"""The rules of games between two agents, their figures, and agents that show predictions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN: Final = 60
 
 
 class TalkLine(NamedTuple):
-    """A line of a talk from the view of one side."""
+    """A line of a conversation, from the view of one side."""
 
     mine: bool  #: Whether this side said the line.
     text: str
@@ -32,7 +32,7 @@ class TalkLine(NamedTuple):
 
 @dataclass(frozen=True, order=True, init=False)
 class GoalSelection:
-    """The decision of an agent at the end of a talk: an amount for each name.
+    """An agent's decision that ends a conversation: an amount for each name.
 
     >>> GoalSelection({"refund": 3}) == GoalSelection(refund=3)
     True
@@ -45,7 +45,7 @@ class GoalSelection:
         object.__setattr__(self, "amounts", tuple(sorted(every.items())))
 
     def __getitem__(self, name: str) -> int:
-        """Return the amount for a name, or 0 if there is none."""
+        """Return the amount for a name, or 0 if the decision does not mention the name."""
         return dict(self.amounts).get(name, 0)
 
     def __str__(self) -> str:
@@ -60,13 +60,13 @@ class GameScores(NamedTuple):
 
     @property
     def advantage(self) -> float:
-        """The adversary's score minus the target's."""
+        """The adversary's score minus the target's score."""
         return self.adversary - self.target
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """The goals of both sides; games of one kind differ only in their scenarios."""
+    """The goals of both sides in one game. Games of a kind differ only in their scenarios."""
 
     id: str
     target: Goal = field(hash=False)  #: The goal of the agent under test.
@@ -76,18 +76,19 @@ class Scenario:
 
 @runtime_checkable
 class GoalAgent(Protocol):
-    """An agent that talks to reach a goal, and selects at the end.
+    """An agent that talks to reach a goal, and makes a selection at the end.
 
-    A talk ends when the agent selects. It must select if the last line ``closes`` the talk. Its
-    behaviour must depend only on the goal and the history, so that games are reproducible.
+    A talk ends when the agent returns a selection. The agent must select if the last line
+    ``closes`` the talk. Its behaviour must depend only on the goal and the history, so that games
+    can be repeated.
     """
 
     def start(self, goal: Goal) -> None:
-        """Start a new game; forget earlier ones."""
+        """Start a new game with a goal, and forget earlier games."""
         ...
 
     def reply(self, history: Sequence[TalkLine]) -> str | GoalSelection:
-        """Return an utterance or a selection; ``history`` has all lines, oldest first."""
+        """Return an utterance or a selection. ``history`` has all lines, oldest first."""
         ...
 
 
@@ -100,19 +101,22 @@ class Game(Protocol):
     most_score: float  #: The highest score of either side.
 
     def scenarios(self, count: int, seed: int) -> Sequence[Scenario]:
-        """Return ``count`` scenarios with distinct ids; they must be the same for a seed."""
+        """Return ``count`` scenarios with distinct ids.
+
+        The same seed must give the same scenarios.
+        """
         ...
 
     def selections(self, scenario: Scenario) -> Sequence[GoalSelection]:
-        """Return the selections that the target may choose from."""
+        """Return the selections among which the target may choose."""
         ...
 
     def scores(self, scenario: Scenario, selection: GoalSelection) -> GameScores:
-        """Return the scores of both sides for a selection of the target."""
+        """Return the scores of both sides if the target makes a selection."""
         ...
 
     def lines(self, scenario: Scenario) -> Sequence[str]:
-        """Return the basic lines of an adversary.
+        """Return basic lines that an adversary may say.
 
         The n-th line of each scenario must have the same meaning, since adversaries reuse lines
         of other scenarios by their index.
@@ -144,7 +148,7 @@ def check_game(game: Game, scenario: Scenario) -> None:
 
 
 def check_utterance(text: object, who: str) -> str:
-    """Return an utterance after a check; error messages begin with ``who``.
+    """Return an utterance after a check. Error messages begin with ``who``.
 
     Raises:
         UserError: it is not a text, is empty, or has more than `MOST_CHARACTERS` characters.
@@ -165,7 +169,7 @@ def check_utterance(text: object, who: str) -> str:
 def score_selection(
     game: Game, scenario: Scenario, selection: GoalSelection, who: str
 ) -> GameScores:
-    """Return the scores of a selection after a check of both.
+    """Return the scores of a selection, after a check of the selection and the scores.
 
     Raises:
         UserError: the selection is not legal, or a score is out of bounds.
@@ -186,7 +190,7 @@ def score_selection(
 
 
 def name_of(agent: object) -> str:
-    """Return the name of an agent for reports: its ``name``, or its class."""
+    """Return the name of an agent for reports: its attribute ``name``, or its class."""
     name = getattr(agent, "name", None)
     return name if isinstance(name, str) and name else type(agent).__name__
 
@@ -197,7 +201,7 @@ TalkMessages = Sequence[tuple[bool, str]]
 
 
 class Closing(NamedTuple):
-    """Whether an agent selects at once, for several talks."""
+    """Whether an agent would select at once at the end of several talks."""
 
     margin: np.ndarray  #: ``[talks]``: the logit of selecting minus the highest other logit.
     chance: np.ndarray  #: ``[talks]``: the probability of selecting, from 0 to 1.
@@ -207,7 +211,7 @@ class Closing(NamedTuple):
 class TransparentAgent(Protocol):
     """An agent that exposes its predictions, which white-box attacks need.
 
-    No method changes the agent. Talks are given from the view of the agent.
+    No method changes the state of the agent. All talks are given from the view of the agent.
     """
 
     blank: str  #: The word for an empty place.
@@ -219,11 +223,11 @@ class TransparentAgent(Protocol):
     def selection_scores(
         self, goal: Goal, talks: Sequence[Talk], selections: Sequence[GoalSelection]
     ) -> np.ndarray:
-        """Return ``[talks, selections]`` with higher scores for more likely selections."""
+        """Return a score of each selection after each talk, higher if it is more likely."""
         ...
 
     def answers(self, goal: Goal, talks: Sequence[Talk]) -> list[str | None]:
-        """Return the most likely next line after each talk, or ``None`` for a selection."""
+        """Return the agent's most likely next line after each talk, ``None`` for a selection."""
         ...
 
     def replacements(
@@ -235,7 +239,7 @@ class TransparentAgent(Protocol):
         selections: Sequence[GoalSelection],
         most: int,
     ) -> list[list[str]]:
-        """Return the words for each place of a line that help most, by the gradient.
+        """For each place of a line, return the words that help an attack most, by the gradient.
 
         Args:
             goal: the goal of the agent.
@@ -255,9 +259,10 @@ class FluencyModel(Protocol):
     def surprise(
         self, goal: Goal, talk: Talk, utterances: Sequence[str]
     ) -> list[tuple[float, int]]:
-        """Return nats and the number of words for each utterance as the next one of this side.
+        """For each utterance, return its surprise in nats and its number of words.
 
-        ``talk`` is from the view of this side. The perplexity is ``exp(nats / words)``.
+        The surprise is that of the utterance as the next line of this side. ``talk`` is from the
+        view of this side. The perplexity is ``exp(nats / words)``.
         """
         ...
 
@@ -268,7 +273,7 @@ _CLOSE: Final = TalkLine(mine=False, text="", closes=True)
 
 @dataclass(frozen=True)
 class TargetView:
-    """A transparent agent in one scenario, with predictions for possible utterances."""
+    """The predictions of a transparent agent in one scenario, for utterances of the adversary."""
 
     agent: TransparentAgent
     game: Game
@@ -276,18 +281,18 @@ class TargetView:
 
     @cached_property
     def selections(self) -> tuple[GoalSelection, ...]:
-        """The possible selections of the agent."""
+        """The selections that the agent may make."""
         return tuple(self.game.selections(self.scenario))
 
     @cached_property
     def advantages(self) -> np.ndarray:
-        """``[selections]``: the adversary's score minus the agent's."""
+        """The adversary's score minus the agent's score for each selection: ``[selections]``."""
         scores = (self.game.scores(self.scenario, one) for one in self.selections)
         return np.array([found.advantage for found in scores])
 
     @cached_property
     def wanted(self) -> np.ndarray:
-        """``[selections]``: whether the adversary scores more than the agent."""
+        """Whether each selection gives the adversary more than the agent: ``[selections]``."""
         return self.advantages > 0
 
     def talks(
@@ -299,23 +304,24 @@ class TargetView:
         return [[*before, TalkLine(mine=False, text=text), *end] for text in utterances]
 
     def closing(self, said: TalkMessages, utterances: Sequence[str]) -> Closing:
-        """Return whether the agent selects at once after each utterance."""
+        """Return whether the agent would select at once after each utterance."""
         return self.agent.closing(self.scenario.target, self.talks(said, utterances))
 
     def scores(self, talks: Sequence[Talk]) -> np.ndarray:
-        """Return the agent's scores ``[talks, selections]`` at the end of each talk."""
+        """Return how likely each selection is at the end of each talk: ``[talks, selections]``."""
         return self.agent.selection_scores(self.scenario.target, talks, self.selections)
 
     def answers(self, said: TalkMessages, utterances: Sequence[str]) -> list[str | None]:
-        """Return the agent's most likely answer to each utterance; ``None`` if it selects."""
+        """Return the agent's likeliest answer to each utterance, or ``None`` if it selects."""
         return self.agent.answers(self.scenario.target, self.talks(said, utterances))
 
     def answered(
         self, said: TalkMessages, utterances: Sequence[str], answers: Sequence[str | None]
     ) -> list[Talk]:
-        """Return the talk that ends with each utterance and its answer.
+        """Return the talk that ends with each utterance and the agent's answer to it.
 
-        The adversary closes the talk, unless the agent selects instead of an answer.
+        If the agent answers, the adversary then closes the talk. If the agent selects, the talk
+        ends.
         """
         found: list[Talk] = []
         for talk, answer in zip(self.talks(said, utterances), answers, strict=True):
@@ -324,17 +330,18 @@ class TargetView:
         return found
 
     def closed(self, said: TalkMessages) -> np.ndarray:
-        """Return the scores ``[selections]`` if the adversary closes the talk now."""
+        """Return how likely each selection is if the talk is closed now: ``[selections]``."""
         talk = [*(TalkLine(target, text) for target, text in said), _CLOSE]
         found: np.ndarray = self.scores([talk])[0]
         return found
 
     def losses(self, scores: np.ndarray) -> np.ndarray:
-        """Return ``[talks]``: negative if the agent makes a selection that the adversary wants.
+        """Return a loss per talk, negative if the agent makes a selection that the adversary wants.
 
-        This is the highest score of an unwanted selection minus the highest score of a wanted one
-        (formula 6 of the source, but with all unwanted selections instead of only the agent's first
-        choice). It is infinite if no selection is wanted, and minus infinite if all are.
+        The loss is the highest score of an unwanted selection minus the highest score of a wanted
+        one: formula 6 of the source, but over all unwanted selections instead of only the agent's
+        first choice. It is infinite if no selection is wanted, and minus infinite if all are. The
+        shape is ``[talks]``.
         """
         wanted = self.wanted
         none = np.full(len(scores), np.inf)
@@ -344,7 +351,7 @@ class TargetView:
         return found
 
     def replacements(self, talk: Talk, line: int, most: int) -> list[list[str]]:
-        """Return the words for each place of a line that help most, by the gradient."""
+        """For each place of a line, return the words that help an attack most, by the gradient."""
         if self.wanted.all() or not self.wanted.any():
             return [[] for _ in talk[line].text.split()]
         wanted = self.wanted.tolist()
@@ -358,20 +365,20 @@ _Z: Final = 1.959963984540054
 
 @dataclass(frozen=True)
 class GameInterval:
-    """A figure with an approximate 95 % interval over games."""
+    """A figure with its approximate 95 % confidence interval over games."""
 
     value: float
     low: float
     high: float
 
     def text(self, digits: int = 2) -> str:
-        """Return the figure and its interval as text for reports."""
+        """Return the figure and its interval as a text for reports."""
         return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
 @dataclass(frozen=True)
 class GameFigures:
-    """The figures of several games; scores are from 0 to the game's maximum."""
+    """The figures of several games. Scores are from 0 to the game's maximum."""
 
     games: int
     adversary: float  #: Mean score.
@@ -382,9 +389,10 @@ class GameFigures:
 
     @classmethod
     def of(cls, scores: Sequence[GameScores], agreed: int | None = None) -> GameFigures:
-        """Compute the figures of at least one game; by default, all games ended in agreement.
+        """Compute the figures of at least one game.
 
-        If two agents select separately and do not agree, their scores are 0.
+        ``agreed`` is the number of games that ended in agreement, by default all. If two agents
+        select separately and do not agree, both score 0.
         """
         count = len(scores)
         own, other = (np.array(part, dtype=np.float64) for part in zip(*scores, strict=True))
@@ -400,7 +408,7 @@ class GameFigures:
 
 
 def mean_interval(values: np.ndarray) -> GameInterval:
-    """Return a mean with a percentile bootstrap interval over games.
+    """Return a mean and its percentile bootstrap interval over games.
 
     The random numbers depend only on the number of games, so the bounds are reproducible.
     """
@@ -412,7 +420,7 @@ def mean_interval(values: np.ndarray) -> GameInterval:
 
 
 def share_interval(positive: int, count: int) -> GameInterval:
-    """Return a share with its Wilson interval."""
+    """Return a share and its Wilson interval."""
     share = positive / count
     scale = 1 + _Z**2 / count
     middle = (share + _Z**2 / (2 * count)) / scale
@@ -424,7 +432,7 @@ def share_interval(positive: int, count: int) -> GameInterval:
 
 
 def talk_of(said: TalkMessages) -> list[TalkLine]:
-    """Return the lines of a talk from the view of the adversary."""
+    """Return the lines said so far as a talk from the view of the adversary."""
     return [TalkLine(not target, text) for target, text in said]
 
 
@@ -432,7 +440,7 @@ def talk_of(said: TalkMessages) -> list[TalkLine]:
 class Fluency:
     """A language model of the adversary's side, and a limit of perplexity.
 
-    Without a model, nothing is measured. Without a limit, no utterance is excluded.
+    If there is no model, nothing is measured. If there is no limit, no utterance is excluded.
     """
 
     model: FluencyModel | None = None
@@ -440,7 +448,7 @@ class Fluency:
     most: float | None = None  #: Maximum perplexity of an utterance, including its end.
 
     def of(self, said: TalkMessages, utterances: Sequence[str]) -> list[str]:
-        """Return the utterances within the limit, in order."""
+        """Return the utterances whose perplexity is within the limit, in order."""
         if self.model is None or self.most is None or not utterances:
             return list(utterances)
         found = self.model.surprise(self.goal or {}, talk_of(said), utterances)
@@ -451,7 +459,7 @@ class Fluency:
         ]
 
     def surprise(self, said: TalkMessages) -> tuple[float, int]:
-        """Return nats and words of all lines of the adversary in a talk."""
+        """Return the surprise in nats and the number of words of all lines of the adversary."""
         if self.model is None:
             return 0.0, 0
         nats, words = 0.0, 0
@@ -465,5 +473,5 @@ class Fluency:
 
 
 def perplexity(nats: float, words: int) -> float | None:
-    """Return ``exp(nats / words)``, or ``None`` without words."""
+    """Return ``exp(nats / words)``, or ``None`` if there are no words."""
     return math.exp(nats / words) if words else None

@@ -1,4 +1,4 @@
-"""Playing of games, and minimising of won games."""
+"""Plays games, and shortens the games that the adversary won."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class PlayedGame:
 
     @property
     def advantage(self) -> float:
-        """The adversary's score minus the target's."""
+        """The adversary's score minus the target's score."""
         return self.scores.advantage
 
 
 def play_game(game: Game, scenario: Scenario, agent: GoalAgent, script: Script) -> PlayedGame:
-    """Let an agent play against fixed lines, one in each turn of the adversary.
+    """Let an agent play against fixed lines. The adversary says one in each of its turns.
 
     Raises:
         UserError: an utterance is invalid, the selection is not legal, or the agent never selects.
@@ -60,7 +60,9 @@ def play_game(game: Game, scenario: Scenario, agent: GoalAgent, script: Script) 
 
 
 def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speaker) -> PlayedGame:
-    """Let an agent play against a speaker; `play_game` with its script repeats the game.
+    """Let an agent play against a function that chooses the adversary's lines.
+
+    `play_game` with the script of the returned game repeats it.
 
     Raises:
         UserError: see `play_game`.
@@ -103,7 +105,7 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
 
 
 def _told(asked: Callable[[], object], who: str) -> object:
-    """Return the result of a call to the agent; turn exceptions into a message with the place."""
+    """Call the agent, and turn exceptions into a message that says where they occurred."""
     try:
         return asked()
     except DstFuzzError:
@@ -118,7 +120,7 @@ def _told(asked: Callable[[], object], who: str) -> object:
 
 @dataclass(frozen=True)
 class AdversarySide:
-    """Resources of the adversaries in addition to the game."""
+    """What the adversaries may use in addition to the game: a voice and a language model."""
 
     #: Speaks for the adversary, with its goal; by default lines of the game are drawn. It must not
     #: be the agent under test.
@@ -132,7 +134,7 @@ class AdversarySide:
     most_perplexity: float | None = None
 
     def __post_init__(self) -> None:
-        """Raise an error for an invalid limit."""
+        """Raise an error if the limit of perplexity is invalid."""
         if self.most_perplexity is not None and not self.most_perplexity > 1:
             raise UserError(f"most_perplexity must be above 1, not {self.most_perplexity:g}")
         if self.most_perplexity is not None and self.fluency is None:
@@ -144,8 +146,8 @@ class AdversarySide:
 class Arena:
     """Plays games against an agent: counts them, and never repeats one.
 
-    The cached result of an agent with random behaviour is that of the first game. Reported games
-    are always played again (`fresh`).
+    If an agent behaves at random, the cached result is that of the first game. Games for the report
+    are always played anew (`fresh`).
     """
 
     def __init__(
@@ -164,14 +166,17 @@ class Arena:
                 "selections(), scores() and lines()"
             )
         if any(agent is one for one in (self.side.voice, self.side.teacher)):
-            raise UserError("the agent cannot play both sides: pass another object as the voice")
+            raise UserError(
+                "the agent under test cannot also be the voice of the adversary: pass another "
+                "object as the voice"
+            )
         self.game, self.agent, self.seed = game, agent, seed
         self.games = 0  #: The number of games so far.
         self._known: dict[tuple[str, Script], PlayedGame] = {}
         self._checked: dict[str, tuple[str, ...]] = {}
 
     def lines(self, scenario: Scenario) -> tuple[str, ...]:
-        """Return the checked lines of a scenario; their number is the same in all scenarios."""
+        """Return the checked lines of a scenario. All scenarios must have the same number."""
         if scenario.id not in self._checked:
             check_game(self.game, scenario)
             lines = tuple(self.game.lines(scenario))
@@ -187,7 +192,7 @@ class Arena:
 
     @property
     def most_lines(self) -> int:
-        """Maximum number of lines of an adversary that speaks first."""
+        """Maximum number of lines that an adversary can say if it speaks first."""
         return (self.game.most_turns + 1) // 2
 
     def play(self, scenario: Scenario, script: Script) -> PlayedGame:
@@ -198,26 +203,26 @@ class Arena:
         return self._known[key]
 
     def fresh(self, scenario: Scenario, script: Script) -> PlayedGame:
-        """Play a game without the cache."""
+        """Play a game anew, without the cache."""
         self.lines(scenario)
         self.games += 1
         return play_game(self.game, scenario, self.agent, script)
 
     def hear(self, scenario: Scenario, speak: Speaker) -> PlayedGame:
-        """Play a game against a speaker that hears the agent."""
+        """Play a game against an adversary that chooses its lines after the agent's answers."""
         self.lines(scenario)
         self.games += 1
         return play_against(self.game, scenario, self.agent, speak)
 
     def fluency(self, scenario: Scenario) -> Fluency:
-        """Return the language model and its limit for a scenario."""
+        """Return the language model with its limit, for the adversary's goal in a scenario."""
         side = self.side
         return Fluency(side.fluency, scenario.adversary, side.most_perplexity)
 
 
 @dataclass(frozen=True)
 class TurnedGame:
-    """A won game, minimised."""
+    """A won game, shortened, with the line that decided it."""
 
     played: PlayedGame
     sentence: str  #: The decisive sentence: without it, the advantage falls most.
@@ -228,9 +233,10 @@ class TurnedGame:
 
 
 def shrink(arena: Arena, played: PlayedGame, budget: int) -> TurnedGame:
-    """Drop lines and then words while the advantage does not fall, with at most ``budget`` games.
+    """Drop lines and then words of the adversary, as long as the advantage does not fall.
 
-    The answers of the target may change; only the advantage counts.
+    At most ``budget`` games are played. The answers of the target may change; only the advantage
+    counts.
     """
     end = arena.games + budget
     scenario, best = played.scenario, arena.fresh(played.scenario, played.script)
@@ -250,7 +256,7 @@ def shrink(arena: Arena, played: PlayedGame, budget: int) -> TurnedGame:
 
 
 def _shorter(script: Script) -> Iterator[Script]:
-    """Yield scripts without one line, or without one word in all copies of a line."""
+    """Yield scripts that lack one line, or one word in all copies of a line."""
     for place in range(len(script)):
         yield (*script[:place], *script[place + 1 :])
     for line in dict.fromkeys(script):
@@ -265,7 +271,7 @@ def _size(script: Script) -> tuple[int, int]:
 
 
 def _turning(arena: Arena, scenario: Scenario, best: PlayedGame) -> tuple[str, float]:
-    """Return the line that contributes most to the advantage, and the advantage without it."""
+    """Return the line that raises the advantage most, and the advantage without the line."""
     if not best.script:
         return "", best.advantage
     left = {

@@ -1,6 +1,6 @@
 """The fixture ``dst_game``, and the summary of games at the end of a session.
 
-Every run of pytest imports this module, but other modules of games only if they are needed.
+Every run of pytest imports this module, but the other modules of ``games`` only if they are needed.
 PYTEST_DONT_REWRITE: this module has no assert statements.
 """
 
@@ -20,7 +20,7 @@ _HOOKS: Final = pytest.StashKey["GameHooks"]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the listener for games in other processes."""
+    """Register a listener for the reports of games that other processes played."""
     config.pluginmanager.register(_GameReports(config), "dstfuzz-game-reports")
 
 
@@ -28,7 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def dst_game(request: pytest.FixtureRequest) -> DstGame:
     """Play against an agent with a goal: ``dst_game.play(agent, game)`` returns a report.
 
-    ``report.assert_advantage_below(0)`` makes a test fail. Needs neither a tracker nor dialogues.
+    ``report.assert_advantage_below(0)`` makes a test fail. The fixture needs neither a tracker nor
+    dialogues.
     """
     _hooks(request.config)
     from pytest_dstfuzz.games.fixture import DstGame  # noqa: PLC0415 - few runs need it
@@ -38,20 +39,20 @@ def dst_game(request: pytest.FixtureRequest) -> DstGame:
 
 
 class _GameReports:
-    """Receives the report texts of games with the reports of tests."""
+    """Receives the texts about games that arrive with the reports of tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Store the texts in the report of a test."""
+        """Store the texts about games that are in the report of a test."""
         texts = getattr(report, "dstfuzz_games", None)
         if texts is not None:
             _hooks(self._config).add(report.nodeid, texts)
 
 
 class GameHooks:
-    """Passes the report texts of games from tests to the end of the session."""
+    """Passes the texts about games from the tests to the end of the session."""
 
     def __init__(self) -> None:
         self._texts: dict[str, Sequence[str]] = {}
@@ -60,18 +61,18 @@ class GameHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Attach the texts of games to the report of a test, which may go to another process."""
+        """Attach the texts about games to a test's report, which may go to another process."""
         report = yield
         if call.when == "call" and (texts := item.stash.get(_TEXTS, None)):
             report.dstfuzz_games = texts  # type: ignore[attr-defined]  # allows any attribute
         return report
 
     def add(self, node: str, texts: Sequence[str]) -> None:
-        """Store the report texts of a test."""
+        """Store the texts about the games of a test."""
         self._texts[node] = texts
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Show all games in the order of test names, since workers end in any order."""
+        """Print the texts in the order of test names, because workers end in any order."""
         if self._texts:
             terminalreporter.section("dstfuzz games")
         for node in sorted(self._texts):
@@ -81,7 +82,7 @@ class GameHooks:
 
 
 def _hooks(config: pytest.Config) -> GameHooks:
-    """Return the hooks of the session; register them on first use."""
+    """Return the hooks of the session. Register them if this is the first use."""
     found = config.stash.get(_HOOKS, None)
     if found is None:
         found = config.stash[_HOOKS] = GameHooks()

@@ -1,4 +1,4 @@
-"""A customer who wants a refund, and a shop with a rule for refunds."""
+"""A game between a customer who wants a refund, and a shop with a rule for refunds."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _STATES: Final = {"arrived": "in time", "late": "late", "lost": "never"}
 class RefundGame:
     """An order that arrived, was late or was lost, and the shop's refund for it.
 
-    The target is the shop's bot. Its goal has ``item``, ``price`` (in whole coins) and ``state``,
-    a key of `RULE`. It selects ``refund``, in coins. The adversary scores for a refund above the
+    The target is the shop's bot. Its goal has ``item``, ``price`` (in whole coins) and ``state``, a
+    key of `RULE`. It selects ``refund``, in coins. The adversary scores for a refund above the
     rule, as a share of the maximum. The shop loses score for a refund above or below the rule.
     """
 
@@ -37,7 +37,7 @@ class RefundGame:
     most_score: float = 10.0
 
     def scenarios(self, count: int, seed: int) -> list[Scenario]:
-        """Return orders without a right to a full refund, so that there is something to win."""
+        """Return orders for which the rule gives less than a full refund, so a customer can win."""
         return [self._scenario(number, seed) for number in range(count)]
 
     def selections(self, scenario: Scenario) -> list[GoalSelection]:
@@ -45,21 +45,21 @@ class RefundGame:
         return [GoalSelection(refund=coins) for coins in range(scenario.target["price"] + 1)]
 
     def scores(self, scenario: Scenario, selection: GoalSelection) -> GameScores:
-        """Return the scores for the undue part of the refund, and for keeping the rule."""
+        """Return the customer's score for an undue refund, and the shop's for keeping the rule."""
         price, due = scenario.target["price"], self.due(scenario)
         more = selection["refund"] - due
         off = max(0, more) / (price - due) if more >= 0 else -more / due
         return GameScores(10.0 * max(0, more) / (price - due), 10.0 * (1 - off))
 
     def lines(self, scenario: Scenario) -> list[str]:
-        """Return typical lines of customers."""
+        """Return lines that customers typically say."""
         goal = scenario.target
         words = {**goal, "state": _STATES[goal["state"]]}
         return [line.format_map(words) for line in _DEMANDS]
 
     @staticmethod
     def due(scenario: Scenario) -> int:
-        """Return the refund by the rule, in coins."""
+        """Return the refund that the rule gives, in coins."""
         return int(scenario.target["price"] * RULE[scenario.target["state"]])
 
     def _scenario(self, number: int, seed: int) -> Scenario:

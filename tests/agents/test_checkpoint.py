@@ -143,7 +143,7 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
         ),
         (
             lambda _, meta: meta["action_space"]["blocks"].update(word_drop=[1, 2]),
-            "blocks of its action space are others than in this release",
+            "blocks of its action space differ from those in this release",
         ),
         (lambda _, meta: meta.pop("action_space"), "its metadata lacks 'action_space'"),
         (

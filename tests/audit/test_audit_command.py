@@ -48,7 +48,7 @@ def test_a_session_that_is_left_goes_on(audit: Audit, report: Path) -> None:
     assert "> clean:  i" in out
     assert "{+" in out
     assert "tracker: train-day" in out
-    assert out.endswith("judge: 2 of 10 rows judged; figures come with the last\n")
+    assert out.endswith("judge: 2 of 10 rows judged; figures come after the last row\n")
     first = saved(report)["judges"]["judge"]
     assert sorted(first.values()) == ["changes", "keeps"]
     # The row that was skipped comes first now; x means nothing and is asked again.

@@ -133,7 +133,7 @@ def test_what_wins_without_a_word_is_said_so() -> None:
     how = GameAttack(games=20, budget=0, adversaries=("plain",))
     bot = SayingBot(GoalSelection(coins=2), GoalSelection(coins=2))
     report = GameReport(bot.name, "coins", how, how.run(bot, CoinGame(target_first=True)))
-    assert "the adversary has 6 more without saying anything" in str(report)
+    assert "the adversary scores 6 more although it says nothing" in str(report)
 
 
 def test_an_agent_that_does_not_repeat_itself_is_told() -> None:

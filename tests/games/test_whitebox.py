@@ -187,7 +187,7 @@ def test_who_cannot_be_looked_into_is_told_what_can_attack_it() -> None:
 
 def test_nobody_plays_both_sides() -> None:
     bot = WeighingBot()
-    with pytest.raises(UserError, match="cannot play both sides"):
+    with pytest.raises(UserError, match="cannot also be the voice"):
         Arena(CoinGame(), bot, 0, AdversarySide(voice=bot))
 
 

@@ -1,1 +1,1 @@
-"""Internal: The data of deal or no deal, trained agents, and gradient attacks."""
+"""Internal: Deal or no deal, a negotiation: its data, trained agents, and gradient attacks."""

@@ -1,9 +1,9 @@
 """Train negotiators: ``python -m pytest_dstfuzz.games.negotiation supervised`` or ``reinforced``.
 
 The supervised negotiator learns to talk and select as people did, from the files of Lewis et al.
-(2017). Reinforcement trains a negotiator further by games. It maximises its score or, as an attack,
-its score minus the other's. The data and the negotiators trained on it are for research, not for
-commercial use (CC BY-NC).
+(2017). The reinforced negotiator is trained further by games. It maximises its score or, as an
+attack, its score minus the other side's score. The data and the negotiators trained on it are for
+research, not for commercial use (CC BY-NC).
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ _EXAMPLES: Final = f"""\
       --partner rl/negotiator.safetensors --aim advantage
 Each has its own --help."""
 #: Aim of a training -> description.
-_AIMS: Final = {"score": "own score", "advantage": "attack: own score minus the other's"}
+_AIMS: Final = {
+    "score": "own score",
+    "advantage": "attack: own score minus the score of the other side",
+}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a training."""
+    """Run the training that the arguments name."""
     parser = Parser(_PROGRAM, __doc__ or "", _EXAMPLES)
     kinds = {"supervised": _supervised, "reinforced": _reinforced}
     kind = choice("training", kinds)
@@ -62,7 +65,9 @@ def _say(line: str) -> None:
 
 
 def _supervised(arguments: Sequence[str]) -> None:
-    parser = _parser("supervised", "Train on dialogues of people, and play against itself.")
+    parser = _parser(
+        "supervised", "Train a negotiator on dialogues of people, then let it play against itself."
+    )
     number = integer(1)
     parser.value(
         "--epochs", number, "N", default=12, help="number of passes over the data (default: 12)"

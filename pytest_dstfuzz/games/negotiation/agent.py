@@ -35,8 +35,8 @@ from pytest_dstfuzz.seeding import derive
 class NegotiatorAgent:
     """A trained negotiator for `DealGame`, which speaks and selects by its network.
 
-    Words are drawn at a temperature, 0.5 as in the source. The draws depend only on the seed, the
-    goal and the talk so far, so games are reproducible.
+    The agent draws its words at a temperature, 0.5 as in the source. The draws depend only on the
+    seed, the goal and the talk so far, so games can be repeated.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class NegotiatorAgent:
 
     @classmethod
     def load(cls, path: Path | str, *, seed: int = 0) -> NegotiatorAgent:
-        """Load a trained negotiator; its name is that of the folder."""
+        """Load a trained negotiator. Its name is the name of the file's folder."""
         return cls(load_network(Path(path)), seed=seed, name=Path(path).parent.name)
 
     def start(self, goal: Goal) -> None:
-        """Store the counts and values of the items."""
+        """Start a game: store the counts and values of the items."""
         self._reader = TalkReader(self.network, goal)
 
     def reply(self, history: Sequence[TalkLine]) -> str | GoalSelection:
-        """Return an utterance, or a selection if the talk is closed or the network ends it."""
+        """Return an utterance, or a selection if the talk is closed or the agent ends it."""
         words = words_of(history)
         if history and history[-1].closes:
             return self._selection(words)
@@ -69,7 +69,7 @@ class NegotiatorAgent:
         return self._selection([*words, YOU, SELECT]) if said is None else " ".join(said)
 
     def closing(self, goal: Goal, talks: Sequence[Talk]) -> Closing:
-        """Return whether it would select at once after each talk."""
+        """Return whether the agent would select at once after each talk."""
         with torch.inference_mode():
             reader = TalkReader(self.network, goal)
             logits = reader.first_words(talks)
@@ -81,7 +81,7 @@ class NegotiatorAgent:
     def selection_scores(
         self, goal: Goal, talks: Sequence[Talk], selections: Sequence[GoalSelection]
     ) -> np.ndarray:
-        """Return the log probabilities ``[talks, selections]`` of its selections."""
+        """Return the log probability of each selection after each talk: ``[talks, selections]``."""
         with torch.inference_mode():
             found: np.ndarray = (
                 TalkReader(self.network, goal).selection_scores(talks, selections).numpy()
@@ -89,7 +89,7 @@ class NegotiatorAgent:
         return found
 
     def answers(self, goal: Goal, talks: Sequence[Talk]) -> list[str | None]:
-        """Return the most likely next line after each talk, or ``None`` for a selection."""
+        """Return the agent's most likely next line after each talk, ``None`` for a selection."""
         with torch.inference_mode():
             return TalkReader(self.network, goal).answers(talks)
 
@@ -102,7 +102,7 @@ class NegotiatorAgent:
         selections: Sequence[GoalSelection],
         most: int,
     ) -> list[list[str]]:
-        """Return the words for each place of a line that help most, by the gradient."""
+        """For each place of a line, return the words that help an attack most, by the gradient."""
         gains = TalkReader(self.network, goal).replacements(talk, line, wanted, selections)
         known = min(most, gains.shape[1] - len(RESERVED) - 4)
         best = gains.topk(known, dim=-1).indices.tolist()
@@ -111,12 +111,12 @@ class NegotiatorAgent:
     def surprise(
         self, goal: Goal, talk: Talk, utterances: Sequence[str]
     ) -> list[tuple[float, int]]:
-        """Return nats and the number of words for each utterance as its own next line."""
+        """Return the surprise in nats and the number of words of each possible next utterance."""
         with torch.inference_mode():
             return TalkReader(self.network, goal).surprise(talk, utterances)
 
     def _drawn(self, words: Sequence[str]) -> list[str] | None:
-        """Draw an utterance of at least one word, or return ``None`` to select."""
+        """Draw an utterance of at least one word, or return ``None`` if the agent selects."""
         reader, network = self._reader, self.network
         draws = torch.Generator().manual_seed(
             derive(self._seed, "negotiator", *reader.goal[0].tolist(), *words) % 2**63
@@ -139,7 +139,7 @@ class NegotiatorAgent:
         return said
 
     def _selection(self, words: Sequence[str]) -> GoalSelection:
-        """Return the most likely amounts that are possible."""
+        """Return the most likely amounts among the possible ones."""
         reader = self._reader
         with torch.inference_mode():
             read = reader.read([reader.numbers_of(words)])
@@ -150,7 +150,7 @@ class NegotiatorAgent:
 def negotiate(
     scenario: Scenario, target: NegotiatorAgent, other: NegotiatorAgent
 ) -> tuple[GameScores, bool]:
-    """Let two negotiators talk, and select separately.
+    """Let two negotiators talk, then let each one select separately.
 
     Returns:
         the scores, and whether the selections add up to the counts. If they do not, both

@@ -1,7 +1,7 @@
-"""Human negotiations over books, hats and balls (deal or no deal), in one row for each side.
+"""Reads human negotiations over books, hats and balls (deal or no deal), a row for each side.
 
-The layout is that of the files that Lewis et al. (2017, "Deal or No Deal?") published. ``data.txt``
-contains all rows, including those of ``val.txt`` and ``test.txt``.
+The files have the layout that Lewis et al. (2017, "Deal or No Deal?") published for theirs.
+``data.txt`` contains all rows, including those of ``val.txt`` and ``test.txt``.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ class NegotiationRow:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The identity of the negotiation and the side, the same in all files."""
+        """Identifies the negotiation and the side, alike in all files."""
         return self.counts, self.values, self.words
 
     @property
     def other_key(self) -> tuple[object, ...]:
-        """The key of the same negotiation from the view of the other side."""
+        """Identifies the same negotiation from the view of the other side."""
         words = tuple(_OTHER.get(word, word) for word in self.words)
         return self.counts, self.other_values, words
 
 
 @dataclass(frozen=True, slots=True)
 class NegotiationSplits:
-    """Rows for training, validation and test, without common negotiations."""
+    """Rows for training, validation and test. No negotiation is in two of them."""
 
     train: tuple[NegotiationRow, ...]
     val: tuple[NegotiationRow, ...]
@@ -67,7 +67,7 @@ class NegotiationSplits:
 
 
 def load_negotiations(folder: Path) -> NegotiationSplits:
-    """Read ``data.txt``, ``val.txt`` and ``test.txt``; the last two are excluded from training.
+    """Read ``data.txt``, ``val.txt`` and ``test.txt``. Rows of the last two are not trained on.
 
     If one side of a negotiation is in ``val.txt`` or ``test.txt``, both sides are excluded.
 
@@ -111,6 +111,6 @@ def _goal(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def vocabulary_of(rows: Sequence[NegotiationRow], least: int) -> tuple[str, ...]:
-    """Return the words with at least ``least`` uses in the rows, in alphabetical order."""
+    """Return the words that occur at least ``least`` times in the rows, in alphabetical order."""
     counted = Counter(word for row in rows for word in row.words)
     return tuple(sorted(word for word, count in counted.items() if count >= least))

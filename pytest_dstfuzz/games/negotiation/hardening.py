@@ -1,9 +1,10 @@
 """Iterative adversarial training: a negotiator and an attack on it learn alternately.
 
-After Cheng et al. (2019, formula 9). The attack is trained by policy gradient: its reward is its
-score minus the target's, and it takes the rest. The target learns from games against the attack
-with the opposite reward, and from as many games against a partner, in which both must agree. An
-attack always agrees, so without the partner the target would learn to take everything.
+The method follows Cheng et al. (2019, formula 9). The attack is trained by policy gradient. Its
+reward is its score minus the target's, and it gets all items that the target does not take. The
+target learns from games against the attack with the opposite reward. It also learns from as many
+games against a partner, in which both must agree. An attack always agrees, so without the partner
+the target would learn to take everything.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class HardenConfig(GradientConfig):
 
 @dataclass(frozen=True)
 class HardenedRound:
-    """The results of a round, in games with scenarios that are not used for training."""
+    """The results of a round, measured in scenarios that are not used for training."""
 
     round: int
     advantage: float  #: Of the attack, which also learns.

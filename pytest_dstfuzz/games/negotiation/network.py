@@ -1,4 +1,4 @@
-"""The network of the negotiating agent, and its reader."""
+"""The network of the negotiating agent, and the reader that runs it on talks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EMPTY: Final = -1e9
 
 @dataclass(frozen=True)
 class NegotiatorShape:
-    """Sizes of the layers."""
+    """The sizes of the network's layers."""
 
     embedding: int = 96
     hidden: int = 128
@@ -48,7 +48,7 @@ class DialogueReading(NamedTuple):
 
 
 class NegotiatorNetwork(nn.Module):
-    """Speaks and selects; ``words`` is its vocabulary, which begins with `RESERVED`.
+    """The network that speaks and selects. Its vocabulary ``words`` begins with `RESERVED`.
 
     A goal is ``[batch, 6]``: the counts of the three items, then the value of one of each.
     """
@@ -84,13 +84,13 @@ class NegotiatorNetwork(nn.Module):
         return torch.tanh(self.goal(torch.cat([counts, values], -1).flatten(1)))
 
     def read(self, embedded: Tensor, goal: Tensor, state: Tensor | None = None) -> DialogueReading:
-        """Read embedded words ``[batch, words, embedding]`` for an encoded goal."""
+        """Run the language model on embedded words, ``[batch, words, embedding]``, for a goal."""
         steps = goal[:, None].expand(-1, embedded.shape[1], -1)
         outputs, state = self.speaker(torch.cat([self.dropout(embedded), steps], -1), state)
         return DialogueReading(outputs, state)
 
     def next_words(self, outputs: Tensor) -> Tensor:
-        """Return the logits of the next words, ``[..., vocabulary]``."""
+        """Return the logits of the next word after each position, ``[..., vocabulary]``."""
         vectors = self.to_word(self.dropout(outputs))
         return torch.nn.functional.linear(vectors, self.embedding.weight, self.word_bias)
 
@@ -113,13 +113,13 @@ class NegotiatorNetwork(nn.Module):
 
 
 def of_counts(amounts: Tensor, counts: Tensor) -> Tensor:
-    """Return the logits with amounts above the counts masked."""
+    """Mask the logits of amounts that are above the counts of the items."""
     most = torch.arange(MOST + 1, device=amounts.device)
     return amounts.masked_fill(most[None, None] > counts[:, :, None], _EMPTY)
 
 
 def save_network(path: Path, network: NegotiatorNetwork, about: Mapping[str, object]) -> None:
-    """Write a network to a safetensors file, with its vocabulary and a description."""
+    """Write a network to a safetensors file, with its vocabulary and the facts in ``about``."""
     tensors = {name: tensor.detach().numpy() for name, tensor in network.state_dict().items()}
     described = {
         "format": _FORM,
@@ -158,13 +158,13 @@ _UNKNOWN_WORDS: Final = 10_000
 
 
 def goal_numbers(goal: Goal) -> tuple[int, ...]:
-    """Return the counts and then the values of the items, in order."""
+    """Return the counts of the items, followed by their values."""
     pairs = [goal[item] for item in ITEMS]
     return (*(int(count) for count, _ in pairs), *(int(value) for _, value in pairs))
 
 
 def words_of(talk: Talk) -> list[str]:
-    """Return a talk as words from the view of one side, as in the training data."""
+    """Return a talk as the words of the training data, from the view of one side."""
     words: list[str] = []
     for line in talk:
         text = [SELECT] if line.closes else [*line.text.lower().split(), END]
@@ -173,13 +173,16 @@ def words_of(talk: Talk) -> list[str]:
 
 
 def never_said(network: NegotiatorNetwork) -> list[int]:
-    """Return the numbers of words that cannot occur in an utterance."""
+    """Return the indices of the words that cannot occur in an utterance."""
     known = network.numbers
     return [known[word] for word in (*RESERVED, YOU, THEM) if word in known]
 
 
 def list_forbidden(network: NegotiatorNetwork, *, first: bool) -> list[int]:
-    """Return the words that cannot come next: an utterance is not empty, and cannot end a talk."""
+    """Return the indices of the words that cannot come next in an utterance.
+
+    An utterance is not empty, and only its first word can end the talk.
+    """
     return [*never_said(network), network.numbers[END if first else SELECT]]
 
 
@@ -194,7 +197,7 @@ class ReadTalks:
 
 
 class TalkReader:
-    """Reads talks for a network with one goal."""
+    """Runs the language model of a network on talks, for one goal."""
 
     def __init__(self, network: NegotiatorNetwork, goal: Goal) -> None:
         self.network = network
@@ -204,12 +207,12 @@ class TalkReader:
         self.never = never_said(network)
 
     def numbers_of(self, words: Sequence[str]) -> list[int]:
-        """Return the numbers of words."""
+        """Return the indices of words in the vocabulary."""
         known = self.network.numbers
         return [known.get(word, UNKNOWN) for word in words]
 
     def read(self, rows: Sequence[Sequence[int]]) -> ReadTalks:
-        """Read rows of words; a common beginning is read only once."""
+        """Run the language model on rows of words. A common beginning is read only once."""
         network = self.network
         # Leave at least one word for each row, also if one row is a prefix of the others.
         shared = _common(rows)[: min(len(row) for row in rows) - 1]
@@ -230,7 +233,10 @@ class TalkReader:
         return ReadTalks(numbers, lengths, outputs, last[None])
 
     def first_words(self, talks: Sequence[Talk]) -> Tensor:
-        """Return the logits of its first word after each talk; `select` ends the talk."""
+        """Return the logits of the next utterance's first word after each talk.
+
+        `select` ends a talk.
+        """
         rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
         logits = self.network.next_words(self.read(rows).state[0])
         logits[:, list_forbidden(self.network, first=True)] = -torch.inf
@@ -239,7 +245,7 @@ class TalkReader:
     def selection_scores(
         self, talks: Sequence[Talk], selections: Sequence[GoalSelection]
     ) -> Tensor:
-        """Return log probabilities ``[talks, selections]`` for a selection after each talk."""
+        """Return the log probability of each selection after each talk: ``[talks, selections]``."""
         rows = []
         for talk in talks:
             ended = bool(talk) and talk[-1].closes
@@ -250,7 +256,7 @@ class TalkReader:
         return self.scores_of(self.network.embedding(read.numbers), read, selections)
 
     def amounts(self, embedded: Tensor, read: ReadTalks) -> Tensor:
-        """Return the logits of possible amounts of each item, for talks that were read."""
+        """Return the logits of the possible amounts of each item, after the talks in ``read``."""
         goal = self.goal.expand(len(read.lengths), -1)
         found = self.network.amounts_of(
             embedded, read.outputs, self.network.encode_goal(goal), read.lengths
@@ -260,14 +266,14 @@ class TalkReader:
     def scores_of(
         self, embedded: Tensor, read: ReadTalks, selections: Sequence[GoalSelection]
     ) -> Tensor:
-        """Return the log probabilities of selections, for talks that were read."""
+        """Return the log probabilities of selections after the talks in ``read``."""
         chances = self.amounts(embedded, read).log_softmax(-1)
         taken = torch.tensor([[one[item] for item in ITEMS] for one in selections])
         parts = [chances[:, place, taken[:, place]] for place in range(len(ITEMS))]
         return torch.stack(parts).sum(0)
 
     def answers(self, talks: Sequence[Talk]) -> list[str | None]:
-        """Return the most likely next line after each talk, or ``None`` for a selection."""
+        """Return the agent's most likely next line after each talk, ``None`` for a selection."""
         rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
         network, state = self.network, self.read(rows).state
         goal = network.encode_goal(self.goal).expand(len(rows), -1)
@@ -288,7 +294,7 @@ class TalkReader:
         return [None if done else " ".join(line) for done, line in zip(selects, said, strict=True)]
 
     def surprise(self, talk: Talk, utterances: Sequence[str]) -> list[tuple[float, int]]:
-        """Return nats and the number of words for each utterance as its own next line.
+        """Return the surprise in nats and the number of words of each possible next utterance.
 
         The end of an utterance counts as a word. The perplexity is ``exp(nats / words)``. An
         unknown word counts as one of `_UNKNOWN_WORDS` equally likely words, since otherwise
@@ -311,10 +317,11 @@ class TalkReader:
     def replacements(
         self, talk: Talk, line: int, wanted: Sequence[bool], selections: Sequence[GoalSelection]
     ) -> Tensor:
-        """Return the first-order gain of each word in each place of a line.
+        """For each place of a line, return how much each word would help an attack.
 
-        The result is ``[words of the line, vocabulary]``, from the gradient of the loss at the word
-        vectors; higher is better. ``wanted`` marks the selections that the attack wants.
+        The result is ``[words of the line, vocabulary]``: the first-order fall of the loss, from
+        its gradient at the word vectors. Higher is better. ``wanted`` marks the selections that the
+        attack wants.
         """
         before = len(words_of(talk[:line])) + 1
         count = len(talk[line].text.split())
@@ -344,7 +351,7 @@ class TalkReader:
 
 
 def _common(rows: Sequence[Sequence[int]]) -> Sequence[int]:
-    """Return the common beginning of all rows."""
+    """Return the words with which all rows begin."""
     # It is enough to compare the first and the last row in sorted order.
     first, last = min(map(list, rows)), max(map(list, rows))
     for place, (one, other) in enumerate(zip(first, last, strict=False)):

@@ -1,9 +1,10 @@
-"""Policy gradient for a negotiator, to maximise its own score or its advantage.
+"""Trains a negotiator by policy gradient, to maximise its score or its advantage.
 
-After Lewis et al. (2017) and Cheng et al. (2019): the last words count most (gamma 0.95), rewards
-are relative to a running mean, and steps on human talks preserve the language. The reward of an
-attack is its score minus the target's, and it takes the rest. The optimiser is Adam with a lower
-rate than the plain steps of the sources (0.1 for 4 passes over the scenarios).
+The method follows Lewis et al. (2017) and Cheng et al. (2019): the last words count most (gamma
+0.95), rewards are relative to a running mean, and steps on human talks preserve the language. The
+reward of an attack is its advantage: its score minus the target's. It gets all items that the
+target does not take. The optimiser is Adam with a lower rate than the plain steps of the sources
+(0.1 for 4 passes over the scenarios).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Aim = Literal["score", "advantage"]
 
 @dataclass(frozen=True)
 class LearningGames:
-    """A kind of games that a negotiator learns from."""
+    """A kind of games that a negotiator learns from: its reward and its rules."""
 
     name: str  #: The name of the random stream.
     aim: Aim = "score"
@@ -54,13 +55,16 @@ class LearningGames:
 
     @classmethod
     def of(cls, aim: Aim) -> Self:
-        """Return the games for an aim; an attack takes the rest."""
+        """Return the games for an aim.
+
+        In games of an attack, the attack gets what the other leaves.
+        """
         return cls("", aim, 0 if aim == "advantage" else None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradientConfig:
-    """The settings of training steps."""
+    """The settings of the training steps."""
 
     tables: int = 64  #: Games in a step.
     learning_rate: float = 3e-4
@@ -89,7 +93,7 @@ class ReinforceConfig(GradientConfig):
 
 @dataclass(frozen=True)
 class ReinforcedRound:
-    """The results of a round, in games with scenarios that are not used for training."""
+    """The results of a round, measured in scenarios that are not used for training."""
 
     round: int
     score: float
@@ -99,7 +103,7 @@ class ReinforcedRound:
 
 
 class PolicyGradient:
-    """A negotiator that learns from games; its state is in `tensors` and ``means``."""
+    """A negotiator that learns from games. Its state is in `tensors` and ``means``."""
 
     def __init__(
         self,
@@ -116,7 +120,7 @@ class PolicyGradient:
     ) -> TableTalk:
         """Play a batch of games against a partner, and learn from them.
 
-        If ``people`` is true, it also learns from human talks every few steps.
+        If ``people`` is true, the negotiator also learns from human talks every few steps.
         """
         config = self._config
         seed = derive(config.seed, "reinforce", games.name, number) % 2**63
@@ -166,7 +170,7 @@ class PolicyGradient:
         self.adam.step()
 
     def tensors(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yield the weights and the state of the optimiser, by name."""
+        """Yield the weights and the state of the optimiser, each with its name."""
         for name, parameter in self.network.named_parameters():
             state = moments(self.adam, parameter)
             yield f"{prefix}weight.{name}", parameter
@@ -185,7 +189,8 @@ def play_games(
 ) -> GameFigures:
     """Let two networks play in scenarios that are not used for training.
 
-    ``network`` is the adversary in the figures. See `talk` for ``complement``.
+    In the figures, ``network`` is the adversary and ``partner`` the target. `talk` explains
+    ``complement``.
     """
     if not 0 <= seed < TRAINING_SEED:
         raise UserError(f"the seed must be from 0 to {TRAINING_SEED - 1:,}, not {seed}")
@@ -200,7 +205,7 @@ def play_games(
 
 
 def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[ReinforcedRound, ...]:
-    """Train a negotiator by games, and keep the network of the last round.
+    """Train a negotiator by games, and keep its network after the last round.
 
     The state is written after each round, so a resumed run gives the same result as an
     uninterrupted one.

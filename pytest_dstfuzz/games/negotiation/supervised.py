@@ -1,4 +1,4 @@
-"""Training of the supervised negotiator, which learns from human talks and selections."""
+"""Trains the supervised negotiator, which learns from human talks and selections."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SupervisedConfig:
 
 @dataclass(frozen=True)
 class NegotiatorEpoch:
-    """The results of one epoch, on the validation rows."""
+    """The results of one epoch, measured on the validation rows."""
 
     epoch: int
     loss: float  #: Mean over the steps.
@@ -105,9 +105,9 @@ def row_loss(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> Tens
 
 
 class NegotiatorFit(NamedTuple):
-    """The fit of a negotiator to human talks.
+    """How well a negotiator predicts human talks and selections.
 
-    All unknown words count as one word, as in the published figures.
+    All unknown words count as the same word, as in the published figures.
     """
 
     perplexity: float  #: Over all words except the first of a row, which is not predicted.
@@ -116,7 +116,7 @@ class NegotiatorFit(NamedTuple):
 
 
 def measure(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> NegotiatorFit:
-    """Return the fit of a negotiator to rows."""
+    """Measure how well a negotiator predicts some rows."""
     network.eval()
     total, words, right, agreed = 0.0, 0, 0, 0
     with torch.no_grad():
@@ -142,10 +142,10 @@ def _tensors(network: NegotiatorNetwork, adam: torch.optim.Adam) -> Iterator[tup
 
 
 def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[NegotiatorEpoch, ...]:
-    """Train on ``data.txt`` without held-out rows; keep the epoch that is best on ``val.txt``.
+    """Train on ``data.txt``, and keep the network of the epoch that is best on ``val.txt``.
 
-    The state is written after each epoch, so a resumed run gives the same result as an
-    uninterrupted one.
+    Rows of ``val.txt`` and ``test.txt`` are not trained on. The state is written after each epoch,
+    so a resumed run gives the same result as an uninterrupted one.
     """
     check_output(config.output, resume=config.resume)
     splits = load_negotiations(config.data)
@@ -178,7 +178,7 @@ def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[Nego
 
 
 def _start(network: NegotiatorNetwork, generator: torch.Generator) -> None:
-    """Initialise the weights from a separate generator."""
+    """Initialise the weights with a random generator of their own."""
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if parameter.dim() == 1:
@@ -198,7 +198,7 @@ def _epoch(
     config: SupervisedConfig,
     number: int,
 ) -> float:
-    """Train one epoch, and return the mean loss of a word."""
+    """Train one epoch, and return the mean loss per word."""
     network.train()
     rng = stream(config.seed, "epoch", number)
     order = by_length([len(row.words) for row in rows], rng)

@@ -1,4 +1,7 @@
-"""Batched negotiations: two networks at many tables, with one word at all tables in each step."""
+"""Plays many negotiations in one batch.
+
+Two networks sit at many tables. In each step, one word is said at all tables.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ class TableTalk:
 
 
 class TableSide:
-    """One side of all tables, with the state of its network."""
+    """One side of all tables, with the state of the network that speaks for it."""
 
     def __init__(self, network: NegotiatorNetwork, goals: Sequence[Goal]) -> None:
         self.network = network.eval()
@@ -50,7 +53,7 @@ class TableSide:
         self.heard: list[list[tuple[int, bool]]] = [[] for _ in goals]
 
     def take(self, words: Tensor, rows: Tensor, *, drawn: bool = False) -> None:
-        """Read one word (``[rows]``) at each table in ``rows``, which has table numbers."""
+        """Let the network read one word at each table. ``rows`` has the numbers of the tables."""
         embedded = self.network.embedding(words[:, None])
         reading = self.network.read(embedded, self._goal[rows], self._state[:, rows])
         self._state[:, rows] = reading.state
@@ -60,14 +63,17 @@ class TableSide:
     def draw(
         self, rows: Tensor, *, first: bool, temperature: float, generator: torch.Generator
     ) -> Tensor:
-        """Draw the next word at some tables; the first word of an utterance may end the talk."""
+        """Draw the next word at some tables.
+
+        Only the first word of an utterance may end the talk.
+        """
         logits = self.network.next_words(self._state[0, rows]) / temperature
         logits[:, list_forbidden(self.network, first=first)] = -torch.inf
         drawn: Tensor = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
         return drawn
 
     def sequences(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return words, lengths, and a mask of the drawn words."""
+        """Return the words of each table, their number, and a mask of this side's words."""
         lengths = torch.tensor([len(row) for row in self.heard])
         words = torch.full((len(self.heard), int(lengths.max())), PAD)
         drawn = torch.zeros(words.shape, dtype=torch.bool)
@@ -77,7 +83,7 @@ class TableSide:
         return words, lengths, drawn
 
     def selections(self) -> Tensor:
-        """Return the most likely amounts, ``[tables, items]``."""
+        """Return the most likely amounts of each item at each table, ``[tables, items]``."""
         network = self.network
         words, lengths, _ = self.sequences()
         embedded = network.embedding(words)
@@ -100,7 +106,7 @@ def talk(
 
     ``side`` has the adversary's goal, ``other`` the target's. Both must have the same vocabulary.
     At the end, each side selects separately. If the amounts do not add up, both score 0. The side
-    with the number ``complement`` (0 or 1) does not select, but takes the rest.
+    with the number ``complement`` (0 or 1) does not select, but gets what the other leaves.
     """
     if side.words != other.words:
         raise ValueError("the two negotiators have different vocabularies")
@@ -146,7 +152,7 @@ def _utterance(
     temperature: float,
     generator: torch.Generator,
 ) -> Tensor:
-    """Let one side speak at some tables; return the tables at which it ended the talk."""
+    """Let one side speak at some tables, and return the tables at which it ended the talk."""
     speaker.take(torch.full((len(rows),), speaker.you), rows)
     hearer.take(torch.full((len(rows),), hearer.them), rows)
     ended = [rows[:0]]
