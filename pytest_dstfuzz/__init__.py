@@ -1,9 +1,9 @@
 """Metamorphic robustness tests of dialogue systems, as a pytest plugin.
 
-The names in `__all__` are public, and so are the options, ini keys, fixtures and the marker of
-the plugin. All other modules are internal and may change in any release. Importing the package
-loads nothing else: a public name loads its module on first use (PEP 562).
-PYTEST_DONT_REWRITE: this module has no assert statements.
+The names in `__all__` are public, and so are the options, ini keys, fixtures and the marker of the
+plugin. All other modules are internal and may change in any release. Importing the package loads no
+other module: a public name loads its module when it is first used (PEP 562). PYTEST_DONT_REWRITE:
+this module has no assert statements.
 """
 
 __version__ = "0.1.0"

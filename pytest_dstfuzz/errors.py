@@ -59,9 +59,9 @@ class MalformedAnswerError(TrackerError):
 
 
 class GivenUpError(TrackerError):
-    """The run gave up on an answer: its time is over, or the service no longer responds.
+    """The run gave up on an answer: the run's time is over, or the service no longer responds.
 
-    This is not a failure of the tracker on this context, and the context counts as not asked. The
+    This does not count as a failure of the tracker, and the context counts as not asked. The
     message gives the reason as a clause without a full stop. It is reported once for all contexts
     that were not asked.
     """
@@ -80,10 +80,11 @@ class MissingExtraError(UserError):
 
 @contextmanager
 def needs_extra(feature: str, extra: str, *modules: str) -> Iterator[None]:
-    """Raise `MissingExtraError` if an import within the block finds no such package.
+    """Raise `MissingExtraError` if an import within the block fails because a package is missing.
 
-    ``extra`` is the smallest extra with all of ``modules``, which are top-level packages. The error
-    of any other missing package propagates: it is a bug. The message begins with ``feature``.
+    ``modules`` are the top-level packages that may be missing, and ``extra`` is the smallest extra
+    that installs all of them. The error of any other missing package propagates: it is a bug. The
+    message begins with ``feature``.
     """
     try:
         yield

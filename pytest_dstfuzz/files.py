@@ -60,7 +60,7 @@ _PAUSE: Final = 0.02
 
 
 def read_text(path: Path, what: str = "") -> str:
-    """Return the text of a file with newlines as line ends; messages call the file ``what``."""
+    """Return the text of a file with newlines as line ends. Messages call the file ``what``."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -152,7 +152,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines that end in a newline, or other pieces of text, one by one; see `write_text`."""
+    """Write texts, such as lines with their newlines, one after the other; see `write_text`."""
     _write(path, map(utf8, lines))
 
 
@@ -246,7 +246,7 @@ def digest_of(paths: Iterable[Path]) -> str:
 def content_of(path: str | Path) -> str:
     """Return the SHA-256 of a file's content, or of the names and contents in a folder.
 
-    It does not depend on the path. ``""`` if there is no such file or folder.
+    The digest does not depend on the path. It is ``""`` if there is no such file or folder.
 
     Raises:
         DataError: a file cannot be read.
@@ -313,16 +313,17 @@ def check_writable(path: Path) -> None:
 
 
 def _draft(folder: Path, target: Path) -> Path:
-    """Return a file name that no run has used.
+    """Return an unused name for a draft: the file that is written first and then renamed.
 
-    A killed run may leave its draft behind, and process ids repeat, in a container with every run.
-    The file name is cut, because the length of names is limited.
+    A killed run may leave its draft behind. A process id in the name would not make it unique,
+    because ids repeat: in a container, each run may have the same one. The name of the target file
+    is cut, because the length of names is limited.
     """
     return folder / f".{target.name[:_NAME]}.{uuid.uuid4().hex}.tmp"
 
 
 def _target(path: Path) -> Path:
-    """Return the file that ``path`` resolves to, so that a symbolic link stays."""
+    """Return the file to write: if ``path`` is a symbolic link, its target, so the link stays."""
     try:
         target = path.expanduser().resolve()
         if target.exists() and not target.is_file():
@@ -342,12 +343,13 @@ def _unwritable(path: Path, error: Exception) -> UserError:
 def lock_file(path: Path, wait: float = 60.0) -> Iterator[None]:
     """Hold an exclusive lock on a file while it is read, changed and written.
 
-    The lock is on the folder, which is created if needed, since writing replaces the file. It
-    leaves no file behind, even if the process is killed. If folders cannot be locked (Windows,
-    some network file systems), a file ``.NAME.lock`` next to the file is the lock.
+    The folder of the file is locked, because writing replaces the file. The folder is created if
+    needed. The lock leaves no file behind, even if the process is killed. If folders cannot be
+    locked (Windows, some network file systems), a file ``.NAME.lock`` next to the file is the lock.
 
     Raises:
-        UserError: the lock cannot be taken, for example within ``wait`` seconds. 0 does not wait.
+        UserError: the lock cannot be taken, for example because another process holds it for longer
+            than ``wait`` seconds; 0 = do not wait.
     """
     target = path.expanduser().resolve()
     try:
@@ -374,7 +376,7 @@ def _in_use(path: Path, wait: float) -> str:
 
 
 def _lock_folder(path: Path, folder: Path, wait: float) -> int | None:
-    """Return the descriptor that holds the lock, or ``None`` if folders cannot be locked."""
+    """Lock the folder and return the descriptor of the lock, or ``None`` if it cannot be locked."""
     if fcntl is None:
         return None
     held = os.open(folder, os.O_RDONLY)
@@ -398,7 +400,10 @@ def _lock_folder(path: Path, folder: Path, wait: float) -> int | None:
 
 
 def _make_mark(path: Path, mark: Path, wait: float) -> int:
-    """Create the lock file; Windows removes it even if the process is killed."""
+    """Create the lock file and return its descriptor.
+
+    Windows removes the file even if the process is killed.
+    """
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_TEMPORARY", 0)
     end = time.monotonic() + wait
     while True:
@@ -414,7 +419,7 @@ def _make_mark(path: Path, mark: Path, wait: float) -> int:
 
 
 def hold_folder(folder: Path) -> Callable[[], None]:
-    """Create and hold a folder only for this user, and return a function that releases it."""
+    """Create a folder for this user only, lock it, and return a function that unlocks it."""
     while True:
         folder.mkdir(mode=0o700, exist_ok=True)
         if fcntl is None:
@@ -434,7 +439,7 @@ def hold_folder(folder: Path) -> Callable[[], None]:
 def remove_leftovers(place: Path, pattern: str) -> None:
     """Remove the folders of this user that killed runs left behind.
 
-    Without locks (Windows) a folder may still be in use, so all folders stay.
+    On Windows, which has no such locks, a folder may still be in use. Therefore all folders stay.
     """
     if fcntl is None:
         return

@@ -32,15 +32,15 @@ _SHOWN, _LONGEST = 40, 200
 
 
 def to_json(value: object) -> Any:
-    """Return a dataclass, or a container of dataclasses, as plain values with fields in order.
+    """Return a dataclass, or a container of dataclasses, as plain JSON values.
 
-    A custom mapping, such as a belief state, becomes a dictionary.
+    The fields keep their order. A custom mapping, such as a belief state, becomes a dictionary.
     """
     return _arrays(msgspec.to_builtins(value, enc_hook=_plain))
 
 
 def from_json(kind: type[_Kind], data: object) -> _Kind:
-    """Build an object from the values of `to_json`; unknown keys are ignored.
+    """Build an object of type ``kind`` from values that `to_json` returned; ignore unknown keys.
 
     Raises:
         ValueError: the data have another shape; the message names the place.
@@ -136,12 +136,12 @@ def _arrays(value: Any) -> Any:
 
 
 def _built(kind: type[Any], data: object) -> object:
-    """Build a custom mapping from text to text."""
+    """Build a custom mapping, such as a belief state, whose keys and values are texts."""
     return kind(msgspec.convert(data, dict[str, str]))
 
 
 def shorten_value(value: object) -> str:
-    """Return a value for a message, cut if it is long."""
+    """Return the representation of a value for a message, cut if it is long."""
     return shorten(reprlib.repr(value), _LONGEST, placeholder="...")
 
 
@@ -170,7 +170,11 @@ def _in_words(message: str, data: object) -> str:
 
 
 def _at(data: Any, place: str) -> object:
-    """Return the value at a place; raise `LookupError` for ``[...]``, a key of a mapping."""
+    """Return the value at a place such as ``edits[0].start``.
+
+    Raises:
+        LookupError: the place contains ``[...]``, which stands for any key of a mapping.
+    """
     for name, number in _STEP.findall(place):
         data = data[name] if name else data[int(number)]
     if "[...]" in place:

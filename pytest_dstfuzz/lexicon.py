@@ -1,7 +1,8 @@
 """Words for perturbations: the shipped lexicon and custom word sources.
 
-`load_lexicon` returns the shipped lexicon. `Lexicon.with_sources` replaces its synonyms,
-neighbours or insertions with your own sources. A source has the method of its protocol.
+`load_lexicon` returns the shipped lexicon. `Lexicon.with_sources` replaces its synonyms, neighbours
+or insertions with your own sources. A source is an object with the method of `SynonymSource`,
+`NeighbourSource` or `InsertionSource`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Untrusted text on a terminal, without control characters and without commands.
+r"""Text that is safe to print: no control characters, and no commands to a CI runner.
 
 Ids, slots, values, utterances and error bodies come from data and services. `printable` cleans
 everything that goes to a terminal: the messages of this package's errors, the texts of failed
@@ -30,7 +30,7 @@ ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
 def printable(text: str) -> str:
-    r"""Replace each character that a terminal or a CI runner would obey by its number.
+    r"""Replace each character that a terminal or a CI runner would obey by its code point.
 
     Newlines and tabs stay. The function is idempotent.
 

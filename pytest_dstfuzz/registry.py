@@ -30,8 +30,8 @@ class Registry(Generic[T]):
         shipped: the shipped objects.
         families: further valid names that stand for several objects.
         load: returns more shipped objects; called when they are first needed.
-        expects: what an entry point must name.
-        fits: whether an object is that; `find` refuses the others.
+        expects: description of a valid object, for the message about an invalid one.
+        fits: returns whether an object is valid; `find` raises an error for any other.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Registry(Generic[T]):
             self.refuse_shipped(str(name), where)
 
     def refuse_shipped(self, name: str, where: str = "") -> None:
-        """Raise an error if a shipped object has the name: reports identify objects by name."""
+        """Raise an error if a shipped object has the name, as reports identify objects by name."""
         if name in (*self._shipped, *self._families) or self._is_of_a_wing(name):
             said = f"{where}: " if where else ""
             raise UserError(
@@ -157,7 +157,7 @@ class Registry(Generic[T]):
         return loaded
 
     def _fix(self, point: metadata.EntryPoint) -> str:
-        """Say where an entry point comes from, and what to do about it."""
+        """Return the end of an error message: the origin of an entry point, and how to fix it."""
         package = f"{point.dist.name} {point.dist.version}" if point.dist else "another package"
         return (
             f". It is the entry point {point.name!r} of the group {self._group}, of {package}: "
@@ -165,7 +165,7 @@ class Registry(Generic[T]):
         )
 
     def where(self, name: str) -> str:
-        """Return what messages call the thing of a name, with the package that brings it."""
+        """Return the words for an object in messages: its kind, its name and its package."""
         # A run asks for each turn, and to read the entry points takes milliseconds.
         known = name in self._shipped or name in self._registered
         points = () if known else self._points().get(name, ())
@@ -183,7 +183,10 @@ class Registry(Generic[T]):
 
 @contextmanager
 def blamed(who: str, fix: str = "") -> Iterator[None]:
-    """Turn an exception of foreign code into a `UserError` that names the place, and the fix."""
+    """Turn an exception in the code of a user or another package into a `UserError`.
+
+    The message begins with ``who`` and ends with the file, the line and ``fix``.
+    """
     try:
         yield
     except DstFuzzError:

@@ -1,13 +1,15 @@
 """The transformations and operators of a run, selected by name.
 
-The option ``--dst-edits`` takes a list. ``NAME`` uses only the names without a sign. ``+NAME``
-adds to them, or to those of the validity profile if every name has a sign. ``-NAME`` removes. The
-order does not matter, since removals are applied last. A name is
+The option ``--dst-edits`` takes a list of names. A run uses the names without a sign and no others.
+If every name has a sign, the run starts from the names of the validity profile. ``+NAME`` adds a
+name, and ``-NAME`` removes one. The order does not matter, because removals are applied last. A
+name is
 
 * a transformation: its own operators, or all its operators if it is removed;
-* ``TRANSFORMATION/OPERATOR``: this operator, in addition to the other names;
-* ``OPERATOR``: the shipped operators with this name in all transformations, or else registered
-  ones. If a transformation has the same name, the name means the transformation.
+* ``TRANSFORMATION/OPERATOR``: this single operator of the transformation;
+* ``OPERATOR``: the shipped operators with this name in all transformations, or registered ones if
+  no shipped operator has the name. If a transformation has the same name, the name means the
+  transformation.
 * ``all``: the six shipped transformations with their own operators.
 
 So ``+texting`` adds an operator, ``emoji`` uses only one, and ``-emoji`` uses all others.
@@ -57,7 +59,7 @@ class Selection(NamedTuple):
 
     @property
     def shipped(self) -> Selection:
-        """The shipped part of this selection, which is all that a shipped agent knows."""
+        """The shipped part of this selection; the shipped agents know no other edits."""
         found = [
             (item, own)
             for item, operators in zip(self.transformations, self.operators, strict=True)
@@ -67,7 +69,7 @@ class Selection(NamedTuple):
 
 
 class Edits(NamedTuple):
-    """A list of names, grouped by sign."""
+    """The names of the option, grouped by sign."""
 
     only: tuple[str, ...]
     added: tuple[str, ...]
@@ -95,7 +97,8 @@ def select(edits: tuple[str, ...] = (), base: tuple[str, ...] = (ALL,)) -> Selec
     Args:
         edits: the names; see the module. A hyphen within a name stands for an underscore. A removed
             name need not be in use.
-        base: the names to use if all names in ``edits`` have a sign; the shipped six.
+        base: the names to start from if all names in ``edits`` have a sign; by default, the six
+            shipped transformations.
 
     Raises:
         UserError: a name is unknown, its registration is broken, or nothing is left.
@@ -141,7 +144,7 @@ def written_edits(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _named(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs of a transformation and an operator; ``""`` means all its own operators."""
+    """Return each name as a pair (transformation, operator); ``""`` means all its own operators."""
     found: list[tuple[str, str]] = []
     for given in names:
         name, _, part = given.replace("-", "_").partition("/")

@@ -1,9 +1,9 @@
 """Hypothesis strategies over the action space of the campaigns.
 
-``@given`` explores actions, variants and dialogues. It shrinks a failing example to the fewest
-transformations, each carried out once, at the first place, with the first choice, and to the
-shortest beginning of a dialogue. Everything is lazy: locks and lexicon are loaded when the first
-example is drawn.
+``@given`` explores actions, variants and dialogues. It shrinks a failing example to the shortest
+beginning of the dialogue and to the fewest transformations. Each of these is carried out once, at
+the first place, with the first choice. Everything is lazy: locks and lexicon are loaded when the
+first example is drawn.
 
 Importing this module registers the profile ``dstfuzz``, which has no deadline, because a tracker
 may be slow. Load it with ``settings.load_profile("dstfuzz")``, or with
@@ -70,9 +70,9 @@ _MOST_NEWS: Final = 3
 def actions(transformations: int = 3, *, edits: Sequence[str] = ()) -> st.SearchStrategy[Action]:
     """Return a strategy for actions: points of the unit cube on its grid of 1/1024.
 
-    Coordinates without effect are 0, so that equivalent actions are equal. They belong to unused
-    transformations or to inactive repetitions. Shrinks towards one transformation that is carried
-    out once, with all parameters 0.
+    Coordinates of unused transformations and of inactive repetitions have no effect. They are 0, so
+    that equivalent actions are equal. Shrinks towards one transformation that is carried out once,
+    with all parameters 0.
 
     Args:
         transformations: the maximum number in an action, 1 to 6, or more if ``edits`` names
@@ -148,8 +148,8 @@ def rewrites(
     ``expected.judge(answer to the reference, answer)`` for the verdict. Shrinks towards the first
     rewrite.
 
-    If it is called within a test, for a drawn dialogue, turns to which the relation does not apply
-    are rejected, as by ``assume``. The statistics of hypothesis show the reasons.
+    If the function is called within a test for a drawn dialogue, turns to which the relation does
+    not apply are rejected, as by ``assume``. The statistics of hypothesis show the reasons.
 
     Args:
         dialogue: the dialogue with the turn.
@@ -266,7 +266,7 @@ class _PerturberKey:
 
 @lru_cache(maxsize=8)
 def _perturber(key: _PerturberKey) -> Perturber:
-    """Return the perturber that a campaign would use, with places in reading order."""
+    """Return the `Perturber` of a campaign with these settings, with places in reading order."""
     # Search and relation have no effect on the edits, so use ones that are always valid.
     settings = key.settings.replace_options(search="random", relation="metamorphic")
     return CampaignSpec.of(settings.variant, key.data, key.lexicon or load_lexicon()).perturber
@@ -290,7 +290,7 @@ def _variants(
 
 
 class _OfTurn:
-    """The parts from which variants are drawn.
+    """The objects that are needed to draw variants of a turn.
 
     Not a dataclass: hypothesis writes out strategies with their fields, and warns if they are long.
     """
@@ -301,7 +301,7 @@ class _OfTurn:
         self.perturber, self.source, self.actions = perturber, source, actions
 
     def __repr__(self) -> str:
-        """Return a short form."""
+        """Return a short text for the output of hypothesis."""
         return f"<variants of {self.source.text!r}>"
 
 
@@ -341,7 +341,7 @@ def _beginnings(dialogue: Dialogue, max_turns: int) -> st.SearchStrategy[Dialogu
 
 
 def _made_up(news: Sequence[Sequence[tuple[str, str]]]) -> Dialogue:
-    """Return a dialogue in which the user names new values turn by turn."""
+    """Return a dialogue in which the user gives the values of each turn as new ones."""
     turns: list[Turn] = []
     state: dict[str, str] = {}
     for index, pairs in enumerate(news):

@@ -69,8 +69,8 @@ def check_tracker(
 ) -> Conformance:
     """Run all checks of the conformance kit on a tracker, and return the findings.
 
-    The tracker is asked once for each turn. Some turns are asked several times, in other orders
-    and batches, which adds about 500 contexts.
+    The tracker answers each turn once. It answers some turns again, in other orders and batches,
+    which adds about 500 contexts.
 
     Args:
         tracker: a tracker, or any object that the plugin accepts as one: a function from a context
@@ -104,8 +104,8 @@ def check_relation(
     No tracker is asked. The labels stand for its answers, and a turn without a label counts as one
     at which the tracker failed. The checks are the rules of the shipped relations: The rewrites are
     the same in every order and at every call. The edits lead from the utterance to the rewritten
-    one. Deltas begin with the current state. For every turn without rewrites, the relation gives a
-    reason from its list.
+    one. The expected changes begin with the current values of the slots. For every turn without
+    rewrites, the relation gives a reason from its list.
 
     Args:
         relation: a relation, its class if it needs no arguments, or a name.
@@ -115,8 +115,8 @@ def check_relation(
             relation supports, which is usually the belief state.
 
     Raises:
-        UserError: the relation does not exist, the object is not a relation, or it can say nothing
-            about the dialogues.
+        UserError: the relation does not exist, the object is not a relation, or the relation does
+            not apply to this kind of data.
         DataError: the dialogues cannot be read.
     """
     found = (
@@ -229,7 +229,7 @@ def _of_states(arguments: object, normalisation: str) -> Comparison:
 
 
 def _named(seen: Context, found: Outcome) -> Outcome:
-    """Return calls with the names of the tools in the data."""
+    """Return the found calls with tools and arguments named as in the data."""
     return found if seen.transcript is None else in_own_names(found, seen.transcript.names)
 
 
@@ -241,7 +241,7 @@ def _calls_alike(
     known: Outcome,
     wanted: Expectation,
 ) -> Outcome:
-    """Return calls in the words of the earlier or expected ones if they are equivalent.
+    """Return the found calls with equivalent values written as in the earlier or expected calls.
 
     ``known`` has further arguments that rules may name.
     """
@@ -255,7 +255,7 @@ def _calls_alike(
 def _alike(
     comparison: Comparison, clean: Context, before: Outcome, found: Outcome, wanted: Expectation
 ) -> Outcome:
-    """Return an answer in the words of the earlier or expected one if they are equivalent."""
+    """Return an answer with equivalent values written as in the earlier or expected answer."""
     admitted = {
         delta.slot: [value for value in delta.after.values if value is not None]
         for delta in wanted.deltas

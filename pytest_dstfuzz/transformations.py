@@ -1,11 +1,11 @@
 """Transformations and their operators as data, and the registration of new ones.
 
-An action of the action space chooses transformations. The operators of a transformation are the
-ways to carry it out. Names, counts, help and the action space derive from `SHIPPED`. A package or
-a suite adds its own with `operator` and `register`: in a ``conftest.py``, or as entry points
-``pytest_dstfuzz.transformations`` (``NAME``) and ``pytest_dstfuzz.operators``
-(``TRANSFORMATION/NAME``). An addition changes the variants of a run only if the run names it. The
-module `selection` describes the names.
+An action is a point of the action space and chooses transformations of an utterance. The operators
+of a transformation are the ways to carry it out. Names, counts, help and the action space derive
+from `SHIPPED`. A package or a suite adds its own with `operator` and `register`: in a
+``conftest.py``, or as entry points ``pytest_dstfuzz.transformations`` (``NAME``) and
+``pytest_dstfuzz.operators`` (``TRANSFORMATION/NAME``). An addition changes the variants of a run
+only if the run names it. The module `selection` describes the names.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Transformation:
 
     Attributes:
         name: lower-case letters, digits and underscores.
-        level: ``word`` or ``char``. Transformations of word level come first. ``edit_w`` counts
-            edits of word level, ``edit_c`` those of char level.
+        level: ``word`` or ``char``. Transformations of word level come first. The edit rate
+            ``edit_w`` counts edits of word level, and ``edit_c`` counts edits of char level.
         operators: the names of its own operators, in the order of the operator parameter.
-        parameters: the numbers from 0 to 1 in an action for each repetition: the place, the
-            operator, and the inserted text if there is a choice.
+        parameters: the names of the numbers from 0 to 1 that an action has for each repetition.
+            They choose the place, the operator, and the inserted text if there are several.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Typo(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """The behaviour of an operator and the arguments of its function."""
+    """The signature and level of the functions of one kind of operator."""
 
     level: Level
     #: The names of the words that the function takes.
@@ -125,7 +125,7 @@ class Operator:
         kind: one of `KINDS`, or `SLIP`.
         function: returns the allowed changes, given the words in `KINDS` and the `EditPolicy`.
         asks: whether the function takes words; otherwise its result is the same everywhere.
-        policy: whether the function takes the policy.
+        policy: whether the function takes the `EditPolicy`.
     """
 
     transformation: str
@@ -168,8 +168,8 @@ def operator(transformation: str, kind: str, *, name: str = "") -> Callable[[F],
     """Return a decorator that makes a function an operator; the function itself is unchanged.
 
     The function must be pure: the same words give the same result in every process. Its results
-    must pass the validity profile. In ``strict``, a locked word is never changed, and a word that
-    brings a lock is never inserted. The kinds are
+    must pass the validity profile. In the profile ``strict``, a locked word, which carries the
+    meaning, is never changed, and a word that would be locked is never inserted. The kinds are
 
     * ``insert``: takes the words on both sides of a gap (``""`` at an edge) and returns words to
       insert. Without arguments, it returns the same words for every gap.
@@ -247,7 +247,7 @@ def operator_names() -> tuple[tuple[str, str], ...]:
 
 
 def _unasked() -> tuple[()]:
-    """Return no changes, since the noise model makes them."""
+    """Return no changes: the noise model makes the edits of this operator."""
     return ()
 
 
@@ -331,7 +331,7 @@ def _check_name(name: str, what: str) -> None:
 
 
 def _origin(function: Callable[..., Any]) -> tuple[object, ...]:
-    """Return the origin of a function, which stays the same if its module is imported again."""
+    """Return the name and file of a function, which do not change if its module is reloaded."""
     code = getattr(function, "__code__", None)
     return function.__qualname__, code.co_filename if code else function
 

@@ -1,4 +1,4 @@
-"""Comparison of argument and slot values: rules, and the table of rules by name."""
+"""Comparison of the values of arguments and slots by rules, and the table of the rules."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ Same = Callable[[object, object, ArgumentKind], bool]
 
 
 def fold_text(text: str) -> str:
-    """Return a text without differences that do not distinguish values.
+    """Return a text in a form that is equal for different spellings of one value.
 
     Removes differences in case, blanks, final punctuation, and the encoding of quotes, dashes and
     accents.
 
-    >>> folded(" The  Ritz. "), folded("Joe’s")
+    >>> fold_text(" The  Ritz. "), fold_text("Joe’s")
     ('the ritz', "joe's")
     """
     plain = plain_marks(text).casefold()
@@ -141,7 +141,11 @@ def same_instant(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bo
 
 
 def same_auto(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether two values are equivalent, by the schema and by their form."""
+    """Return whether two values are equivalent by the default rule.
+
+    The type and format in the schema decide whether they are compared as numbers, times or texts.
+    If the schema does not say, their form decides.
+    """
     if same_exactly(one, other):
         return True
     if kind.format in ("date", "time", "date-time"):
@@ -196,7 +200,7 @@ def _parts(value: object) -> Sequence[object]:
 
 
 def same_members(one: Sequence[str], other: Sequence[str], rule: Rule) -> bool:
-    """Return whether two lists have the same members in any order, by a rule for one value."""
+    """Return whether two lists have the same members in any order, compared by a rule."""
     left = list(other)
     for member in one:
         at = next((n for n, two in enumerate(left) if rule.same(member, two, UNKNOWN)), None)
@@ -223,12 +227,12 @@ def same_unordered(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> 
 
 
 def found_is_subset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether a list or an object has only elements of the clean one."""
+    """Return whether each element of the found list or object is in the clean one."""
     return _within(found, before, kind)
 
 
 def found_is_superset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether a list or an object has all elements of the clean one."""
+    """Return whether each element of the clean list or object is in the found one."""
     return _within(before, found, kind)
 
 
@@ -276,7 +280,9 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def admissible(values: Sequence[object]) -> Rule:
-    """Return a rule by which all given values are equivalent; lists are groups of such values.
+    """Return a rule by which all given values are equivalent to each other.
+
+    If the values are lists, each list is a separate group of equivalent values.
 
     Raises:
         UserError: a group has fewer than two values, or values and groups are mixed.
@@ -386,9 +392,10 @@ class ArgumentTable:
         return self._kinds.get(slot, UNKNOWN)
 
     def governing(self, tool: str, way: Sequence[str | int]) -> tuple[Rule, int]:
-        """Return the rule for an argument, and the number of steps to the value it applies to.
+        """Return the rule for an argument, and the number of steps to the value that it compares.
 
-        The first rule for whole arguments on the path wins, else the last user's rule, else `AUTO`.
+        The first rule on the path that takes a whole argument applies. If there is none, the user's
+        rule for the innermost argument applies, and without one the rule `AUTO`.
         """
         slot, found = tool, (AUTO, len(way))
         for at, step in enumerate(way, start=1):
@@ -413,7 +420,7 @@ class ArgumentTable:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The tools and their arguments, as far as they are in schemas."""
+        """The tools, and the arguments that their schemas describe."""
         return tuple(dict.fromkeys([*(tool.name for tool in self._tools), *self._kinds]))
 
     def _find(self, slot: str) -> Rule | None:
@@ -475,7 +482,7 @@ def _kind(elements: Any, schema: Any, root: Mapping[str, Any]) -> ArgumentKind:
 
 
 def _plain(schema: Any, root: Mapping[str, Any]) -> Any:
-    """Return a schema with resolved references and without the type null."""
+    """Return a schema with its references resolved, and without the type null."""
     for _ in range(_DEEPEST):
         if not isinstance(schema, Mapping):
             return schema
@@ -517,7 +524,7 @@ class SlotComparison(Comparison):
 
     @property
     def name(self) -> str:
-        """The prefix and the rules."""
+        """The name in reports: `STATES` and the rules of the user."""
         return STATES + "".join(f",{slot}={rule.name}" for slot, rule in self._table.rules)
 
     @property

@@ -49,10 +49,10 @@ _MANY: Final = 1000
 
 
 class ToolCallComparison(Comparison):
-    """Compares tool calls, with each argument by its rule.
+    """Compares tool calls, with a rule for each argument.
 
-    Calls of one tool are paired with those that they have most in common with. If order counts, the
-    calls that both messages make must be in the same order.
+    Calls of the same tool are paired so that each pair has as much in common as possible. If order
+    counts, the calls that both messages make must be in the same order.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ToolCallComparison(Comparison):
 
     @property
     def name(self) -> str:
-        """The order and the rules of the user."""
+        """The name in reports: whether order counts, and the rules of the user."""
         given = "".join(f",{pattern}={rule.name}" for pattern, rule in self._table.rules)
         return f"calls:{'exact' if self._ordered else 'any'}{given}"
 
@@ -83,7 +83,7 @@ class ToolCallComparison(Comparison):
         return f"{self.name}#{digest}{own}{texts}"
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return ``found`` with the paths and the equivalent values of ``before``."""
+        """Return ``found`` with the paths and equivalent values of paired calls in ``before``."""
         if before == found:
             return found
         clean, _ = calls_of_outcome(before)
@@ -108,7 +108,7 @@ class ToolCallComparison(Comparison):
             self._texts.prepare(texts)
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
-        """Return whether two values of an argument, or two places of a call, are equivalent."""
+        """Return whether two values of an argument, or the places of a call, are equivalent."""
         place = AnswerPath.of(path)
         if not place.in_call:
             return _compared(same=before == found, before=before, found=found)
@@ -168,7 +168,7 @@ class ToolCallComparison(Comparison):
     def _pairs(
         self, clean: Mapping[AnswerPath, CallTree], given: Mapping[AnswerPath, CallTree]
     ) -> dict[AnswerPath, AnswerPath]:
-        """Return clean call -> the found call of the same tool with most in common."""
+        """Map each clean call to the found call of the same tool that is most similar to it."""
         found: dict[AnswerPath, AnswerPath] = {}
         others = by_tool(given)
         for tool, mine in by_tool(clean).items():
@@ -192,7 +192,7 @@ class ToolCallComparison(Comparison):
         other: AnswerPath,
         given: Mapping[AnswerPath, CallTree],
     ) -> int:
-        """Return a score of two calls, by equivalent arguments, equal texts and equal numbers."""
+        """Return the similarity of two calls, by equivalent arguments, equal texts and numbers."""
         mine, theirs = clean[one].arguments, given[other].arguments
         merged = self._merged(one.tool, clean[one], given[other]).arguments
         same = sum(merged.get(name) == tree for name, tree in mine.items())
@@ -251,7 +251,7 @@ class ToolCallComparison(Comparison):
         given: Mapping[AnswerPath, CallTree],
         pairs: Mapping[AnswerPath, AnswerPath],
     ) -> dict[AnswerPath, str]:
-        """Return the places of the calls in both messages, by their relative order."""
+        """Return the place of each call that both messages make, by the order of these calls."""
         kept = {call: clean[call].place or "" for call in pairs}
         counted = [call for call in pairs if not self._is_ignored(call.tool)]
         if self._ordered:
@@ -340,7 +340,7 @@ def comparison_of_calls(
         data: the data set; the schemas of its tools decide on arguments without a rule.
         settings: the rules, and whether order counts.
         search_path: folders to search first for modules; empty = the working folder.
-        table: rules of ``[tool.dstfuzz.arguments]``, before those of the settings.
+        table: rules of ``[tool.dstfuzz.arguments]``; those of the settings have priority.
 
     Raises:
         UserError: the rule does not exist, or no tool has the argument; the message suggests the

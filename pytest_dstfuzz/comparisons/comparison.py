@@ -49,8 +49,8 @@ class Comparison(Protocol):
     """Decides whether two texts are equivalent.
 
     A subclass must define ``name`` and ``compare``. All other members have defaults. The result
-    must depend only on the arguments. (a, a) must be the same, and (a, b) must get the same
-    verdict as (b, a). To check this, use `pytest_dstfuzz.testing.check_comparison`.
+    must depend only on the arguments. A text must be the same as itself, and two texts must get the
+    same verdict in both orders. To check this, use `pytest_dstfuzz.testing.check_comparison`.
     """
 
     @property
@@ -67,12 +67,13 @@ class Comparison(Protocol):
     def identity(self) -> str:
         """Everything that affects results, for the keys of caches and baselines.
 
-        It has the name, the threshold, a digest of weights or the source of a function.
+        Depending on the comparison, this is the name, the threshold, a digest of the weights, or
+        the source of a function.
         """
         return self.name
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return ``found`` with paths aligned to ``before``; by default, it stays as it is."""
+        """Return ``found`` with its items under the paths of ``before``; by default, unchanged."""
         del before
         return found
 
@@ -81,13 +82,13 @@ class Comparison(Protocol):
 
         Args:
             path: the path in the answer.
-            gone: whether the clean answer is the one with the path.
+            gone: whether only the clean answer has the path; if not, only the other answer has it.
         """
         del path, gone
         return ""
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Prepare for the given pairs, since one batch is cheaper than many."""
+        """Prepare the comparison of all given pairs in one batch, which is cheaper than many."""
         del pairs
 
     @abstractmethod
@@ -390,7 +391,7 @@ def _show(answer: object) -> str:
 
 
 def as_before(comparison: Comparison, asked: Context, before: Outcome, found: Outcome) -> Outcome:
-    """Return ``found`` with the paths and texts of ``before`` if they are equivalent."""
+    """Return ``found`` with equivalent texts, and their paths, replaced by those of ``before``."""
     aligned = comparison.align(before, found)
 
     def told(path: str, text: str) -> str:
@@ -422,7 +423,7 @@ def _same(comparison: Comparison, path: str, one: str, other: str, asked: Contex
 
 
 def call_judge(comparison: Comparison) -> CallJudge:
-    """Return a judge that matches recorded calls by a comparison."""
+    """Return a judge that matches an assistant's calls with the recorded ones by a comparison."""
     return CallJudge(
         comparison.name,
         lambda asked, recorded, found: as_before(comparison, asked, recorded, found),

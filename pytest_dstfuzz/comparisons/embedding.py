@@ -104,17 +104,17 @@ class TextDistance(NamedTuple):
 
 
 def apart(one: TextVectors, other: TextVectors) -> TextDistance:
-    """Return the distance of two texts: how much content of each the other lacks.
+    """Return the distance of two texts: the share of the content of each that the other lacks.
 
-    The content of a word is the squared length of its vector. The other text lacks the share 1 -
-    cosine, for its most similar word. The distance is the mean of the shares that both texts lack.
-    Two wordings of one answer share some words with much content. Answers to different questions
-    share almost none.
+    The content of a word is the squared length of its vector. The other text lacks a share of it,
+    which is 1 - cosine for the most similar word of that text. The distance is the mean of the
+    shares of both texts. Two wordings of one answer share some words with much content. Answers to
+    different questions share almost none.
 
-    Two texts with mostly the same words count as one sentence. Then a replaced word (``oak``,
-    ``glass``) sets a minimum distance of at most 1. It is computed from the word of each text that
-    the other text lacks most. The smaller value counts, since a text with additional words replaces
-    nothing.
+    If two texts have mostly the same words, a replaced word (``oak``, ``glass``) may still change
+    the meaning. In this case the distance has a minimum, which is at most 1. It is computed for the
+    word of each text of which the other lacks most, and the smaller of the two values is used: a
+    text with only additional words replaces nothing.
     """
     if not one.words or not other.words:
         return TextDistance(0.0 if one.words == other.words else 1.0, ("", ""))
@@ -171,7 +171,7 @@ class WordVectors:
 
     @classmethod
     def read(cls, content: bytes) -> WordVectors:
-        """Read a file of `tools.similarity.build`."""
+        """Read a file of vectors that `tools.similarity.build` has written."""
         with np.load(BytesIO(content), allow_pickle=False) as file:
             listed = bytes(file["listed"]).decode("utf-8").split("\n")
             return cls(
@@ -186,7 +186,7 @@ class WordVectors:
             )
 
     def parts(self, text: str) -> TextVectors:
-        """Return the words of a text with their vectors; each quantity is one number token."""
+        """Return the words of a text with their vectors; all numbers and times are one word."""
         words = tokens(without_quantities(text, f" {_FIGURE} "))
         rows = np.zeros((len(words), self.words.shape[1]), np.float32)
         for number, word in enumerate(words):
@@ -255,7 +255,7 @@ class ShippedEmbedding:
 
 
 class SameMeaning(Comparison):
-    """Compares the distance of two embeddings with a threshold."""
+    """Compares the distance of two texts, computed by an embedding, with a threshold."""
 
     def __init__(self, embedding: Embedding | None = None, threshold: float | None = None) -> None:
         """Store an embedding; the default is the shipped one with its calibrated threshold."""
@@ -360,7 +360,7 @@ class Calibration:
         return round(float(best[(len(best) - 1) // 2]), 2)
 
     def lines(self) -> Iterator[str]:
-        """Yield the percentiles, the threshold and its error rates as lines of text."""
+        """Yield lines of text with the percentiles, the threshold and its error rates."""
         heads = "".join(f"{f'{share} %':>7}" for share in SHOWN)
         yield f"{'percentiles of the distance':<46}{heads}"
         rows = [

@@ -37,7 +37,7 @@ class SameNumbers(Comparison):
     name = "numbers"
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
-        """Return whether each quantity of either text is in the other."""
+        """Return whether each text has all quantities of the other."""
         del path, asked
         return _compare_numbers(before, found)
 
@@ -73,7 +73,7 @@ def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Q
 
 
 def _keys(one: Quantity) -> Iterator[object]:
-    """Yield keys of a quantity. Two quantities that agree have a key in common."""
+    """Yield keys for a quantity. Two quantities that agree have a key in common."""
     if one.kind == "number":
         yield from (("number", one.bare), ("amount", one.value), ("year or day", one.value))
         if 0 <= one.value < _MOST_HOURS:
@@ -138,7 +138,7 @@ def _dates(one: Quantity, other: Quantity) -> bool:
 
 
 def _date_and_number(date: Quantity, number: Quantity) -> bool:
-    """Return whether a number is the day or the year of a date: `the 12th` in `12 May`."""
+    """Return whether a number is the day or the year of a date: `the 12th` matches `12 May`."""
     return (number.unit in ("", "th")) and number.value in (date.date[0], date.date[2])
 
 
@@ -199,7 +199,7 @@ class SameNames(Comparison):
     name = "names"
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
-        """Return whether each name of either text is in the other."""
+        """Return whether each text has all names of the other."""
         del path, asked
         return _compare_names(before, found)
 
@@ -243,7 +243,7 @@ def _compare_names(before: str, found: str) -> ComparisonResult:
 def find_missing_names(before: str, found: str) -> tuple[list[str], list[str]]:
     """Return the names in each text that are missing in the other, in reading order.
 
-    >>> unnamed("Ada curated it.", "It was curated by Grace Hopper.")
+    >>> find_missing_names("Ada curated it.", "It was curated by Grace Hopper.")
     (['Ada'], ['Grace Hopper'])
     """
     first, second = names(before), names(found)
@@ -407,13 +407,13 @@ _OPENING: Final = re.compile(r"\A\s*+([^:?!.\n]{1,80})[:?](?=\s)\s*")
 
 
 def without_slips(reply: str, clean: Context, seen: Context, known: str = "") -> str:
-    """Return a reply in which repeated slips are replaced by the user's own words.
+    """Return a reply in which each typing error that it copies is replaced by the clean word.
 
     Args:
         reply: the reply to ``seen``.
         clean: the clean context.
         seen: the context with edits.
-        known: a reply to ``clean``; its words are not repeated slips.
+        known: a reply to ``clean``; words in it do not count as copied errors.
 
     >>> from pytest_dstfuzz.dialogue.dialogues import Exchange
     >>> was, is_ = (Context((Exchange("", f"Is the {word} open?"),)) for word in ("pool", "pooool"))

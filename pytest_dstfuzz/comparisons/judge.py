@@ -149,7 +149,7 @@ class Judge(Comparison):
             ) from None
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Judge the first pair of each found text in one batch."""
+        """Judge the first pair with each found text; ask for all these pairs in one batch."""
         first: dict[tuple[str, str, Context], _Pair] = {}
         for one in pairs:
             pair = _pair(one.before, one.found, one.asked)

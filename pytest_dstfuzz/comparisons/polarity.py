@@ -207,7 +207,7 @@ class Polarity(NamedTuple):
 
 
 class SamePolarity(Comparison):
-    """Neither text denies a statement of the other, and both answer or neither does."""
+    """Neither text denies a statement of the other, and both are fallback replies or neither is."""
 
     name = "polarity"
 

@@ -176,13 +176,14 @@ def comparison_by_name(
 
     Args:
         names: shipped or registered names, or ``module:function``; ``None`` = `DEFAULT`.
-        settings: the threshold, the pattern of cited ids, and further fallbacks.
+        settings: values that the names may leave open: the threshold, the regular expression of
+            cited ids, and the regular expressions of fallback replies.
         search_path: folders to search for a module; empty = the working folder.
         judges: the judges of the process with their verdicts and budgets; ``None`` = new ones.
 
     Raises:
-        UserError: the comparison does not exist, with a suggestion; or there is a threshold, but
-            no comparison with distances.
+        UserError: the comparison does not exist, and the message suggests a similar name; or there
+            is a threshold, but no comparison that computes distances.
     """
     listed = [name.strip() for name in (names or DEFAULT).split(",")]
     # The judge comes last, wherever it is named: it only gets pairs that all others accept.

@@ -32,7 +32,8 @@ class Replies(AnswerKind):
     def label(self, dialogue: Dialogue, index: int) -> Outcome | None:
         """Return the recorded reply, if there is one.
 
-        A question without an answer has no label, because there are many ways to say so.
+        If the recorded text says that there is no answer, the turn has no label, because there are
+        many ways to say that.
         """
         recorded = answer_of(dialogue, index)
         return reply_outcome(recorded) if recorded else None

@@ -21,7 +21,7 @@ from pytest_dstfuzz.kinds.kind import AnswerKind, SlotRules, Words
 
 
 class CallArgument(NamedTuple):
-    """An argument of a call that users can say."""
+    """An argument of a tool call, with a value that users can say."""
 
     path: AnswerPath
     #: The value in lower case, in the spelling of users.
@@ -31,7 +31,7 @@ class CallArgument(NamedTuple):
 
 
 def list_spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
-    """Return the arguments of tool calls that users can say, by slot.
+    """Return the arguments of tool calls with values that users can say, by slot.
 
     If a tool is called again, or a list has further members, the slot name gets a number.
     """
@@ -97,7 +97,7 @@ class ToolCalls(AnswerKind):
         return dialogue.turns[index].calls
 
     def adds_up(self, history: History) -> bool:
-        """Return whether the answer has all calls of the dialogue so far, as in a rollout."""
+        """Return whether an answer contains all calls of the dialogue so far, as in a rollout."""
         return history == "own"
 
     def label_values(self, dialogue: Dialogue, index: int) -> Iterator[tuple[str, str]]:
@@ -106,7 +106,7 @@ class ToolCalls(AnswerKind):
             yield path.part[1], text
 
     def slot_values(self, answer: Outcome) -> Mapping[str, str]:
-        """Return the arguments of the calls."""
+        """Return the arguments of the calls with the values as users say them."""
         return {slot: one.value for slot, one in list_spoken_arguments(answer).items()}
 
     def slot_rules(self, data: DialogueSet) -> Mapping[str, SlotRules]:

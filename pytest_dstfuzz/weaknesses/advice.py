@@ -1,4 +1,4 @@
-"""Advice against a weakness: a change of the bot, by the kind of bot."""
+"""Advice against a weakness: changes of the bot that may help, by the kind of bot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STATES: Final[dict[str, dict[Part, str]]] = {
         "training data": "add turns that give several values without punctuation",
     },
     "misspelt value copied": {
-        "rule": "replace an unknown value with the nearest known one",
+        "rule": "replace an unknown value with the most similar known one",
         "training data": "misspell some values and keep their labels",
     },
     "value in wrong domain": {
@@ -57,7 +57,7 @@ _STATES: Final[dict[str, dict[Part, str]]] = {
     "number or time changed": {
         "rule": "copy numbers and times from the dialogue",
         "training data": "vary the numbers and times",
-        "prompt": "say to copy numbers and times from the dialogue",
+        "prompt": "tell the model to copy numbers and times from the dialogue",
         "schema": "give the format of the argument",
     },
     "departure and destination confused": {
@@ -98,23 +98,23 @@ _CHANGES: Final[dict[str, dict[Part, str]]] = {
     "new value ignored": {
         "rule": "overwrite a value if the user gives another one",
         "training data": "add the same sentences with other values",
-        "prompt": "say that the latest value counts",
+        "prompt": "state that the latest value counts",
         "schema": "list the allowed values of the argument",
     },
     "correction ignored": {
         "rule": "replace a value that the user corrects",
         "training data": "add turns that correct a value",
-        "prompt": "say that a corrected value replaces the first one",
+        "prompt": "state that a corrected value replaces the first one",
     },
     "negation ignored": {
         "rule": "drop a value that the user refuses",
         "training data": "add negated requests",
-        "prompt": "say never to pass a value that the user refuses",
+        "prompt": "tell the model never to pass a value that the user refuses",
     },
     "removed value still present": {
         "rule": "reject values that are not in the dialogue",
         "training data": "remove labels that no turn mentions",
-        "schema": "say to leave out the argument if the user does not give it",
+        "schema": "tell the model to omit the argument if the user does not give it",
     },
     "swapped values ignored": {
         "rule": "choose the slot by the words before the value",
@@ -124,25 +124,25 @@ _CHANGES: Final[dict[str, dict[Part, str]]] = {
     "value found in random words": {
         "rule": "ignore turns that make no sense",
         "training data": "add turns of random words without labels",
-        "prompt": "say to call no tool if a message makes no sense",
+        "prompt": "tell the model not to call a tool if a message makes no sense",
     },
     "value of dropped round kept": {
         "rule": "clear all stored values when a dialogue starts",
-        "prompt": "build it from the messages of the current dialogue only",
+        "prompt": "include only messages of the current dialogue",
     },
     IGNORED: {
-        "rule": "handle such a change",
-        "training data": "add such changes",
-        "prompt": "say how to handle such a change",
+        "rule": "handle such a change of the request",
+        "training data": "add turns with such a change of the request",
+        "prompt": "tell the model how to handle such a change of the request",
     },
     "only some values changed": {
         "rule": "read all values of a turn",
         "training data": "add turns that change several slots",
-        "prompt": "say to pass all values of a message",
+        "prompt": "tell the model to pass all values of a message",
     },
     "new value in wrong place": {
         "rule": "choose the slot by the words before the value",
-        "training data": "add the same value for each slot",
+        "training data": "add turns that give the same value for different slots",
         "schema": "describe each argument in the words of your users",
     },
     "changed to wrong value": {
@@ -153,33 +153,33 @@ _CHANGES: Final[dict[str, dict[Part, str]]] = {
     "another value changed too": {
         "rule": "change only slots that the turn is about",
         "training data": "add turns that differ in one value",
-        "prompt": "say to change only the values of the message",
+        "prompt": "tell the model to change only the values that the message gives",
     },
     "repeated round changes answer": {
         "rule": "change nothing if a turn is repeated",
         "training data": "repeat some rounds",
-        "prompt": "say that a repeated request counts once",
+        "prompt": "state that a repeated request counts once",
     },
     "order of rounds matters": {
-        "rule": "read each turn without the order of those before",
+        "rule": "read each turn independently of the order of earlier turns",
         "training data": "add rounds in other orders",
-        "prompt": "say that the order of independent requests does not matter",
+        "prompt": "state that the order of independent requests does not matter",
     },
     RESTARTED: {"settings": "switch off sampling, and clear all memory before each dialogue"},
 }
 
 _REPLIES: Final[dict[str, dict[Part, str]]] = {
     "fallback instead of answer": {
-        "prompt": "say to answer questions with misspelt words",
+        "prompt": "tell the bot to answer questions with misspelt words",
         "rule": "match misspelt key words",
         "training data": "misspell some examples of the intent",
     },
     "earlier reply repeated": {
-        "prompt": "say to answer the last question",
-        "rule": "ask back before a reply is repeated",
+        "prompt": "tell the bot to answer the last question",
+        "rule": "ask the user to clarify before a reply is repeated",
     },
     "changed question, same reply": {
-        "prompt": "say to answer only the question that is asked",
+        "prompt": "tell the bot to answer only the question that is asked",
         "knowledge base": "add an entry for the changed question",
     },
     "equivalent context, different reply": {
@@ -187,61 +187,65 @@ _REPLIES: Final[dict[str, dict[Part, str]]] = {
         "rule": "store the facts of earlier turns",
     },
     "number in reply changed": {
-        "prompt": "say to quote numbers from the given texts only",
+        "prompt": "tell the bot to quote only numbers from the given texts",
         "knowledge base": "store numbers, dates and amounts in a table",
     },
     "yes and no reversed": {
-        "prompt": "say to ask back if a question is unclear",
+        "prompt": "tell the bot to ask the user if a question is unclear",
         "knowledge base": "state each fact as yes or no",
     },
     "name in reply changed": {
-        "prompt": "say to use only names from the question or the given texts",
+        "prompt": "tell the bot to use only names from the question or the given texts",
         "rule": "reject replies with other names",
     },
     "question instead of answer": {
-        "prompt": "say to answer questions with misspelt words",
+        "prompt": "tell the bot to answer questions with misspelt words",
         "training data": "misspell some examples of the intent",
     },
     "different reply": {
-        "prompt": "say to read a misspelt word as the nearest known one",
+        "prompt": "tell the bot to read a misspelt word as the most similar known word",
         "rule": "match misspelt key words",
         "training data": "misspell some examples of the intent",
     },
 }
 
 _CALLS: Final[dict[str, dict[Part, str]]] = {
-    "unknown tool called": {"prompt": "list the tools, and say to call no others"},
-    "different tool called": {"schema": "say in both descriptions when to call the tool"},
-    "call dropped": {
-        "prompt": "say when the tool must be called",
-        "schema": "name the requests for the tool in its description",
+    "unknown tool called": {"prompt": "list the tools, and tell the model to call no others"},
+    "different tool called": {
+        "schema": "state in the descriptions of both tools when to call each"
     },
-    "one of several calls dropped": {"prompt": "say that each part of a request needs a call"},
-    "call added": {"schema": "say when the tool must not be called"},
+    "call dropped": {
+        "prompt": "tell the model when it must call the tool",
+        "schema": "name the requests for which the tool is called in its description",
+    },
+    "one of several calls dropped": {"prompt": "state that each part of a request needs a call"},
+    "call added": {"schema": "tell the model when it must not call the tool"},
     "order of calls changed": {
-        "prompt": "say in which order to call the tools",
+        "prompt": "tell the model in which order to call the tools",
         "settings": "add --dst-call-order=any if the order does not matter",
     },
     "misspelt argument copied": {
-        "prompt": "say to correct the spelling of values",
+        "prompt": "tell the model to correct the spelling of values",
         "schema": "list the allowed values of the argument",
     },
     "arguments mixed up": {"schema": "describe each argument in the words of your users"},
     "number or time dropped": {
-        "prompt": "say to pass all values of a message",
+        "prompt": "tell the model to pass all values of a message",
         "schema": "make the argument required if the call needs it",
     },
     "argument dropped": {
-        "prompt": "say to pass all values of a message",
+        "prompt": "tell the model to pass all values of a message",
         "schema": "make the argument required if the call needs it",
     },
     "argument shortened or extended": {
-        "schema": "say where the value ends",
+        "schema": "describe where the value ends in the user's sentence",
         "settings": "add --dst-arguments 'TOOL.ARGUMENT=text' if the wording does not matter",
     },
     "argument type changed": {"schema": "give the JSON type of the argument"},
     "argument value changed": {"schema": "list the allowed values of the argument"},
-    "argument added": {"schema": "say to leave out the argument if the user does not give it"},
+    "argument added": {
+        "schema": "tell the model to omit the argument if the user does not give it"
+    },
 }
 
 _ADVICE: Final[Mapping[str, Mapping[Part, str]]] = {
@@ -254,11 +258,11 @@ _ADVICE: Final[Mapping[str, Mapping[Part, str]]] = {
 
 
 def to_try(mechanism: str, kind: AnswerKind) -> str:
-    """Return changes of a bot with this kind of answers, which are guesses from the pattern.
+    """Return changes that may help a bot with this kind of answers: guesses from the mechanism.
 
     >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
     >>> to_try("correction ignored", TOOL_CALLS)
-    'prompt: say that a corrected value replaces the first one'
+    'prompt: state that a corrected value replaces the first one'
     """
     advice = _ADVICE[mechanism]
     parts = _OF_CALLS if kind.has_tools else _OF_STATES if kind.words.values else _OF_REPLIES
@@ -283,8 +287,9 @@ def is_altered(corrector: SpellingCorrector, turn: TurnResult) -> bool:
 def is_mended(corrector: SpellingCorrector, turn: TurnResult, variant: VariantResult) -> bool:
     """Return whether a spelling corrector restores the clean texts of a violation.
 
-    Then the bot would get the clean texts and give the clean answer, so nothing is asked again. A
-    change of meaning is no slip.
+    If it does, the bot would get the clean texts and give the clean answer, so the bot is not asked
+    again. False for relations that change the meaning or move rounds: these make no spelling
+    errors.
     """
     plain = variant.plain
     if turn.side == "should-change" or variant.moves:
@@ -298,7 +303,7 @@ def is_mended(corrector: SpellingCorrector, turn: TurnResult, variant: VariantRe
 
 
 class Mending(NamedTuple):
-    """The effect of a spelling corrector before the bot, without a further answer of the bot."""
+    """The effect of a spelling corrector before the bot, computed without asking the bot again."""
 
     #: Violations whose clean texts it restores, of all violations.
     mended: int

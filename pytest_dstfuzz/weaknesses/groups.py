@@ -96,7 +96,7 @@ class Reading(NamedTuple):
 
 
 def read(turn: TurnResult, variant: VariantResult) -> Reading:
-    """Return key, words and slot of a violation; they depend on nothing else."""
+    """Return the key, the edited words and the slot of a violation, given only its result."""
     if not turn.kind.words.values:
         return Reading(Key(reply_failure(turn, variant)), blamed(turn, variant).reached, REPLY)
     if turn.kind.has_tools:
@@ -112,7 +112,7 @@ def read(turn: TurnResult, variant: VariantResult) -> Reading:
 
 
 def read_scene(scene: BrokenScene) -> Reading:
-    """Return key, words and slot for the known facts of a violation."""
+    """Return the key, the edited words and the slot for the known facts of a violation."""
     # A corrected slot only hints at the destination of a value.
     about = not_corrected(scene.changed)
     name, number = mechanism_of([traits_of(change, scene) for change in about])
@@ -146,8 +146,8 @@ class Heard(NamedTuple):
 def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[Difference]) -> str:
     """Return the id of the weakness of a stored violation, or ``""`` if it is not determined.
 
-    It is determined only for one edit and one slot, and only if the state of the clean turn, which
-    is not stored, does not matter.
+    The weakness is determined only if the violation has exactly one edit and one changed slot. It
+    must also be the same for every state of the clean turn, because that state is not stored.
     """
     touched = [one for one in said if one.user != one.seen]
     if (edits, len(touched), len(changed)) != (1, 1, 1):
@@ -178,10 +178,10 @@ def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[Difference]
 def _states(
     change: Difference, values: Sequence[str], words: Sequence[str]
 ) -> Iterator[dict[str, str]]:
-    """Yield states that differ in the other slots.
+    """Yield possible states of the clean turn, which differ in the slots that did not change.
 
     They vary in three ways: whether slots of the same domain have the values, whether slots of
-    another domain have them, and whether slots are named by the edited words.
+    another domain have them, and whether the edited words name slots.
     """
     domain = domain_of(change.slot)
     for here, there, named in product((False, True), repeat=3):
@@ -192,7 +192,7 @@ def _states(
 
 
 def _edits(clean: str, seen: str) -> Iterator[Edit]:
-    """Yield the edits between two texts, without their common ends.
+    """Yield the possible edits between two texts, without the text at both ends that is equal.
 
     There are two if the position is ambiguous, for example if one of two equal words is new.
     """
@@ -243,8 +243,8 @@ class Weakness:
             turns, shortest text. If there are labels, violations with a right clean answer come
             first, because a changed wrong answer matters less.
         members: the names of the violations, by turn and variant, at most `MOST_MEMBERS`.
-        expected: expected failures per 1,000 user turns because of this weakness; 0 if only the
-            search found it, and not the sample; ``None`` if the run has no estimate.
+        expected: expected failures per 1,000 user turns because of this weakness; 0 if the search
+            found it but no sampled variant shows it; ``None`` if the run has no estimate.
         accepted: the reason if the weakness was accepted, else ``""``.
         mended: the number of violations whose clean texts a spelling corrector restores; ``None``
             if that was not measured.
@@ -281,13 +281,13 @@ class Weakness:
 
 
 def member_id(turn: TurnResult, variant: VariantResult) -> str:
-    """Return the name of a violation: its turn, its relation if not the default, its variant."""
+    """Return the name of a violation: turn, relation unless it is the default, and variant."""
     relation = "" if turn.relation == "metamorphic" else f"-{turn.relation}"
     return f"{turn.id}{relation}-v{variant.index}"
 
 
 class WeaknessTally:
-    """Group the violations of results by key, one turn after the other.
+    """Groups the violations of a run by key, one turn after the other.
 
     For each key, it stores counts, the plainest violation, and at most `MOST_MEMBERS` names.
     """
@@ -321,7 +321,7 @@ class WeaknessTally:
     def shrunk(self) -> bool | None:
         """Whether violations were minimised, which affects their weaknesses.
 
-        ``None`` if there is no violation.
+        The value is ``None`` if there is no violation.
         """
         return any(self._shrunk) if self._shrunk else None
 
@@ -349,17 +349,17 @@ def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
 
 
 def worst_first(found: Sequence[tuple[Weakness, int]]) -> tuple[Weakness, ...]:
-    """Return weaknesses, worst first, and those without an estimate last, see `ranked`.
+    """Return weaknesses, worst first; those without an estimate come last, see `ranked`.
 
-    The order is that of the mean of two shares: the share in the expected failures of all
-    weaknesses, and the share in the turns that they break. In other words, each estimate is shrunk
-    halfway towards the share of broken turns. The estimate of a single weakness rests on the few
-    failing variants of the sample. The broken turns rest on all variants, but a search finds some
-    weaknesses more easily than users meet them. Without an estimate the broken turns decide.
+    The order is that of the mean of two shares: the weakness's share in the expected failures of
+    all weaknesses, and its share in the turns that they break. In other words, each estimate is
+    shrunk halfway towards the share of broken turns. The estimate of a single weakness rests on the
+    few failing variants of the sample. The broken turns rest on all variants, but a search finds
+    some weaknesses more easily than users meet them. Without an estimate the broken turns decide.
 
     Args:
-        found: each weakness with the number of turns that it breaks, without those that break
-            because of earlier turns alone. Like the estimate, they count where the slip is.
+        found: each weakness with the number of turns that it breaks. A turn that breaks only
+            because of an edit in an earlier turn does not count, as in the estimate.
     """
     known = [one for one in found if one[0].expected is not None]
     failures = math.fsum(one.expected or 0.0 for one, _ in known) or 1.0
@@ -429,11 +429,11 @@ class _Group:
 
     @property
     def own_turns(self) -> int:
-        """The number of turns that do not break because of earlier turns alone."""
+        """The number of turns with a violation that the turn's own edits cause."""
         return self._own_turns.value
 
     def weakness(self, key: Key, figure: ExpectedFailures | None) -> Weakness:
-        """Return the weakness, with the figure of the run if there is one."""
+        """Return the weakness of these violations, with the run's estimate of failures, if any."""
         self._drop_places()
         found = Weakness(
             key=key,

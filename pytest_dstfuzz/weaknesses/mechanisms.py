@@ -71,10 +71,10 @@ class Edited(NamedTuple):
 
 
 def blamed(turn: TurnResult, variant: VariantResult) -> Edited:
-    """Return the edits to blame, in the smallest version if that is known.
+    """Return the edits to blame for a violation, from its shrunk version if there is one.
 
-    They are the edits of the turn. If earlier turns are to blame, they are those of the last edited
-    one.
+    These are the edits of the turn itself. If earlier turns are to blame, they are the edits of the
+    last edited turn before it.
     """
     plain = variant.plain
     earlier = plain.context_edits
@@ -147,7 +147,7 @@ class Traits(NamedTuple):
 
 
 def traits_of(change: Difference, scene: BrokenScene) -> Traits:
-    """Return the features of the change of a slot; for a list, of the changed members."""
+    """Return the features of the change of a slot; of a list, only the changed members count."""
     others = [one for one in scene.changed if one is not change]
     change = _of_members(change)
     before, after = change.before, change.after
@@ -186,7 +186,7 @@ def traits_of(change: Difference, scene: BrokenScene) -> Traits:
 
 
 def _of_members(change: Difference) -> Difference:
-    """Return a change of a list without the unchanged members."""
+    """Return the change of a list without its unchanged members."""
     before, after = (
         Counter(() if value is None else members_of(value))
         for value in (change.before, change.after)
@@ -217,7 +217,7 @@ def names_of(slot: str) -> list[str]:
 
 
 def family_of(change: Difference) -> str:
-    """Return the family of a slot, from its name and values.
+    """Return the family of a slot, such as ``number`` or ``name``, from its name and values.
 
     >>> family_of(Difference("train-leaveat", "12:15", None))
     'number'
@@ -241,7 +241,7 @@ def family_of(change: Difference) -> str:
 
 
 def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: BrokenScene) -> bool:
-    """Return whether an edited word names the slot, or is a cue next to its value."""
+    """Return whether an edited word names the slot, or announces its value (is a cue)."""
     clean = word_list(scene.edited.clean)
     names = names_of(change.slot)
     said = {word for value in values if scene.here.says(value) for word in content(value)}
@@ -262,7 +262,7 @@ def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: Bro
 
 @cache
 def _cues() -> frozenset[str]:
-    """Return the single-word cues for values, of travel and of other requests."""
+    """Return the cues of one word, which announce a value, of travel and of other requests."""
     cues = (*load_lexicon().cues, *CUE_WORDS)
     return frozenset(cue for cue in cues if " " not in cue) - _TOPIC
 
@@ -333,10 +333,10 @@ FAILURES: Final = (
 def failure_of(
     turn: TurnResult, variant: VariantResult, changes: Sequence[Difference]
 ) -> tuple[str, int]:
-    """Return the mechanism that the state itself shows, and the index of the relevant change.
+    """Return the mechanism that the state alone shows, and the index of the change that shows it.
 
-    The result is ``("", -1)`` if the edits have to decide. This is the case for text edits under a
-    relation that expects no change.
+    The result is ``("", -1)`` if the mechanism also depends on the edits, that is, if a relation
+    expects no change and the variant has edits of the text.
     """
     if turn.side != "should-change":
         told = (_MOVED.get(move.kind, "") for move in variant.moves)
@@ -372,7 +372,7 @@ def _taken_back(variant: VariantResult, changes: Sequence[Difference]) -> int:
 def _instead(
     variant: VariantResult, changes: Sequence[Difference], missed: Sequence[int]
 ) -> tuple[str, int] | None:
-    """Return the mechanism of another change than the expected one, or ``None`` if there is none.
+    """Return the mechanism if another change than the expected one happened, else ``None``.
 
     ``missed`` holds the indices of slots that should have changed.
     """
@@ -418,7 +418,7 @@ _COURTESY: Final = re.compile(
 
 
 def reply_failure(turn: TurnResult, variant: VariantResult) -> str:
-    """Return the mechanism of a violation by a reply: one of `REPLIES`, or a restart."""
+    """Return the mechanism of a violation by a reply: one of `REPLIES`, or `RESTARTED`."""
     if any(move.kind == "again" for move in variant.moves):
         return RESTARTED
     changes = [(one.before or "", one.after or "") for one in variant.plain.changed_slots]
@@ -442,7 +442,7 @@ def _another(before: str, after: str, asked: Context) -> str:
 
 
 def _becomes_another(compared: ComparisonResult) -> bool:
-    """Return whether both replies have such a fact: `1969 / 1970`, not `1969 / -`."""
+    """Return whether both replies have a value for the differing fact: not `1969 / -`."""
     return not {"", "-", "no answer"} & set(compared.why.split(" / "))
 
 
@@ -571,7 +571,10 @@ def _is_taken_over(one: Traits) -> bool:
 
 
 def _place(one: Traits) -> str:
-    """Return the mechanism of a time, number or end that was said and is lost or put in."""
+    """Return the mechanism of a lost or added value that the user said.
+
+    The value is a time, a number, or one end of a journey.
+    """
     if one.happened == "lost":
         return _loss(one)
     return (
