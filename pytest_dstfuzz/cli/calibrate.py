@@ -100,8 +100,9 @@ COMMANDS = (
         examples=_EXAMPLES,
         options=_options,
         work=_calibrate,
-        about="Print the distances by an embedding between recorded replies to different\n"
-        "questions, with --model also between the bot's own replies to one question, and a\n"
-        "threshold between the two.",
+        about="Print the distances that an embedding computes between recorded replies to\n"
+        "different questions, and a threshold for equivalent replies. With --model, the bot\n"
+        "answers each question several times, and the distances between these replies are\n"
+        "printed and used, too.",
     ),
 )

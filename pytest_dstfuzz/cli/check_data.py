@@ -69,7 +69,7 @@ def _check(given: Namespace) -> None:
 
 
 def _is_of_states(data: DialogueSet) -> bool:
-    """Return whether only states are labels."""
+    """Return whether the labels of the data are belief states and never tool calls."""
     calls = any(turn.calls is not None for turn in data.turns())
     return not calls and any(turn.state is not None for turn in data.turns())
 

@@ -37,8 +37,8 @@ No tracker is called: with --data, the labels take the place of its answers. To 
 answers of a tracker a relation applies, run pytest with --dst-relation."""
 
 _OWN: Final = (
-    "This command reads no conftest.py: for a relation that yours registers, "
-    "pytest_dstfuzz.testing.check_relation() counts the turns to which it applies."
+    "This command reads no conftest.py. If yours registers a relation, count the turns to which it "
+    "applies with pytest_dstfuzz.testing.check_relation()."
 )
 
 

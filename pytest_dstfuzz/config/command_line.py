@@ -1,7 +1,7 @@
 """The argument parser of all ``dstfuzz`` commands, with options shared with pytest.
 
-Its errors are single lines. It is not in `cli`, because the experiments use it too and may not
-import `cli`.
+The parser's errors are single lines. The module is not in `cli`, because the commands of other
+parts of the package use it too and may not import `cli`.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ class Parser(argparse.ArgumentParser):
     def shared(self, *names: str, required: Sequence[str] = ()) -> None:
         """Add options that pytest shares, with the same names but without ``dst-``.
 
-        A key of a tracker, a relation or a comparison is not an option of the parser. Its value,
-        which comes from `tracker`, `relation` or `compare`, is set in the namespace.
+        A key of a tracker, a relation or a comparison is not an option of the parser. It starts as
+        ``None`` in the namespace, and its value is read from the option ``--tracker``,
+        ``--relation`` or ``--compare``.
         """
         for name in names:
             item = option(name)

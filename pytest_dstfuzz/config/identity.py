@@ -1,7 +1,7 @@
 """The identity of settings: everything that decides a result, computed from the option table.
 
-The keys of cached answers, cached results, folders of results, their parts and the cells of sweeps
-are all made from it.
+The keys of cached answers and cached results are made from this identity, and so are those of
+result folders, their parts and the cells of sweeps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 def decides(item: Option) -> bool:
     """Return whether an option decides results.
 
-    The dialogues and their additions are files, too, but what is read from them is digested.
+    Options that name files of dialogues or tools do not count. The identity of the data is a digest
+    of their content instead.
     """
     is_read = item.part == "data" and "path" in item.scopes
     return item.part in _PARTS and "neutral" not in item.scopes and not is_read
@@ -82,7 +83,7 @@ def _identified(item: Option, value: object) -> object:
 
 
 def _read(value: Header | OwnKey) -> str:
-    """Return a value with the environment resolved. If a variable is missing, the run ends."""
+    """Return a value with its environment variables resolved, or unchanged if one is not set."""
     try:
         return value.read()
     except UserError:
@@ -104,7 +105,7 @@ def _with_contents(item: Option, text: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _keyed(name: str, shown: str, secret: str) -> str:
-    """Return a digest of a secret that takes long to guess, and differs for each use of it."""
+    """Return a digest of a secret; it is slow to compute, and differs for each use."""
     key = f"{name}\0{shown}".encode(errors="replace")
     text = secret.encode(errors="replace")
     return hashlib.scrypt(text, salt=key, n=1 << 14, r=8, p=1, dklen=16).hex()
@@ -113,8 +114,9 @@ def _keyed(name: str, shown: str, secret: str) -> str:
 def code_of(thing: Any) -> str:
     """Return a digest of the file with a user's function, class or object.
 
-    An object of this package that wraps another one is unwrapped. ``""`` for objects of this
-    package, whose version counts, and for those without a file.
+    If an object of this package wraps another one, the inner object counts. The result is ``""``
+    for all other objects of this package, which its version identifies, and for objects without a
+    file.
     """
     while _is_ours(owner := _owner(thing)):
         if (thing := getattr(thing, "wrapped", None)) is None:

@@ -204,14 +204,15 @@ GATE_OPTIONS: Final = (
     Option(
         "max_new_weaknesses",
         parsers.count(0, 1000),
-        "fail the run if it has more than N weaknesses that the baseline does not have, such as 0",
+        "fail the run if it has more than N weaknesses (such as 0) that the baseline does not have",
         scopes=("session", "baseline", "ini"),
     ),
     Option(
         "max_new_violations",
         parsers.count(0, 1000),
-        "fail the run if more than N variants that held in the baseline break now, such as 0 "
-        "(default: 0 for a bot that repeats itself, otherwise no limit)",
+        "fail the run if more than N variants (such as 0) that held in the baseline break now "
+        "(default: 0 if the bot always gives the same answer to the same dialogue, otherwise no "
+        "limit)",
         scopes=("session", "baseline", "ini"),
     ),
     Option(
@@ -743,9 +744,10 @@ _TRACKER = (
     Option(
         "error_rate",
         Value(parsers.parse_error_rates, "RATE[,RATE]|no", float, separator=","),
-        "how to decide if answers vary: with a sequential test of this maximum false-positive "
-        "rate, such as 5%, which is also the maximum false-negative rate unless a second "
-        "rate is given; no: from one answer for each context (default: with a majority vote)",
+        "maximum false-positive rate, such as 5%, of a sequential test that decides if answers "
+        "vary. It is also the maximum false-negative rate, unless a second rate is given as in "
+        "5%,10%. With no, each context is asked only once (default: no test, but a majority "
+        "vote)",
     ),
     _place(
         "tracker",
@@ -848,8 +850,8 @@ _VARIANT = (
     Option(
         "redraws",
         parsers.count(0, 1000),
-        "maximum number of times that a vacuous, duplicate or invalid variant is drawn again "
-        "(default: 5)",
+        "maximum number of new draws of a variant that is invalid, a duplicate, or vacuous (equal "
+        "to the clean turn) (default: 5)",
         scopes=("test", "decides", "ini"),
     ),
     _decides(

@@ -107,7 +107,9 @@ def rise_per_1000(difference: float) -> str:
 
 
 def over_per_1000(number: float, limit: float) -> bool:
-    """Return whether a number per 1,000 exceeds its limit. It never exceeds its displayed value.
+    """Return whether a number per 1,000 exceeds its limit.
+
+    A number never exceeds the value that a report displays for it.
 
     >>> over_per_1000(7.84, 7.8), over_per_1000(7.84, 7.7), over_per_1000(1e-9, 0.0)
     (False, True, True)
@@ -309,12 +311,12 @@ class Option(NamedTuple):
 
     @property
     def is_switch(self) -> bool:
-        """Whether it is on or off."""
+        """Whether the value of the option is yes or no."""
         return self.value is SWITCH
 
     @property
     def repeated(self) -> bool:
-        """Whether it may be repeated. Then the values form a list of texts."""
+        """Whether the option may be repeated, so that its values form a list of texts."""
         return self.value.separator == "\n" or (
             self.value.separator == "," and self.value.holds is str
         )
@@ -424,7 +426,7 @@ def noise_models(value: str) -> tuple[str, ...]:
 def parse_weight(text: str) -> tuple[str, float]:
     """Return name and weight of ``NAME:WEIGHT``. The default weight is 1.
 
-    >>> weighed("typing:3"), weighed("C:/noise.json"), weighed('"a:1,b.json":2')
+    >>> parse_weight("typing:3"), parse_weight("C:/noise.json"), parse_weight('"a:1,b.json":2')
     (('typing', 3.0), ('C:/noise.json', 1.0), ('a:1,b.json', 2.0))
     """
     name, parted, weight = text.rpartition(":")

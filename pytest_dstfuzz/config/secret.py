@@ -48,7 +48,8 @@ def mask_credentials(text: str) -> str:
 class Address(str):
     """An address shown without its credentials. ``full`` has them.
 
-    Two addresses are equal if they are with their credentials, which may name the deployment.
+    Two addresses are equal only if their credentials are equal too, because the query of an address
+    may name the deployment.
     """
 
     __slots__ = ("full",)
@@ -114,7 +115,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class OwnKey:
-    """A tracker key for its factory, shown without its value.
+    """A key with its value for the factory of a tracker; only the key is shown.
 
     The whole value may be an environment variable, ``$NAME``, which is read when the tracker is
     made.

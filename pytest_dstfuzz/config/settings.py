@@ -318,7 +318,7 @@ def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
 
 
 def _with_keys(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return parsed values with the keys of named objects as separate options."""
+    """Return parsed values with each key of a name, ``NAME:KEY=VALUE``, as an option."""
     for owner in (name for name in NAMED if given.get(name)):
         names, texts = split_named(owner, given[owner])
         keys = {

@@ -213,7 +213,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session to be judged."""
+    """The results of a pytest session, to be judged by the gate."""
 
     #: Its results, in several groups if a suite tests several trackers.
     groups: Groups
@@ -255,7 +255,7 @@ class Session:
 
 
 def digest_of(variant: VariantResult) -> str:
-    """Return a digest of the tracker's input: context and text, or all rounds if they moved."""
+    """Return a digest of the tracker's input: context and text, or all rounds if some moved."""
     if variant.exchanges is None:
         # Relations on tools do not change the texts, so the description of the change is included.
         tools = [] if variant.edits or variant.moves or not variant.about else [variant.about]
@@ -264,11 +264,7 @@ def digest_of(variant: VariantResult) -> str:
 
 
 def group_name(name: str, relation: str) -> str:
-    """Return the name of a group of results with its relation, unless the name already has it.
-
-    >>> group_name("tests", "metamorphic"), group_name("tests", "value-swap")
-    ('tests', 'tests relation=value-swap')
-    """
+    """Return a group's name with its relation added, unless the name ends with it already."""
     own = f"{_RELATION}{relation}"
     return name if relation == _DEFAULT or name.endswith(own) else f"{name}{own}"
 
@@ -293,7 +289,7 @@ def same_names(before: Mapping[str, object], after: Mapping[str, object]) -> dic
 
 
 def by_relation(groups: Mapping[str, _T]) -> dict[str, dict[str, _T]]:
-    """Return the groups of each relation under their names without it, in order."""
+    """For each relation, return its groups in order, by the group's name without the relation."""
     found: dict[str, dict[str, _T]] = {}
     for name, turns in groups.items():
         base, _, relation = name.rpartition(_RELATION) if _NAMED.search(name) else (name, "", "")
@@ -402,7 +398,7 @@ def make_baseline(
     """Return the baseline of a build.
 
     Args:
-        groups: its results.
+        groups: the results by group.
         campaign: see `campaign_identity`.
         model: name of the bot.
         contents: see `contents_of`.
@@ -615,7 +611,7 @@ _Place = tuple[str, str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One variant that both builds were asked."""
+    """One variant that both builds were given."""
 
     turn_id: str
     dialogue: str
@@ -715,7 +711,7 @@ class VariantSums:
             self._sums[part].add(pair.dialogue, 1, before, after)
 
     def moved(self, sign: int) -> tuple[tuple[str, int], ...]:
-        """Return turn ids and numbers of the variants that changed in one direction, sorted."""
+        """Return the variants whose verdict changed in one direction: (turn id, number), sorted."""
         return tuple((turn, index) for _, turn, index, way in sorted(self._moved) if way == sign)
 
     @property
@@ -816,7 +812,11 @@ class RelationGate:
         return rows[part.kind].get(part.name, Counts())
 
     def limit(self, whole: float | None, own: float | None) -> tuple[Part | None, float] | None:
-        """Return the applicable one of two limits with the part that it belongs to, or ``None``."""
+        """Return the limit that applies and the part that it belongs to, or ``None``.
+
+        The limit ``own`` of the relation has priority. The limit ``whole`` of the session applies
+        only to relations that expect no change.
+        """
         if own is not None:
             return Part("relation", self.name), own
         return None if self.must_change or whole is None else (self.part, whole)
@@ -851,7 +851,7 @@ def own_tables(names: Sequence[str]) -> str:
 
 
 def main_of(found: Sequence[RelationGate]) -> RelationGate | None:
-    """Return the relation for limits of domains, slots and transformations.
+    """Return the relation that the limits of domains, slots and transformations apply to.
 
     It is the first relation that expects no change, or else the first one.
     """
@@ -920,15 +920,16 @@ def update_all(
     *,
     narrowed: bool,
 ) -> Update:
-    """Merge the baselines of a run with the turns of the old ones that were not run.
+    """Merge the baselines of a run with the turns of the old ones that this run did not test.
 
     Args:
         old: the content of the file by tracker name; the name is ``""`` if there is only one.
         new: the baselines of the run, by tracker name.
         contents: see `contents_of`. Turns that are no longer in the data are dropped, unless
             the run is a selection.
-        narrowed: whether the command line selects some of the tests. Such a run is refused if it
-            cannot be merged. A full run replaces the baseline instead.
+        narrowed: whether the command line selects some of the tests. If the baselines of such a run
+            cannot be merged with the old ones, the update is refused. Those of a full run replace
+            the old ones.
     """
     # A selection may leave out whole trackers.
     found = dict(old) if narrowed else {}

@@ -54,7 +54,7 @@ from pytest_dstfuzz.weaknesses.groups import key_of_id
 def judge_expected_rise(
     limit: float, figures: dict[str, Any] | None, pairing: Pairing
 ) -> LimitFinding:
-    """Judge the result of `compare_expected` by the limit of a rise."""
+    """Judge the rise of the expected failures, the result of `compare_expected`, by its limit."""
     needed = None
     if figures is not None and not figures["reason"]:
         paired = _paired(pairing)
@@ -66,7 +66,7 @@ def judge_expected_rise(
 def compare_expected(
     baseline: Baseline, session: Session, pairing: Pairing
 ) -> dict[str, Any] | None:
-    """Return ``expected_failures`` of a comparison, or ``None`` if the run has no estimates."""
+    """Return the entry ``expected_failures`` of a comparison; ``None`` if the run has none."""
     now = session.summary.expected_failures
     if now is None:
         return None
@@ -117,10 +117,10 @@ _MOST_NAMES: Final = 5
 
 
 def compare_violations(baseline: Baseline, session: Session, pairing: Pairing) -> dict[str, Any]:
-    """Return ``violations`` of a report's comparison.
+    """Return the entry ``violations`` of a report's comparison.
 
-    A relation counts if the same answers would be violations in both builds. The settings for
-    drawing variants may differ, because only identical variants are compared.
+    A relation is compared if both builds would judge the same answers as violations. The settings
+    for drawing variants may differ, because only identical variants are compared.
     """
     unlike: dict[str, list[str]] = {
         name: other_estimates(
@@ -171,10 +171,11 @@ def judge_new_violations(given: float | None, found: dict[str, Any]) -> tuple[Li
 def compare_weaknesses(
     baseline: Baseline, session: Session, pairing: Pairing, others: Sequence[str]
 ) -> dict[str, Any]:
-    """Return ``weaknesses`` of a report's comparison.
+    """Return the entry ``weaknesses`` of a report's comparison.
 
-    ``others`` are the reasons why variants are not compared, if they are not. A build looked for a
-    weakness if it answered one of the variants that show the weakness in the other build.
+    ``others`` has the reasons why the variants are not compared; it is empty if they are. A build
+    looked for a weakness if it answered one of the variants that show the weakness in the other
+    build.
     """
     figures: dict[str, Any] = {"reason": "", "caveat": "", "new": [], "fixed": [], "common": []}
     if baseline.weaknesses is None:
@@ -233,9 +234,9 @@ def _shared(baseline: Baseline, pairing: Pairing) -> Sequence[KnownWeakness]:
 def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding:
     """Judge the number of new weaknesses in the result of `compare_weaknesses`.
 
-    A weakness is certainly new only if the baseline was asked the variants and did not show it. If
-    more than the limit are certainly new, the session fails. If only the total exceeds the limit,
-    the verdict is ``inconclusive``.
+    A weakness is certainly new only if the earlier build looked for it and did not show it. If the
+    number of certainly new weaknesses exceeds the limit, the session fails. If only the number of
+    all new ones exceeds it, the verdict is ``inconclusive``.
     """
     gate = "max-new-weaknesses"
     if found["reason"]:
@@ -266,8 +267,8 @@ def _only(
 ) -> list[dict[str, Any]]:
     """Return the weaknesses of one build that are not among the ``others``.
 
-    Each one has at least one violation that is none in the other build. ``old`` counts the
-    violations that both builds share.
+    Each weakness has at least one variant that is not a violation in the other build. ``old`` has
+    the number of violations by weakness that both builds share.
     """
     return [
         {**each.to_json(), "looked_for": each.id in proven}
@@ -392,7 +393,10 @@ def _by_what(baseline: Baseline, session: Session) -> str:
 
 
 def _statistics(pairing: Pairing, finding: LimitFinding | None, seed: int) -> dict[str, Any]:
-    """Return the difference of the failure rates, with statistics that ``finding`` lacks."""
+    """Return the difference of the failure rates, its interval and its p-value.
+
+    The interval is taken from ``finding`` if there is one.
+    """
     paired = PairedViolations.of(pairing.by_dialogue().values())
     bounds = (
         interval(paired, stream(seed, "gate", "whole"), LEVEL)
@@ -418,7 +422,7 @@ def _judge_relations(
     """Judge each relation with a limit; the relations share the session's 5 %.
 
     If a limit names a relation that the baseline lacks, the verdict is ``inconclusive``. The same
-    holds for a relation with an entry in ``ways``, because its variants cannot be compared.
+    holds for a relation with an entry in ``ways``, the reasons why variants cannot be compared.
     """
     given = gates.whole.get("max_regression")
     whole = DEFAULT_MAX_REGRESSION if given is None else given
@@ -468,7 +472,7 @@ def _judge_parts(pairing: Pairing, gates: Gates, seed: int) -> Iterator[LimitFin
 
 
 def _relations(pairing: Pairing, every: Sequence[RelationGate]) -> dict[str, Any]:
-    """Return the figures of each relation if there are several, and the unshared relations."""
+    """Return the figures of each relation, if there are several, and those in one build only."""
     found: dict[str, Any] = {}
     if len(every) > 1 or len(pairing.asked) > 1:
         found["relations"] = {

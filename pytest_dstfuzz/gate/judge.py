@@ -72,7 +72,7 @@ def judge(
 ) -> Judgement:
     """Judge a session by its limits, and against the baseline of an earlier build.
 
-    ``asked`` maps relations that the options name to the unit of their results.
+    ``asked`` maps each relation that the options name to the unit of its results, turn or dialogue.
     """
     troubles, missing = session.totals.troubles, session.missing
     every = list_tested_relations(session, gates)
@@ -125,7 +125,7 @@ def no_result_text(missing: int) -> str:
 
 
 def judge_answers(totals: Totals) -> tuple[LimitFinding, ...]:
-    """Return a regression for each tracker that gives one answer to everything."""
+    """Return a finding ``regression`` for each tracker that gives one answer to all clean turns."""
     return tuple(
         LimitFinding(None, "clean-answers", None, "regression", reason)
         for reason in totals.one_answer

@@ -75,10 +75,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class PairedViolations:
-    """Violations of two builds on the same variants, with one entry per dialogue.
+    """Numbers of violations of two builds on the same variants: arrays with one entry per dialogue.
 
-    It also holds the expected failures of two builds on the same turns. In that case ``variants``
-    counts turns.
+    The arrays may also hold the expected failures of two builds on the same turns. In that case
+    ``variants`` counts turns.
     """
 
     #: Violations in the baseline and in the run.
@@ -130,7 +130,10 @@ def interval(
 
 
 def permutation_test(paired: PairedViolations, rng: np.random.Generator) -> float:
-    """Return the two-sided p-value of swapping builds within dialogues; needs two dialogues."""
+    """Return the two-sided p-value of a permutation test, which swaps the builds within dialogues.
+
+    There must be at least two dialogues.
+    """
 
     def difference(after: Floats, before: Floats, axis: int) -> Floats:
         found: Floats = (after - before).sum(axis=axis)
@@ -155,9 +158,10 @@ def dialogues_needed(paired: PairedViolations, margin: float, level: float = LEV
     is above the margin. Any other difference is settled if its interval is below the margin. The
     estimate takes the observed difference as the true one. The spread of few dialogues (at least
     two) is itself uncertain. The noncentral t distribution accounts for this, as approximated in
-    Abramowitz and Stegun 26.7.10. Aiming at `_AIM` accounts for the skew of changes.
-    ``tests/gate/gate_simulation.md`` reports how often the advised numbers suffice. The result is
-    ``None`` if the difference equals the margin, because no number of dialogues settles that.
+    Abramowitz and Stegun 26.7.10. The computation aims at the probability `_AIM` instead of
+    `POWER`, because changes are skewed. ``tests/gate/gate_simulation.md`` reports how often the
+    advised numbers suffice. The result is ``None`` if the difference equals the margin, because no
+    number of dialogues settles that.
     """
     seen = paired.difference
     if seen == margin:
@@ -215,7 +219,7 @@ class Matching:
     renamed: tuple[tuple[str, str], ...] = ()
 
     def of_tested(self, tested: Collection[str]) -> Matching:
-        """Return a copy for a run that tested these dialogues; only they count as added."""
+        """Return a copy for a run of these dialogues only; no other dialogue counts as added."""
         return replace(self, added=tuple(sorted(set(tested) - set(self.known.values()))))
 
     def to_json(self) -> dict[str, Any]:
@@ -272,7 +276,11 @@ class OwnAnswersTally:
         self._rows[dialogue] = (was + before.share, now + after.share, turns + 1)
 
     def finding(self, limit: float, rng: np.random.Generator) -> LimitFinding | None:
-        """Judge the rise of the share; ``None`` if it did not rise enough or nothing is known."""
+        """Judge the rise of the share of repeated answers that differ from the most frequent one.
+
+        Return ``None`` if the share did not rise above the limit, rose in too few dialogues, or is
+        unknown.
+        """
         rows = [row for _, row in sorted(self._rows.items())]
         grown = sum(now > was for was, now, _ in rows)
         if not rows or grown <= _FEW:
@@ -310,7 +318,7 @@ _KINDS: Final = ("lost", "gained", "changed")
 
 @dataclass(frozen=True, slots=True)
 class CleanPair:
-    """The answers of two builds to one clean turn, both in the form of a baseline."""
+    """The answers of two builds to one clean turn, both in the form that a baseline stores."""
 
     turn_id: str
     dialogue: str
@@ -369,7 +377,7 @@ class Drift:
         return self.turns + self.silenced
 
     def to_json(self, *, hidden: bool = False) -> dict[str, Any]:
-        """Return ``clean`` of a report's comparison; if ``hidden``, show values as ``x``."""
+        """Return the entry ``clean`` of a comparison; if ``hidden``, show values as ``x``."""
         return {
             "turns": self.turns,
             "silenced": self.silenced,
@@ -387,7 +395,7 @@ class Drift:
 class DriftTally:
     """Compare the answers of two builds to clean turns, one turn after the other.
 
-    The changed ones are stored, because a report lists each of them.
+    Changed answers are stored, because a report lists each of them.
     """
 
     def __init__(self) -> None:
@@ -435,10 +443,10 @@ def judge_drift(
     Args:
         drift: the differences between the builds.
         limit: the share of turns that may change.
-        disagreement: the chance that two answers of this build to one clean turn differ. It
-            excuses nothing, but is reported.
-        unanswered: shared turns that one build did not answer, including the silenced ones; it
-            is reported.
+        disagreement: the chance that two answers of this build to one clean turn differ. It does
+            not affect the verdict, but is reported.
+        unanswered: number of shared turns that one build did not answer, including those on which
+            only this build failed. It is reported.
         compared: a note on how replies were compared, or ``""``.
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
@@ -497,11 +505,10 @@ def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
     """Return whether the changed answers are, by the labels, no worse than before.
 
     The number of right turns, of right slots, and of right slots within the labels must not fall.
-    The first number alone is not enough: if no answer is completely right, it cannot distinguish
-    them. An empty answer has no wrong slot, so the last number counts labelled slots only. Labels
-    excuse nothing if neither build ever matches one, for example because the slots have other
-    names. A change of a slot that no label has is never excused. ``known`` holds the slots of
-    labels.
+    The first number alone is not enough: if no answer is completely right, it is 0 for both builds.
+    An empty answer has no wrong slot, so the last number counts labelled slots only. Labels excuse
+    nothing if neither build ever matches one, for example because the slots have other names. A
+    change of a slot that no label has is never excused. ``known`` holds the slots of labels.
     """
     turns = slots = named = 0
     moved = [(pair, pair.label) for pair in changed if pair.label is not None]
@@ -616,7 +623,10 @@ class Pairing:
         return self.shared.moved(-1)
 
     def failed(self, *, hidden: bool) -> tuple[str, ...]:
-        """Return the first silenced turns, with the failures unless these are ``hidden``."""
+        """Return the first turns that the baseline answers and on which the tracker failed now.
+
+        Each has the text of the failure, unless texts are ``hidden``.
+        """
         return tuple(name if hidden else text for name, text in self.failures)
 
     def of(self, relation: str) -> Pairing:

@@ -408,7 +408,7 @@ class Judgement:
 
     @property
     def _estimates_compared(self) -> bool:
-        """Whether expected failures were compared, which do not need the same variants."""
+        """Whether expected failures were compared, which is possible even if variants are not."""
         expected = (self.comparison or {}).get("expected_failures")
         return expected is not None and not expected["reason"]
 
@@ -528,7 +528,7 @@ def judge_difference(
 def _verdict_of(
     interval: tuple[float, float] | None, margin: float, *, is_over: bool
 ) -> Literal["pass", "regression", "inconclusive"]:
-    """Return the verdict on a difference, given whether it is over its margin."""
+    """Return the verdict on a difference; ``is_over`` says whether it is above its margin."""
     if interval is not None and interval[0] > 0 and is_over:
         return "regression"
     return "pass" if interval is not None and interval[1] <= margin else "inconclusive"

@@ -158,7 +158,7 @@ class OnPageTally:
 
 
 def _keep(keys: list[PlainKey], key: PlainKey, most: int) -> None:
-    """Add a key, and sometimes drop all but the ``most`` smallest ones."""
+    """Add a key; if the list is twice as long as allowed, keep only the ``most`` smallest keys."""
     keys.append(key)
     if len(keys) >= 2 * most:
         keys.sort()

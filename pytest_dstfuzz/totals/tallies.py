@@ -74,7 +74,7 @@ class RatesTally:
     """Computes the rates of transformations and of ranges of edit rates.
 
     A variant counts once for each transformation among its edits. Its violation counts only if its
-    own edits caused it, as in the ledger. The same holds for ranges of edit rates, which measure a
+    own edits caused it, as in a `Ledger`. The same holds for ranges of edit rates, which measure a
     variant's own edits. Ranges count valid variants only.
     """
 
@@ -168,7 +168,7 @@ def _is_of(slot: str, tool: str) -> bool:
 
 
 class ReasonsTally:
-    """Counts vetoes, causes of violations, and errors."""
+    """Counts variants that a lock forbids (vetoes) by lock, violations by cause, and errors."""
 
     def __init__(self) -> None:
         self._vetoes: Counter[str] = Counter()

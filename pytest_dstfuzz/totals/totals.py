@@ -123,7 +123,7 @@ class RelationTotals:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The outcome of every variant."""
+        """The counts of variants by outcome, transformation and operator."""
         return self._ledger.ledger
 
     @property
@@ -133,7 +133,7 @@ class RelationTotals:
 
     @property
     def follows(self) -> bool:
-        """Whether the state should follow the edits."""
+        """Whether the relation expects that the answer changes with the edits."""
         return self.side == "should-change"
 
     @property
@@ -168,7 +168,7 @@ class RelationTotals:
 
     @property
     def over_stability(self) -> float | None:
-        """Share of the rewrites that were run without any change of the state.
+        """Share of the rewrites after which the state did not change at all, although it should.
 
         ``None`` if no rewrite has an answer, or if the state should stay.
         """
@@ -177,7 +177,7 @@ class RelationTotals:
 
     @cached_property
     def over_stability_interval(self) -> tuple[float, float] | None:
-        """Its 95 % interval over dialogues; ``None`` with too few dialogues, as in `Summary`."""
+        """The 95 % interval of `over_stability` over dialogues; ``None`` with too few dialogues."""
         known = self.over_stability is not None
         return ratio_interval(self._dialogues.pairs(0, 1)) if known else None
 

@@ -99,7 +99,7 @@ class TroublesTally:
         return found
 
     def _ranked(self) -> list[tuple[str, Counter[TurnOutcome]]]:
-        """Return the relations by their first groups."""
+        """Return the relations in the order of the groups in which they first occur."""
         return sorted(self._relations.items(), key=lambda item: self._groups[item[0]])
 
     def raised(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class TroublesTally:
         )
 
     def cut_short(self, missing: int, ended: str) -> str:
-        """Return a sentence if a session ended before everything was tested, or ``""``."""
+        """Return a sentence if a session ended before all turns were tested, or ``""``."""
         selected = self._outcomes.total() + missing
         if not ended or (self._done == selected and not self._unfinished):
             return ""
