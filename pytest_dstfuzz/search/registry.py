@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib import metadata
 from typing import Any, Final
 
 from pytest_dstfuzz.config import PROFILES, Settings
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.engine import ORDERS
-from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.registry import Registry, blamed, entry_points
 from pytest_dstfuzz.search.protocol import (
     Feedback,
     Proposal,
@@ -138,7 +137,7 @@ def default_search(settings: Settings) -> str:
     best = _BEST.get((model.model or "", validity))
     if best and model.checkpoint is None:
         # The wing that brings it may be a package of its own.
-        installed = metadata.entry_points(group=ENTRY_POINT_GROUP, name=best)
+        installed = entry_points(ENTRY_POINT_GROUP).select(name=best)
         search = best if installed else search
     profile = PROFILES.get(validity)
     return f"{SAMPLED}{search}" if profile and profile.noise else search

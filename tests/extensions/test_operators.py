@@ -285,10 +285,10 @@ def test_packages_bring_them_by_entry_points(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("shorthand", "dialect"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
-    def found(*, group: str) -> list[metadata.EntryPoint]:
+    def found(group: str) -> list[metadata.EntryPoint]:
         return [metadata.EntryPoint(*point, group) for point in groups.get(group, ())]
 
-    monkeypatch.setattr("pytest_dstfuzz.registry.metadata.entry_points", found)
+    monkeypatch.setattr("pytest_dstfuzz.registry.entry_points", found)
     assert made_by(drawn(perturber_of("dialect", "word_replace/shorthand"), k=2)) == {
         *("dialect/british", "dialect/australian", "word_replace/shorthand"),
     }

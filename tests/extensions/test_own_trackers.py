@@ -18,6 +18,7 @@ from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.registry import entry_points
 from pytest_dstfuzz.trackers.registry import TRACKERS, call_factory, resolve_tracker, tracker_for
 from pytest_dstfuzz.trackers.schemes import SCHEMES
 
@@ -40,10 +41,9 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         metadata.EntryPoint("keywords", "keyword_tracker:Keywords", "pytest_dstfuzz.trackers"),
         metadata.EntryPoint("lines", "lines_scheme:create", "pytest_dstfuzz.schemes"),
     ]
-    others = metadata.entry_points
     monkeypatch.setattr(
-        "pytest_dstfuzz.registry.metadata.entry_points",
-        lambda *, group: [*others(group=group), *(one for one in points if one.group == group)],
+        "pytest_dstfuzz.registry.entry_points",
+        lambda group: [*entry_points(group), *(one for one in points if one.group == group)],
     )
 
 

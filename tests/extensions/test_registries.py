@@ -14,6 +14,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Difference,
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.registry import entry_points
 from pytest_dstfuzz.relations.registry import (
     RELATIONS,
     as_relation,
@@ -43,12 +44,11 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let an installed package bring something by an entry point."""
     points: list[metadata.EntryPoint] = []
-    others = metadata.entry_points
 
-    def found(*, group: str) -> list[metadata.EntryPoint]:
-        return [*others(group=group), *(point for point in points if point.group == group)]
+    def found(group: str) -> list[metadata.EntryPoint]:
+        return [*entry_points(group), *(point for point in points if point.group == group)]
 
-    monkeypatch.setattr("pytest_dstfuzz.registry.metadata.entry_points", found)
+    monkeypatch.setattr("pytest_dstfuzz.registry.entry_points", found)
 
     def bring(group: str, name: str, value: str) -> None:
         points.append(metadata.EntryPoint(name, value, f"pytest_dstfuzz.{group}"))
@@ -200,5 +200,7 @@ def test_a_shipped_name_is_found_without_a_look_at_installed_packages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A run finds its relation once a turn, and to read all entry points takes milliseconds.
-    monkeypatch.setattr(metadata, "entry_points", lambda **_: pytest.fail("packages were read"))
+    monkeypatch.setattr(
+        "pytest_dstfuzz.registry.entry_points", lambda _: pytest.fail("packages were read")
+    )
     assert relation_by_name("negation").name == "negation"

@@ -73,5 +73,7 @@ def test_the_default_search_is_one_that_is_installed(monkeypatch: pytest.MonkeyP
     # Only the profile "natural" has a noise model.
     assert default_search(Settings.of(model="trade", validity="strict")) == "random"
     # The wing of the agents may be a package of its own.
-    monkeypatch.setattr(metadata, "entry_points", lambda **_: ())
+    monkeypatch.setattr(
+        "pytest_dstfuzz.search.registry.entry_points", lambda _: metadata.EntryPoints()
+    )
     assert default_search(trade) == "noise+random"

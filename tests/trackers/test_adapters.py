@@ -366,7 +366,7 @@ FACTORIES: dict[str, Any] = {
 @pytest.fixture
 def points(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [Point(name, name, registry.ENTRY_POINT_GROUP) for name in FACTORIES]
-    monkeypatch.setattr("pytest_dstfuzz.registry.metadata.entry_points", lambda **_: found)
+    monkeypatch.setattr("pytest_dstfuzz.registry.entry_points", lambda _: found)
 
 
 @pytest.mark.usefixtures("points")
