@@ -325,7 +325,7 @@ def all_answers(context: Context, answers: Mapping[Context, Answer]) -> list[Ans
 
 
 def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) -> list[Context]:
-    """Return contexts and their repetitions, as long as they have answers."""
+    """Return each answered context, followed by its answered repetitions."""
     found = []
     for context in contexts:
         one, number = context, 0
@@ -341,9 +341,10 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
 def kinds_of_answers(
     context: Context, answers: Mapping[Context, Answer], folding: Folding = AS_GIVEN
 ) -> tuple[int, ...]:
-    """Return for each answer to a context the number of its state, counted by first appearance.
+    """Return the number of each answer to a context; different answers have different numbers.
 
-    Numbers start at 0, and failures are -1. Empty if the context has fewer than two answers.
+    They are numbered from 0 by first appearance, and a failure has the number -1. The result is
+    empty if the context has fewer than two answers.
     """
     given = folding.alike(all_answers(context, answers), context)
     numbers: dict[Outcome, int] = {}

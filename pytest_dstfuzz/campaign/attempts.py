@@ -218,7 +218,7 @@ class TurnAttempts:
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome
     ) -> tuple[Outcome, Outcome]:
-        """Return the answers to compare: the recorded one, if it is the reference, as the first."""
+        """Return the two answers to compare; the first may be the recorded one, see `recorded`."""
         label = self.recorded(attempt)
         if label is None:
             return clean, found
@@ -304,7 +304,7 @@ class TurnAttempts:
         return proposal, draw + 1
 
     def skips(self, proposal: Proposal) -> bool:
-        """Return whether the search skips the turn in a pass, instead of making a variant."""
+        """Return whether the search skips the turn in this pass and makes no variant."""
         return not self.rules.own_edits and self.rules.search.waits and not proposal.variant.edits
 
     def same_as(self, proposal: Proposal, asked: str | tuple[Context, ...]) -> int | None:
@@ -318,9 +318,9 @@ class TurnAttempts:
         """Return the variant of this turn in the context ``number``, or ``None`` if it stays clean.
 
         The turn stays clean if the attack design says so, if its variant of that number is invalid,
-        or if the tracker failed on the clean turn: without a prediction, its variants may lack
-        locks. If the search is `by_density`, the variant is a draw from the noise model, which is
-        usually clean.
+        or if the tracker failed on the clean turn: without a prediction, variants may change words
+        that should be locked. If the search is `by_density`, the variant is a draw from the noise
+        model, which is usually clean.
         """
         settings, place = self.rules.settings, (self.dialogue.id, number, self.turn.index)
         if not isinstance(self.clean, Prediction):
@@ -561,7 +561,7 @@ def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | No
 
 
 def _as_asked(rewrite: Rewrite) -> Rewrite:
-    """Return a rewrite whose context is a repetition if it restarts the dialogue."""
+    """Return a rewrite; if it restarts the dialogue, its context is marked as a repetition."""
     if any(move.kind == "again" for move in rewrite.moves):
         return replace(rewrite, seen=rewrite.seen.again(RESTART))
     return rewrite

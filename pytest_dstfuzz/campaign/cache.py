@@ -146,7 +146,7 @@ class Store:
 
     @property
     def usable(self) -> bool:
-        """Whether values can be stored, as far as is known. Opens the file."""
+        """Whether values can be stored, as far as that is known; opens the file."""
         self._try(lambda _: None, None)
         return not self._off
 
@@ -294,7 +294,7 @@ class Store:
         return mine
 
     def _shrink(self, base: sqlite3.Connection) -> bool:
-        """Remove the oldest values if the file exceeds its limit. Return whether it did."""
+        """Remove the oldest values if the file is too large; return whether any were removed."""
         pages, free, size = (
             _number(base, f"PRAGMA {name}")
             for name in ("page_count", "freelist_count", "page_size")
@@ -363,7 +363,7 @@ def _transaction(base: sqlite3.Connection) -> Generator[None]:
 
 
 def _while_alive(method: Callable[[], None]) -> Callable[[], object]:
-    """Return a call of a method that does not keep its object alive."""
+    """Return a function that calls a method but does not keep its object alive."""
     weak = weakref.WeakMethod(method)
     return lambda: (found := weak()) and found()
 

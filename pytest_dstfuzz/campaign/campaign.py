@@ -230,7 +230,7 @@ class Campaign:
         }
 
     def _code(self) -> dict[str, str]:
-        """Return what a user's own code is for -> a digest of its file."""
+        """Map each object with a user's own code to a digest of the file with the code."""
         reply, variant = self.settings.reply, self.settings.variant
         named = [name for name in (reply.compare or "").split(",") if _OWN.fullmatch(name)]
         named += [rule for one in reply.arguments if _OWN.fullmatch(rule := one.partition("=")[2])]

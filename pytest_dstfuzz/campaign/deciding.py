@@ -463,7 +463,7 @@ def idle_test(settings: TrackerSettings, who: str) -> str:
 
 
 def usual_outcome(given: Sequence[Answer]) -> Outcome:
-    """Return the most frequent outcome, or the first of several."""
+    """Return the most frequent outcome; of equally frequent ones, the first."""
     counted = Counter(one.state for one in given if isinstance(one, Prediction))
     return counted.most_common(1)[0][0] if counted else Outcome()
 
@@ -594,9 +594,9 @@ def _compare_sides(
     folding: Folding,
     recorded: Outcome | None = None,
 ) -> tuple[Outcome, Sequence[Answer], Expectation]:
-    """Return the clean side, the answers to a variant in its words, and the expected changes.
+    """Return the reference answer, the answers to a variant aligned to it, and expected changes.
 
-    The clean side is the recorded answer if the relation compares with that one.
+    The reference is the recorded answer if the relation compares with that, else the clean answer.
     """
     before = settle_clean(clean, answers, folding)
     of_clean = expected.against(before)
@@ -757,7 +757,7 @@ class Repeat:
         return [context.again(-1) for context in self.contexts]
 
     def same(self, answers: Mapping[Context, Answer]) -> bool | None:
-        """Return whether both answers were the same again, or ``None`` if one is missing."""
+        """Return whether both contexts got the same answer again; ``None`` if one got none."""
         found = []
         for first, again in zip(self.contexts, self.wanted, strict=True):
             one, other = answers[first], answers.get(again)
@@ -814,7 +814,7 @@ class RepetitionTally:
         self.same = True
 
     def add(self, turn: TurnResult) -> None:
-        """Add the answers to a turn."""
+        """Record whether all repeated answers to one turn, and to its variants, were the same."""
         answered = {kind for kind in turn.clean_votes if kind >= 0}
         self.same = (
             self.same

@@ -129,7 +129,7 @@ def _first(sets: Sequence[Subset], known: dict[Subset, bool]) -> Steps[Subset | 
 def _spare(
     current: Subset, chunks: Sequence[Subset], known: dict[Subset, bool]
 ) -> Steps[Subset | None]:
-    """Return a breaking set without one chunk or without all spare edits, or ``None``."""
+    """Return a smaller set that breaks: without one chunk or all spare edits; else ``None``."""
     # Drop the last edits first: the edits of the turn come before those of its context.
     rests = [_less(current, chunk) for chunk in reversed(chunks)]
     smaller = yield from _first(rests, known)

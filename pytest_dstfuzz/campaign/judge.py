@@ -198,8 +198,8 @@ def breaks(
 ) -> bool | None:
     """Return whether a half of a violation breaks the relation in a slot that is not carried.
 
-    ``None`` if some of its answers do and a sequential test is undecided. If its only answer keeps
-    the relation, the half keeps it.
+    ``None`` if a sequential test is undecided and some answers to this half break the relation. If
+    its only answer keeps the relation, the half keeps it.
     """
     attempt = turn.attempts[judged.result.index]
     clean, answer, undecided, split = turn.rules.decider.sides(

@@ -145,7 +145,8 @@ class Budget:
     def checks(self, contexts: Sequence[T]) -> Sequence[T]:
         """Return the contexts that the preflight may request, three times each.
 
-        They use at most a tenth of the calls, but at least one context if the calls allow it.
+        The requests take at most a tenth of the maximum number of calls. At least one context is
+        returned if enough calls are left for it.
         """
         if self._limits.max_calls is None:
             return contexts
@@ -312,7 +313,7 @@ class Predictor:
         self._answered = True
 
     def spare(self, answers: int) -> None:
-        """Count answers behind cached results as recalled."""
+        """Count answers that cached results made unnecessary as recalled from the cache."""
         self.recalled += answers
         self._answered = self._answered or bool(answers)
 

@@ -64,7 +64,7 @@ RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "imp
 
 
 def faults(changes: Sequence[Difference]) -> tuple[Difference, ...]:
-    """Return the changes that make a variant a violation: those that are faults.
+    """Return the changes that make a variant a violation: those whose ``is_fault`` is true.
 
     If a third-party relation reports a violation without faults, returns the changes of this turn,
     or else all changes.

@@ -91,7 +91,8 @@ def _freeze(given: Namespace) -> None:
     told = ", ".join(f"{count:,} x {lock}" for lock, count in sorted(broken.items()))
     print(
         f"new candidates of {source.name}: {len(new):,}, for {len({row.key for row in new}):,} of "
-        f"{len(turns):,} turns; locked: {broken.total():,}{f' ({told})' if told else ''}"
+        f"{len(turns):,} turns; rejected by a lock: {broken.total():,}"
+        f"{f' ({told})' if told else ''}"
     )
     unread = sum(not row.verdict and not row.lock for row in file.rows)
     print(f"candidates in {given.output}: {len(file.rows):,}; to be reviewed: {unread:,}")

@@ -54,10 +54,11 @@ SLOW = 2.0
 
 
 class Progress:
-    """Listens to campaigns and prints a message if there was no output for a long time.
+    """Listens to campaigns and prints a message if nothing was printed for a long time.
 
-    pytest prints a dot for each test, but the test that opens a window waits for all of its
-    results. A worker of xdist has no terminal and prints nothing.
+    pytest prints a dot for each test. But the first test of a window, a group of dialogues that run
+    together, waits for all results of the window. A worker of xdist has no terminal and prints
+    nothing.
     """
 
     def __init__(self, config: pytest.Config, max_calls: int | None = None) -> None:
@@ -71,7 +72,7 @@ class Progress:
 
     @contextmanager
     def first_answers(self) -> Iterator[None]:
-        """Measure the preflight: a slow tracker is silent until its first batch."""
+        """Measure the time of the preflight: a slow tracker is silent until its first batch."""
         started = time.monotonic()
         yield
         self._slow = time.monotonic() - started >= SLOW
@@ -231,11 +232,11 @@ class SessionCampaigns:
         )
 
     def finished(self) -> Iterator[ItemOutcome]:
-        """Yield the records of tests that did not run but have results.
+        """Yield the records of tests that did not run but for which campaigns have results.
 
-        This happens after an interrupt, in the process that runs the tests. With workers, only the
-        controller receives an interrupt. It reports the tests whose reports have arrived. Other
-        results of the workers' campaigns are lost.
+        There are such tests after an interrupt, in the process that runs the tests. With workers,
+        only the controller receives an interrupt. It reports the tests whose reports have arrived.
+        Other results of the workers' campaigns are lost.
         """
         for key, engine in self._engines.items():
             finished = {turn.id: turn for turn in engine.finished()}

@@ -111,9 +111,9 @@ class Caches:
         """Return the cache of a tracker, or ``None`` if its answers cannot be reused.
 
         If the tracker has a fingerprint, its cache outlives the run. Otherwise the workers of xdist
-        share a cache for the run, because each has a copy of the same tracker. ``named`` means that
-        the tracker is that of --dst-model. ``origin`` identifies any other tracker and is the same
-        in all processes (``""`` = unknown).
+        share a cache for the run, because each has a copy of the same tracker. ``named`` says
+        whether --dst-model names the tracker. ``origin`` identifies any other tracker and is the
+        same in all processes (``""`` = unknown).
         """
         key = id(tracker), outcome
         if key not in self._found:
@@ -235,7 +235,7 @@ class RunContext:
         return self.data_of(self.settings)
 
     def data_of(self, settings: Settings) -> DialogueSet:
-        """Return the dialogues with the paraphrase files of some settings.
+        """Return the dialogues with the paraphrases and rewrites in the files of some settings.
 
         A marker may name other files. Its paths are relative to the ini file.
         """
@@ -275,19 +275,19 @@ class RunContext:
 
     @property
     def sends_results(self) -> bool:
-        """Whether another process reports: the controller of xdist, or the parent after a fork."""
+        """Whether another process reports the results: the controller of xdist, or a parent."""
         return self.workers > 0 or os.getpid() != self._pid
 
     @property
     def judges_nothing(self) -> bool:
-        """Whether this process is a worker or only collects."""
+        """Whether this process gives no verdict, because it is a worker or only collects tests."""
         return self.workers > 0 or bool(self.config.getoption("collectonly"))
 
     def tests_its_tracker(self, *others: object) -> bool:
         """Return whether this run tests the tracker of the settings.
 
-        If only an ini file names it, one of ``others`` must be true, such as tests of turns or
-        results.
+        If only an ini file names the tracker, one of ``others`` must be true as well, such as
+        whether there are tests of turns or results.
         """
         return self.settings.tracker.model is not None and (
             self.model_on_command_line or any(others)
@@ -393,7 +393,7 @@ class RunContext:
         return sample_set(self.data, wanted.turns, seed, wanted.domains)
 
     def first_contexts(self) -> list[Context]:
-        """Return the contexts of the preflight, which are the same in every shard."""
+        """Return the contexts of the preflight; all shards have the same."""
         turns = (
             (dialogue, index)
             for dialogue, last in self.drawn(self.settings)
@@ -403,7 +403,7 @@ class RunContext:
         return [dialogue.context(index) for dialogue, index in first]
 
     def check(self, settings: Settings) -> None:
-        """Refuse settings that contradict the data. Stored results need no check."""
+        """Raise an error for settings that contradict the data. Stored results need no check."""
         if settings not in self._checked and self.stored is None:
             self.drawn(settings)
             comparison, data = self.comparison(settings.reply), self.data_of(settings)
@@ -549,7 +549,7 @@ class TrackerPool:
         return self._tracker
 
     def test_named(self) -> None:
-        """Refuse the tracker of the settings if its results would be meaningless."""
+        """Raise an error if results of the settings' tracker would be meaningless."""
         self._test(self.tracker, self._settings.reply.outcome, named=True, origin="")
         self._tracker_tested = True
 
@@ -649,7 +649,7 @@ class TrackerPool:
         return found
 
     def tell(self, workerinput: dict[str, Any]) -> None:
-        """Send facts to a worker of xdist, which then skips the preflight."""
+        """Send the known facts to a worker of xdist, so that the worker skips the preflight."""
         # Clocks may differ between processes, except for the time of day.
         ends = time.time() + self.budget.deadline.left
         told = {"facts": to_json(self.facts()), "ends": ends if math.isfinite(ends) else None}

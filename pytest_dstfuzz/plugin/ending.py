@@ -71,7 +71,7 @@ _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 
 
 def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.Config) -> None:
-    """Refuse outputs that cannot be written or would overwrite inputs, before the run."""
+    """Raise an error before the run if an output cannot be written or would overwrite an input."""
     _refuse_report_of_part(settings)
     check_forms(settings.output.report)
     written: dict[str, str | Path | None] = {
@@ -99,7 +99,7 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
 
 
 def _refuse_report_of_part(settings: Settings) -> None:
-    """Refuse a report of a shard, because such reports cannot be merged."""
+    """Raise an error for a report of a shard, because such reports cannot be merged."""
     shard = settings.data.shard
     unwanted = asked_for(settings.output)
     if shard is None or shard[1] == 1 or not unwanted:
@@ -144,7 +144,7 @@ def write_outputs(
 
 
 def asked_for(settings: OutputSettings) -> list[str]:
-    """Return the requested report files, in words."""
+    """Return the requested report files as noun phrases."""
     return [f"the report {path}" for path in settings.report]
 
 
@@ -238,15 +238,15 @@ class _FailureLine:
         return self.text
 
     def toterminal(self, writer: Any) -> None:
-        """Print it, as pytest asks of a text of a failure."""
+        """Print the line; pytest calls this method of a failure's text."""
         writer.line(self.text)
 
 
 def in_short(reports: Sequence[Any], data: DialogueSet) -> list[Any]:
-    """Return reports of failures with one line for each beyond the fifth of a weakness.
+    """Return reports of failures; after the fifth failure of a weakness, each takes one line.
 
-    The five are the first in the order of the data, whatever the order of the tests and the number
-    of workers. The reports themselves stay as they are, for other plugins.
+    The first five are counted in the order of the data, whatever the order of the tests and the
+    number of workers. The given reports are not changed, because other plugins may use them.
     """
     place = {name: number for number, name in enumerate(data.ids)}
     briefs = {
@@ -341,7 +341,7 @@ class SessionEnd:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
-        """Print the first screen below everything else, next to the prompt."""
+        """Print the first screen, the short summary, below everything else, next to the prompt."""
         failed = terminalreporter.stats.get("failed", [])
         quiet = terminalreporter.config.get_verbosity() <= 0
         if quiet and any(hasattr(report, "dstfuzz_brief") for report in failed):
@@ -352,7 +352,7 @@ class SessionEnd:
         return result
 
     def _print(self, reporter: pytest.TerminalReporter) -> None:
-        """Print tables if they are wanted, then the verdict, then the figures that count."""
+        """Print tables if they are wanted, then the verdict, then the most important figures."""
         verbosity = reporter.config.get_verbosity()
         if self._collector and verbosity:
             self._print_figures(reporter)
@@ -403,10 +403,10 @@ class SessionEnd:
                 reporter.write_line(line.text, **_MARKUP[line.style])
 
     def _not_accepted(self, new: bool) -> Iterator[TurnResult]:
-        """Yield results that are not accepted: new ones, or those that were not compared.
+        """Yield results with violations that are not accepted: new ones, or those not compared.
 
-        They are redacted if necessary. The folder of results may be large, so it is read only if
-        annotations are wanted.
+        The results are redacted if the settings say so. Call this only if annotations are wanted,
+        because a large folder of results takes long to read.
         """
         redact = self._context.settings.output.redact
         for one in self._models if self._collector else ():
@@ -537,7 +537,7 @@ class SessionEnd:
         return report_of_models(reports, tuple(STATUSES)), views
 
     def _info(self, of: ModelResults, *, shared: bool = True) -> RunInfo:
-        """Return facts about the run of a tracker. Total costs are included if ``shared``."""
+        """Return facts about the run of a tracker, with the costs of all trackers if ``shared``."""
         collector = of.collector
         own = "; or ".join(sorted(collector.own))
         facts = self._facts() if shared else TrackerFacts()

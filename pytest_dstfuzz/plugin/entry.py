@@ -1,9 +1,9 @@
 """The part of the plugin that every pytest run loads: options, marker and fixtures.
 
-It imports the rest of the package on first use of a ``--dst-`` option, a ``dst_`` ini key, the
-marker or a ``dst_`` fixture. The first test that needs `hooks` loads it, together with numpy, the
-readers and the campaign. The option table comes from a data file. A test checks that it equals the
-table of `config`.
+This module imports the rest of the package when a ``--dst-`` option, a ``dst_`` ini key, the marker
+or a ``dst_`` fixture is first used. The first test that needs the module `hooks` loads that module,
+and with it numpy, the readers and the campaign. The option table comes from a data file. A test
+checks that it equals the table of `config`.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Register every ini key. Register the options if any may be given or help is requested.
 
-    Sixty options for argparse would be most of the cost of an unused plugin. If none is given, they
-    are unset for ``config.option`` and ``config.getoption``. All defaults are ``None``, to tell
-    which options were given.
+    The options are registered only if needed, because sixty options take argparse most of the time
+    that an unused plugin costs. If none is registered, ``config.getoption`` finds no value. All
+    defaults are ``None``, which shows which options were given.
     """
     keys, help_ = _always()["ini"], _always()["help"]
     types = {holds: _ini_type(holds) for holds in set(keys.values())}
@@ -171,7 +171,7 @@ def _ini_type(kinds: str) -> Any:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None]:
-    """Import this package without assertion rewriting even in a conftest.py, if it is used."""
+    """If a run uses this package, import it without assertion rewriting, even in conftest.py."""
     if any(word.startswith(("--dst-", "--no-dst-")) for word in args):
         _use(early_config)
     yield
@@ -198,7 +198,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
-    """Refuse wrong options, data and trackers before collection.
+    """Raise an error for wrong options, data and trackers before collection.
 
     This is a wrapper, so it runs before workers start and before the header is printed.
     """
@@ -239,7 +239,7 @@ def pytest_collection_modifyitems(
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
-    """Warn if a tracker was named but nothing was tested, because green would be misleading."""
+    """Warn if a tracker was named but nothing was tested, since a passing run would mislead."""
     if _PLAIN_IMPORTS in config.stash:
         from pytest_dstfuzz.plugin.steps import why_untested  # noqa: PLC0415
 
@@ -357,7 +357,7 @@ class _WorkerResults:
 
 
 class PlainImports(MetaPathFinder):
-    """Finds the modules of this package like plain Python, before pytest's finder does.
+    """Finds the modules of this package as Python does, before pytest's finder can rewrite them.
 
     It ignores other modules. It is in ``sys.meta_path`` until the end of each run that uses the
     plugin.

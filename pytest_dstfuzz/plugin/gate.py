@@ -144,7 +144,7 @@ def _updated(
     *,
     narrowed: bool,
 ) -> Update:
-    """Return the new baselines. Turns that were not run stay."""
+    """Return the new baselines. Turns that this run did not test are kept unchanged."""
     if not path.exists():
         return Update(baselines)
     try:
@@ -249,7 +249,7 @@ class SessionGate:
             check_writable(Path(self._settings.gate.baseline))
 
     def _refuse_part(self) -> None:
-        """Refuse limits on a shard, because they apply to all parts together."""
+        """Raise an error for limits on a shard, because limits apply to all parts together."""
         shard = self._settings.data.shard
         if shard is None or shard[1] == 1 or not self.given:
             return
@@ -261,7 +261,7 @@ class SessionGate:
         )
 
     def _refuse_without_density(self) -> None:
-        """Refuse a limit on expected failures if the session cannot estimate them."""
+        """Raise an error for a limit on expected failures if the session cannot estimate them."""
         if self._settings.output.replay is not None:  # A replay does not search.
             return
         how, lacks = self._settings.variant, ""
@@ -370,7 +370,7 @@ class SessionGate:
         return lines, status
 
     def judge_answers(self, found: ModelResults) -> tuple[StyledLine, ...]:
-        """Return a line if a tracker gives the same answer to everything, without a gate."""
+        """Return a line if a tracker gives one answer to all clean turns, even without a gate."""
         name = f"{found.name}: " if found.name else ""
         return tuple(
             StyledLine(f"failed: {visible(f'{name}{finding.reason}')}", "bad")

@@ -148,7 +148,7 @@ class SessionHooks:
         return [printable(f"dstfuzz: {text}") for text in filter(None, [self.why_no_suite])]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Tell campaigns which turns will be needed, and check the tracker of an ini file."""
+        """Tell campaigns the turns of the selected tests, and check the tracker of an ini file."""
         if self._stored is not None:
             return
         self.campaigns.plan(session.items)
@@ -201,7 +201,7 @@ class SessionHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Record the result of a test, or attach it to the report for another process."""
+        """Record the result of a test. In a worker, attach it to the report for the controller."""
         report = yield
         if self.context.settings.output.redact and is_about_dialogues(item):
             keep_back(report, call)
@@ -228,7 +228,7 @@ class SessionHooks:
             keep_back_end(excinfo, self.context.config)
 
     def pytest_runtest_logreport(self) -> None:
-        """Record that a dot was printed."""
+        """Record that pytest printed a dot."""
         self._progress.sign_of_life()
 
     def turn(

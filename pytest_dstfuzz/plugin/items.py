@@ -80,7 +80,7 @@ def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: R
 
 
 def _search_of(values: Mapping[str, Any], session: Settings) -> dict[str, Any]:
-    """Return the search of a test whose marker names another profile, if that changes the default.
+    """Return the default search of a test whose marker names another profile, if it differs.
 
     The default search of a profile with a noise model cannot run in another profile.
     """
@@ -293,10 +293,7 @@ class Origins:
         self._tokens: dict[pytest.Item, Hashable] = {}
 
     def learn(self, items: Iterable[pytest.Item]) -> None:
-        """Name the origins of all items, each by its first item in alphabetical order.
-
-        A name depends neither on the order of the items nor on the process.
-        """
+        """Name the origin of each item after its first item in alphabetical order."""
         for item in items:
             token, name = _token(item), _name(item)
             self._tokens[item] = token
@@ -397,7 +394,7 @@ class FixtureValues:
         return self._given[id(value)][1]
 
     def _refuse_for_several(self, item: pytest.Item, param: TurnParam, given: object) -> None:
-        """Refuse a fixture that gives one relation to tests parametrised by several."""
+        """Raise an error if a fixture returns one relation for tests of several relations."""
         names = self._relations.split(PARTED)
         if "relation" not in param.marked and given != self._relations and names[1:]:
             raise UserError(
@@ -407,9 +404,9 @@ class FixtureValues:
             )
 
     def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
-        """Refuse a fixture with a new value for each test if the session should share one.
+        """Raise an error if a fixture makes a new object for each test instead of sharing one.
 
-        Each new tracker would receive all requests again.
+        Each new tracker would get all requests again.
         """
         first = self._made.setdefault((origin, fixture), value)
         # Even a session-scoped fixture is created again if its parameter alternates.

@@ -202,7 +202,7 @@ def table_rules_of(config: pytest.Config) -> list[str]:
 
 
 def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> None:
-    """Refuse options on the command line that need a baseline. Those of an ini file are ignored."""
+    """Raise an error for options on the command line that need a baseline, if there is none."""
     if settings.baseline is not None:
         return
     for given in given_options(config):

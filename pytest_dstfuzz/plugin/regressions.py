@@ -85,7 +85,7 @@ class RegressionCorpus:
 
     @cached_property
     def corpus(self) -> Corpus:
-        """The remembered violations before this session. A broken line is an error.
+        """The violations remembered by earlier sessions. A broken line in the file is an error.
 
         A violation of an unknown slot is an error as well, because it would count as fixed forever.
         """
@@ -243,7 +243,7 @@ class RegressionCorpus:
         return _NamedRegression(len(found), " ".join(found[:_MOST_NAMED]) + more) if found else None
 
     def _said_of(self, name: str, outcome: str) -> StyledLine:
-        """Return a line on a regression that was replayed by name."""
+        """Return a line on a regression that the option ``--dst-replay`` names."""
         entry = self.corpus[name]
         state = f"accepted: {entry.reason}" if entry.status == "accepted" else "open"
         changed = ", ".join(change.slot for change in entry.changed)
@@ -383,5 +383,5 @@ def dst_regression(
 
 
 def regression(dst_regression: DstRegression) -> None:
-    """The violation is fixed."""
+    """The test of a remembered violation: passes if the violation is fixed."""
     dst_regression.assert_fixed()

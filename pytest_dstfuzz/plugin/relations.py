@@ -41,8 +41,9 @@ class ItemOf(NamedTuple):
 def each_of(settings: Settings, relations: Sequence[Relation]) -> Iterator[ItemOf]:
     """Yield each relation with its settings and suffix.
 
-    Item ids have no suffix if the search makes the edits, because older versions had no other
-    relations. To keep ids distinct, this only holds if there is exactly one such relation.
+    The suffix is ``""`` if the search makes the edits, because older versions had no other
+    relations. If several relations leave the edits to the search, each has a suffix, so that ids
+    are distinct.
     """
     searched = sum(relation.edits == "search" for relation in relations)
     for relation in relations:
@@ -62,7 +63,7 @@ def turns_for(
 
 
 def other_side(relation: str, side: Side, called: str, what: str) -> str:
-    """Return the message about an assertion for the other side of relations."""
+    """Return the error message for an assertion that expects the opposite of the relation."""
     # ``what`` is the subject of the relation: the belief state, the reply.
     asks = "change" if side == "should-change" else "stay the same"
     other = "value-swap" if called == ASSERTIONS["should-change"] else "metamorphic"

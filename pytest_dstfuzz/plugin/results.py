@@ -102,9 +102,9 @@ OWN_EDITS = "own"
 def group_key(
     origin: str, own: str, search: str, lexicon: str, comparison: Comparison, relation: str
 ) -> str:
-    """Return a key for results of a turn: the origin of the test, and its own settings.
+    """Return the name of a group of results: the origin of the tests, and their own settings.
 
-    The groups of a baseline use these keys.
+    The groups of a baseline have these names.
     """
     compared = "" if comparison.exact else f" compare={comparison.identity}"
     # ``metamorphic`` was once the only relation. Groups of older baselines omit it.
@@ -265,7 +265,7 @@ class ResultCollector:
             self.own.add(found.own)
 
     def load(self) -> None:
-        """Load results that exist before any test. Here there are none."""
+        """Load results from before any test. This class has none."""
 
     def info(self, data: DialogueSet) -> RunInfo:
         """Return facts about the data and the run."""
@@ -452,7 +452,7 @@ class StoredCollector(ResultCollector):
 
 
 class Items:
-    """One item for each relation of a folder: a million turns are too many for an item each."""
+    """The items of a folder of results: one for each relation, as the turns may be too many."""
 
     def __init__(
         self,
@@ -495,7 +495,7 @@ _ITEMS: pytest.StashKey[Items] = pytest.StashKey()
 
 @dataclass
 class StoredRelation:
-    """The results of a folder under one relation, as its test needs them."""
+    """The results of a folder under one relation, for the test of that relation."""
 
     _settings: Settings
     _relation: str
@@ -570,5 +570,5 @@ def dst_stored(request: pytest.FixtureRequest) -> StoredRelation:
 
 
 def results(dst_stored: StoredRelation) -> None:
-    """All results hold, except accepted violations."""
+    """The test of a relation in a folder: passes if no turn breaks, except accepted violations."""
     dst_stored.assert_holds()

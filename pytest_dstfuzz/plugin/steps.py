@@ -1,4 +1,4 @@
-"""Steps of the entry point, which decide when to start the session hooks.
+"""Functions for the hooks in `entry`, which decide when to start the hooks of a session.
 
 Loads no large modules, because every run with an option imports it, even if it tests no tracker.
 """
@@ -26,7 +26,7 @@ _ORDERLY = (
 
 
 def refuse_mistakes(config: pytest.Config, start: Callable[[], SessionHooks]) -> None:
-    """Refuse wrong options, data and trackers before collection."""
+    """Raise an error for wrong options, data and trackers before collection."""
     started: SessionHooks | None = None
     try:
         given = given_options(config)
@@ -55,7 +55,7 @@ def check_test(
     markers: Sequence[pytest.Mark],
     start: Callable[[], SessionHooks] | None,
 ) -> None:
-    """Check the markers of a test. If ``start`` is given, parametrise it by turns."""
+    """Check the markers of a test. If ``start`` is given, parametrise the test by turns."""
     try:
         values = marker_values(markers)
         if start is not None:

@@ -169,7 +169,7 @@ _NAMES_CODE: Final = ("compare", "arguments")
 
 
 def _refuse_code(held: Settings, given: Mapping[str, Any], where: Path) -> None:
-    """Refuse to import a function that only the folder names."""
+    """Raise an error rather than import a function that only the folder of results names."""
     for name in _NAMES_CODE:
         value = held.option(name)
         texts = value if isinstance(value, tuple) else (value or "").split(",")
@@ -185,20 +185,20 @@ def _refuse_code(held: Settings, given: Mapping[str, Any], where: Path) -> None:
 def _refuse_other_content(
     name: str, spelled: str, typed: Settings, run: StoredRun, where: Path
 ) -> None:
-    """Refuse an option that looks like that of the run, with another file or credential."""
+    """Raise an error for an option that has the value of the run but another file or credential."""
     here = identity_of(typed).get(name)
     if name in run.decided and here != run.decided[name]:
         looks = settings_json(typed)[name] == settings_json(run.settings)[name]
         if looks:
             raise UserError(
-                f"{spelled}: a file, a credential or a variable behind {name.replace('_', '-')} "
-                f"differs from that of the run in {where}: leave the option out, or run the "
-                "campaign again"
+                f"{spelled}: a file, a credential or an environment variable that "
+                f"{name.replace('_', '-')} uses differs from that of the run in {where}: leave the "
+                "option out, or run the campaign again"
             )
 
 
 def refuse_workers(config: pytest.Config) -> None:
-    """Refuse to read a folder with the workers of xdist.
+    """Raise an error if a folder of results would be read by the workers of xdist.
 
     Raises:
         UserError: the run has workers.
@@ -212,7 +212,7 @@ def refuse_workers(config: pytest.Config) -> None:
 def refuse_other_data(
     run: StoredRun, settings: Settings, drawn: Sequence[tuple[Dialogue, int]]
 ) -> None:
-    """Refuse dialogues that differ from those of the run, because a baseline depends on them.
+    """Raise an error for dialogues other than those of the run, because a baseline depends on them.
 
     Raises:
         UserError: the dialogues differ.
@@ -220,8 +220,8 @@ def refuse_other_data(
     if not run.is_of(drawn):
         raise UserError(
             f"--dst-results: the dialogues of {settings.data.data} differ from those of the run in "
-            f"{settings.output.results}: they were changed since, or are in another place, which "
-            "you can name with --dst-data=PATH"
+            f"{settings.output.results}: they were changed since the run, or moved. If they moved, "
+            "name their place with --dst-data=PATH"
         )
 
 

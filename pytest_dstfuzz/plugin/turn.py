@@ -126,7 +126,7 @@ class DstTurn:
 
         For replies: fail if the reply still says the same.
 
-        Skips and records like `assert_unchanged`, which is for relations without an expected
+        Skips and records as `assert_unchanged` does. That method is for relations that expect no
         change.
         """
         __tracebackhide__ = True
@@ -134,9 +134,9 @@ class DstTurn:
         self.assert_holds()
 
     def assert_holds(self) -> None:
-        """Fail if the relation of this test is broken, whichever side it has.
+        """Fail if the relation of this test is broken, whether or not it expects a change.
 
-        Skips and records like `assert_unchanged`.
+        Skips and records as `assert_unchanged` does.
         """
         __tracebackhide__ = True
         result = self.result
@@ -248,7 +248,7 @@ class DstProposer:
         self._predictor = predictor
 
     def variants(self, dialogue: Dialogue, turn_index: int, count: int = 1) -> list[Variant]:
-        """Return variants of a turn, the search's favourite first.
+        """Return variants of a turn; the one that the search prefers comes first.
 
         The same arguments give the same variants. The tracker does not answer the variants, and a
         test may use them freely. (``--dst-search`` lets an adaptive search learn from its earlier

@@ -181,7 +181,7 @@ def _gone_and_new(
         yield CallChange(what, [code], tuple(_notes([call], told)))
     others = any(path.in_call for path in told.before)
     for call in new[both:]:
-        what = "called, too:" if others else "called, where nothing was:"
+        what = "called, too:" if others else "called although nothing was called before:"
         notes = (*_unknown(call, told), *_notes([call], told))
         yield CallChange(what, [Span("", _code_in(call, told.after, told))], notes)
 
@@ -212,7 +212,7 @@ def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _ComparedMessa
 
 
 def _given(name: str, group: Sequence[AnswerPath], told: _ComparedMessages) -> Iterator[Spans]:
-    """Yield an argument of a call; for a partly changed object, its parts.
+    """Yield an argument of a call; of a partly changed object, yield each changed part.
 
     A list of values is shown as a whole.
     """
@@ -368,11 +368,11 @@ def differences(before: str, after: str) -> tuple[Edit, ...]:
 def reply_lines(
     changes: Sequence[Difference], shown: str | None, own: Spread | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield labels and texts for the replies that replaced another one.
+    """Yield pairs (label, text) that describe replies that changed.
 
-    ``replied`` is the new reply, with its differences marked. ``before`` is the reference reply; it
-    appears if the two have little in common, unless it is the ``shown`` one. ``differs`` or
-    ``apart`` is the reason why the reply counts as different.
+    ``replied`` is the new reply, with its differences marked. If the two replies have little in
+    common, ``before`` is the reference reply. It is left out if the failed turn has already
+    ``shown`` it. ``differs`` or ``apart`` is the reason why the reply counts as different.
     """
     for change in changes:
         before, after = _texts(change)
@@ -394,7 +394,7 @@ def why_lines(change: Difference, own: Spread | None) -> Iterator[tuple[str, str
     """Yield the reason why a reply counts as different, and the verdict of the label, if any."""
     if change.distance is not None:
         within = None if own is None else own.largest
-        far = "" if within is None else f"; its own replies lie within {within:.2f}"
+        far = "" if within is None else f"; replies to the clean turn lie within {within:.2f}"
         yield "apart", f"{change.why or f'{change.distance:.2f}'}{far}"
     elif change.why:
         yield "differs", change.why

@@ -61,7 +61,7 @@ def shown_rounds(variant: VariantResult) -> list[ShownRound]:
 
 
 def move_texts(variant: VariantResult) -> Iterator[str]:
-    """Describe the moves of rounds, counted from 1, with the text of added rounds."""
+    """Describe how rounds were moved, numbered from 1, with the texts of added rounds."""
     new = (one.user for one in shown_rounds(variant) if one.mark == "added")
     for move in variant.moves:
         one, other = f"round {move.turn + 1}", f"round {(move.to or 0) + 1}"
@@ -175,7 +175,10 @@ def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
 
 
 def round_lines(rounds: Sequence[SeenRound]) -> Iterator[tuple[str, str]]:
-    """Yield speakers and texts of rounds that differ from the dialogue."""
+    """Yield the speaker and the text of each utterance in the last rounds of a variant.
+
+    If rounds before these are left out, first yield their number.
+    """
     left = max(0, len(rounds) - _MOST_ROUNDS)
     if left:
         yield "...", f"{left} rounds before"
@@ -207,7 +210,7 @@ def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
 MOST_SHOWN = 5
 _WIDTH = 100
 _NOT_REPEATED = (
-    "asked once more, it or its clean turn got another answer: this may be noise, not a violation"
+    "asked once more, the variant or its clean turn got another answer: this may be noise"
 )
 #: A single word for pytest's -k, and characters that it does not accept.
 _WORD = re.compile(r"[\w:+\-.\[\]\\/]+")
@@ -259,7 +262,7 @@ def explain(
 def weakness_of(result: TurnResult) -> Key | None:
     """Return the weakness that `explain` shows first; ``None`` without a violation.
 
-    A redacted result has another one.
+    Redaction hides the texts on which it depends, so a redacted result has another weakness.
     """
     shown = next(iter(_failed(result)), None)
     return None if shown is None or shown.outcome == "error" else read(result, shown).key
@@ -390,7 +393,7 @@ def _changes(plain: VariantResult | Minimal, turn: TurnResult) -> list[list[tupl
 
 
 def _fitted(parts: Sequence[list[str]]) -> list[str]:
-    """Return the lines of all parts, of which the longest are cut until they fit."""
+    """Return the lines of all parts. The longest parts are cut until all lines fit."""
     shown = [part for part in parts if part]
     while sum(map(len, shown)) > _MOST_OF_VIOLATION:
         longest = max(shown, key=len)
@@ -423,7 +426,8 @@ def repeat_command(command: str, word: str, variant: int | str) -> str:
     """Return the command that repeats a violation.
 
     Args:
-        command: repeats the run; ``""`` if it cannot be repeated, as with results of a file.
+        command: the command that repeats the run; ``""`` if there is none, as for results in a
+            file.
         word: the `keyword` of the turn.
         variant: the number of the variant.
     """
@@ -458,7 +462,7 @@ def unlike(name: str) -> str:
 
 
 def blame(minimal: Minimal) -> str:
-    """Describe the edits of a smallest version, all of which are needed: number and turns."""
+    """Describe the remaining edits of a shrunk violation: their number and their turns."""
     size = minimal.size
     if minimal.cause == "turn":
         return "this edit alone" if size == 1 else f"these {size} edits, each of them needed"
@@ -523,7 +527,7 @@ def _headline(result: TurnResult) -> str:
     words = result.kind.words
     if _fails_unedited(result):
         why = shorten(result.reason)
-        return _capital(f"{words.who} fails on the question as it stands, {place}: {why}")
+        return _capital(f"{words.who} fails on the unedited question, {place}: {why}")
     if result.outcome == "error" and not errors:
         return _capital(f"{words.who} failed on {place}: {shorten(result.reason)}")
     if not broken and not errors:
@@ -587,7 +591,7 @@ def _variant(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
         for number, line in enumerate(change_lines(variant.changed_slots, turn)):
             yield from _field("    changed" if not number else "          +", line)
     if variant.cause is not None:
-        hedge = " (as far as answers that vary can tell)" if _wavers(variant) else ""
+        hedge = " (uncertain, because the answers vary)" if _wavers(variant) else ""
         yield from _field("    cause", f"{_CAUSES[variant.cause]}{hedge}")
     for text in doubts(variant):
         yield from _field("    doubt" if _wavers(variant) else "    votes", text)
@@ -628,7 +632,7 @@ def _blamed(minimal: Minimal, turn: TurnResult, *, wavers: bool) -> Iterator[str
     """Yield the smallest version of a violation, in which every edit is needed."""
     source = undo_edits(minimal.text, minimal.edits)
     marked = mark_edits(source, minimal.edits, margin=MARGIN)
-    hedge = ", as far as answers that vary can tell" if wavers else ""
+    hedge = " (uncertain, because the answers vary)" if wavers else ""
     yield from _field("    blames", f"{blame(minimal)}{hedge}")
     yield from _field("      said", marked)
     yield from _context(minimal)

@@ -32,7 +32,7 @@ _CAUSED_BY: Final = {
 
 
 def causes_text(counts: Mapping[str, int]) -> str:
-    """Return a text on the causes of violations, or ``""`` if there are none.
+    """Return a text on the causes of violations, or ``""`` if there are no violations.
 
     >>> causes_text({"turn": 27, "both": 2, "unknown": 1})
     "27 violations caused by the turn's own edits, 2 by both together, 1 of unknown cause"
@@ -71,7 +71,7 @@ def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]
         "dialogues that changed, compared up to the change": [
             str(name) for name in suite.get("changed", ())
         ],
-        "dialogues with another name, compared by their clean answers (a name decides variants)": [
+        "renamed dialogues, with only clean answers compared, since variants depend on the name": [
             f"{old} (now {new})" for old, new in suite.get("renamed", ())
         ],
         "new relations, not compared": comparison.get("only_run_relations", []),
@@ -130,8 +130,8 @@ def expected_text(comparison: Mapping[str, Any]) -> str:
     return (
         f"expected failures of 1,000 user turns: {per_1000(found['before'])} in the baseline, "
         f"{per_1000(found['after'])} now, on the {found['turns']:,} turns that both have "
-        f"({rise_per_1000(found['difference'])}; {known}): the builds are "
-        f"{'' if apart else 'not '}told apart"
+        f"({rise_per_1000(found['difference'])}; {known}): the difference is "
+        f"{'' if apart else 'not '}significant"
     )
 
 
@@ -149,25 +149,31 @@ def usage_text(usage: Usage) -> str:
 
 
 def disagreement_text(measured: Disagreement, settings: TrackerSettings) -> str:
-    """Return how often a tracker disagreed with itself, and the measures against it."""
+    """Return how often a tracker gave different answers to the same context, and what follows."""
     decider = decider_of(settings)
     text = (
         f"{measured.differed} of {measured.contexts} contexts, asked {measured.answers} times "
         "each before the run, got different answers"
     )
     if not decider.again:
-        return f"{text}: nothing is asked again (--dst-error-rate=no), and violations may be noise"
+        return (
+            f"{text}: violations may be noise, because the run asks each context only once "
+            "(--dst-error-rate=no)"
+        )
     if isinstance(decider, SequentialTest):
         return (
-            f"{text}: each clean turn is asked {decider.floor} times at least, and a sequential "
-            f"test decides, with errors of {percent(decider.false_rate)} (false violations) and "
-            f"{percent(decider.missed_rate)} (missed)"
+            f"{text}: each clean turn is asked at least {decider.floor} times, and a sequential "
+            f"test decides, with error rates of {percent(decider.false_rate)} (false violations) "
+            f"and {percent(decider.missed_rate)} (missed violations)"
         )
-    return f"{text}: a violation has to win a vote of {decider.votes} answers or more on both sides"
+    return (
+        f"{text}: a majority vote decides, of at least {decider.votes} answers to the clean turn "
+        "and to each variant that breaks the relation at first"
+    )
 
 
 def wobble_text(noise: Noise) -> str:
-    """Return how often the clean answers of a run disagreed."""
+    """Return how often answers to the same clean turn differed during a run."""
     bounds, share = noise.disagreement_interval, 100 * noise.disagreement
     between = (
         "" if bounds is None else f" (95 % interval {100 * bounds[0]:.1f} to {100 * bounds[1]:.1f})"
@@ -179,13 +185,13 @@ def wobble_text(noise: Noise) -> str:
 
 
 def noise_text(noise: Noise, violations: int) -> str:
-    """Return estimates of how many violations are noise and how many repeat."""
+    """Return estimates of how many violations are noise, and how many would occur again."""
     low, high = noise.real_violations
     text = (
         f"of {violations:,} violations about {noise.expected_noise:.1f} are noise, and about "
-        f"{noise.expected_missed:.1f} were missed: {low:,} to {high:,} repeat when the same is "
-        f"asked again (95 % interval), be the answers right or wrong; {noise.outvoted:,} more were "
-        "outvoted"
+        f"{noise.expected_missed:.1f} were missed. If everything is asked again, {low:,} to "
+        f"{high:,} violations occur (95 % interval), whether or not the answers are right. The "
+        f"majority vote rejected {noise.outvoted:,} more"
     )
     if noise.expected_noise > max(1.0, _MUCH * violations):
         return f"{text}. Causes and smallest edits may be noise too; more votes (dst_votes) help"
@@ -193,14 +199,14 @@ def noise_text(noise: Noise, violations: int) -> str:
 
 
 def repeats_text(repeats: Repeats, who: str = "the tracker") -> str:
-    """Return the result of asking again if some answers differ, else ``""``."""
+    """Return how many variants got another answer when repeated, or ``""`` if none did."""
     if not repeats.changed:
         return ""
     return (
         f"asked once more, {repeats.violations_changed} of {repeats.violations} violations and "
         f"{repeats.held_changed} of {repeats.held} variants that had held got other answers than "
-        f"before: {who} does not repeat itself, and violations may be noise. Switch off what "
-        f"is random, and keep nothing from one dialogue to the next; or {VOTE}"
+        f"before: {who} answers the same messages differently each time, so violations may be "
+        f"noise. Switch off sampling, and keep no memory from one dialogue to the next; or {VOTE}"
     )
 
 
@@ -222,20 +228,20 @@ def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[
         return
     if not spreads:
         if any(replied for replied, *_ in turns):
-            why = "by --dst-error-rate=no, or since the bot says that it repeats itself"
+            why = "by --dst-error-rate=no, or since the bot declares that its answers do not vary"
             yield f"not measured: each clean turn was asked once, {why}", "plain"
         return
     unstable = int(sum(row[1] for row in turns))
     one = sum(kinds <= 1 for *_, kinds, _ in spreads)
     least = min(answers for _, _, answers, *_ in spreads)
     text = (
-        f"{counted(len(spreads), 'clean turn')}, each asked {least:.0f} times or more: replies "
-        f"of one kind to {one:,}, of several to {len(spreads) - one - unstable:,}"
+        f"{counted(len(spreads), 'clean turn')}, each asked {least:.0f} times or more: all "
+        f"replies agree for {one:,}, and differ for {len(spreads) - one - unstable:,}"
     )
     if unstable:
         text += (
-            f"; {unstable:,} not tested, as the replies to them agree too seldom: "
-            "--dst-compare says when two say the same"
+            f"; {unstable:,} not tested, because the replies to them rarely agree: "
+            "--dst-compare sets when two replies agree"
         )
     yield f"{text}. Different replies to the clean turn are not violations", "plain"
     if distances := sorted(largest for *_, largest in spreads if largest != UNKNOWN):
@@ -260,9 +266,9 @@ def _distances(
     if most > threshold:
         wide = math.ceil(100 * most) / 100
         text = (
-            f"its own replies lie further apart than the threshold {threshold:g} in "
-            f"{percent(beyond / len(distances))} of the turns: threshold={wide:g} keeps "
-            "95 % of them together"
+            f"two replies to the same clean turn are farther apart than the threshold "
+            f"{threshold:g} in {percent(beyond / len(distances))} of the turns: with "
+            f"threshold={wide:g}, this happens in at most 5 %"
         )
         yield text, "warning"
 
@@ -303,8 +309,9 @@ def undecided_text(took: WhatItTook) -> str:
     if (share := undecided_share(took)) <= MOST_UNDECIDED:
         return ""
     return (
-        f"the judge decided too few pairs of replies: {percent(share)} are unsure or past its "
-        f"calls, and at most {percent(MOST_UNDECIDED)} may be, because they count as the same"
+        f"the judge decided too few pairs of replies: {percent(share)} are undecided or beyond its "
+        f"maximum number of calls, and at most {percent(MOST_UNDECIDED)} may be, because they "
+        "count as the same"
     )
 
 
@@ -328,12 +335,12 @@ def judge_texts(told: WhoJudged, took: WhatItTook) -> Iterator[tuple[str, Style]
     )
     yield text, "plain"
     if told.is_tested_model:
-        yield "the judge is the tested model, and such a judge favours its own words", "warning"
+        yield "the judge is the tested model, which favours its own replies", "warning"
     past = f", {took.past_budget:,} not asked by dst_judge_calls" if took.past_budget else ""
     undecided = took.unsure + took.past_budget
     text = (
-        f"{counted(took.pairs, 'pair')} asked in both orders; {undecided:,} unsure{past}, which "
-        "is no violation (each worker counts its own)"
+        f"{counted(took.pairs, 'pair')} asked in both orders; {undecided:,} undecided{past}, "
+        "which are not violations (each worker counts its own pairs)"
     )
     yield text, "warning" if undecided else "plain"
     unit = "" if took.usage.uncounted == took.usage.answers else "tokens: "

@@ -42,7 +42,7 @@ from pytest_dstfuzz.weaknesses.groups import member_id
 MOST_BYTES: Final = 1 << 20
 _MOST_SHOWN: Final = 20
 _LONGEST: Final = 200
-_CUT: Final = "\nThe rest is left out: a summary has its limits.\n"
+_CUT: Final = "\nThe rest is left out, because GitHub limits the size of a summary.\n"
 _MARKS: Final = {"good": "\u2705", "bad": "\u274c", "warning": "\u26a0\ufe0f"}
 #: Characters besides letters and digits that are never markup inside a line.
 _PLAIN: Final = frozenset(" .,;?!'%/()+-")
@@ -123,7 +123,7 @@ def _end(view: View) -> Iterator[str]:
 
 
 def _figures(view: View) -> Iterator[str]:
-    """Yield the rates of the first relation, and how much a bot's own replies vary."""
+    """Yield the rates of the first relation, and the variation of a bot's own replies."""
     summary = view.summary
     dialogues = summary.dialogues_tested
     failed, broken = summary.failure_rate_interval, summary.turn_failure_rate_interval

@@ -183,7 +183,7 @@ def build_report(
 
 
 def info_of(report: Mapping[str, Any]) -> RunInfo:
-    """Return the facts of the run of a report; those that it lacks have their default."""
+    """Return the facts about the run in a report; missing ones have their default values."""
     data, run, outcome = report["data"], report["run"], report.get("outcome", {})
     contexts, varies = run.get("contexts", {}), run.get("disagreement")
     judge = None

@@ -27,7 +27,7 @@ _Plain = dict[str, Any]
 
 
 class _EarlierTurns(NamedTuple):
-    """The earlier turns as a variant, or its smallest version, saw them."""
+    """The earlier turns in the context of a variant or of its minimal version."""
 
     texts: list[str]
     #: ``turn_index`` and ``edits`` of the perturbed turns.
@@ -402,7 +402,7 @@ class TurnParts(TurnLines):
             if not _PART.fullmatch(name) or not (self._folder / name).is_file():
                 raise DataError(
                     f"{report} lacks its part {name}: the turns of a large report are in files "
-                    "beside it, which go where it goes"
+                    "beside it, so move them together with the report"
                 )
 
     def __len__(self) -> int:

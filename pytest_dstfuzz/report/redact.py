@@ -78,7 +78,7 @@ def _masked(part: Any) -> Any:
 
 
 def _masked_values(part: Admissible) -> Admissible:
-    """Return masked admissible values that differ from the masked old value.
+    """Mask admissible values by ``y``, so that they differ from the old value, masked by ``x``.
 
     Otherwise a change from ``north`` to ``south`` would look like no change.
     """
@@ -92,7 +92,7 @@ def _masked_value(path: str, text: str) -> str: ...
 @overload
 def _masked_value(path: str, text: None) -> None: ...
 def _masked_value(path: str, text: str | None) -> str | None:
-    """Return the masked text of a path; the position of a call in a message stays."""
+    """Return the masked text at a path; the position of a call in its message is not masked."""
     own = AnswerPath.of(path).is_call and place_of(text or "") is not None
     return text if own else masked_text(text)
 

@@ -65,7 +65,7 @@ class FoundWeakness(Protocol):
 
     @property
     def expected(self) -> float | None:
-        """Expected failures per 1,000 user turns because of it."""
+        """Expected failures per 1,000 user turns because of this weakness."""
 
     @property
     def accepted(self) -> str:
@@ -88,14 +88,15 @@ def screen_lines(
     """Return at most 30 lines about the results of one tracker.
 
     Args:
-        results: of the tracker.
-        settings: of the run.
+        results: the results of the tracker.
+        settings: the settings of the run.
         info: facts of the run.
         totals: the figures of ``results``.
-        verdict: whether lines above this text are the verdict of a gate, or say why the run
-            failed. A gate that passed may have none.
-        width: of the terminal, in columns.
-        encoding: of the terminal.
+        verdict: ``gate`` if lines above this text give the verdict of a gate. ``passed`` if a gate
+            passed without such lines, ``failed`` if lines above say why the run failed, else
+            ``""``.
+        width: the width of the terminal in columns.
+        encoding: the encoding of the terminal.
     """
     page = TerminalPage(width, encoding)
     sections = totals.sections(settings.variant.relation)
@@ -129,7 +130,7 @@ def _show(page: TerminalPage, facts: Iterable[Fact]) -> None:
 
 
 def verdict_fact(sections: Sequence[RelationTotals], *, limited: bool) -> Fact:
-    """Return how many turns break; ``limited`` if the run has a verdict of its own."""
+    """Return how many turns break; ``limited`` says whether the run already shows a verdict."""
     broken = sum(one.summary.turns_broken for one in sections)
     tested = sum(one.summary.turns_tested for one in sections)
     errors = sum(one.summary.errors for one in sections)
@@ -191,7 +192,7 @@ def _clean(totals: Totals, summary: Summary) -> Iterator[Fact]:
 
 
 def _relations(sections: Sequence[RelationTotals], most: int | None) -> Iterator[Fact]:
-    """Yield a fact for each relation, the highest failure rate first."""
+    """Yield a fact for each relation; that with the highest failure rate comes first."""
     ranked = sorted(sections, key=lambda one: -(one.summary.failure_rate or 0.0))
     for one in ranked[:most]:
         summary = one.summary
@@ -322,7 +323,7 @@ def weakness_text(one: FoundWeakness, sections: Sequence[RelationTotals]) -> str
 
 
 def _frequency(one: FoundWeakness, sections: Sequence[RelationTotals]) -> Iterator[str]:
-    """Yield how many turns a weakness breaks here, and how many of 1,000 by the sample."""
+    """Yield the number of turns that a weakness breaks, and its estimated rate in 1,000 turns."""
     yield counted(one.turns, "turn")
     section = estimated(sections)
     expected = None if section is None else section.summary.expected_failures
@@ -332,7 +333,7 @@ def _frequency(one: FoundWeakness, sections: Sequence[RelationTotals]) -> Iterat
         # The exact form of the rule of three, for a weighted sample.
         share = 1 - _UNSEEN ** (1 / expected.effective_sample_size)
         bound = share * expected.distorted_per_1000
-        yield f"found by search alone (below {bound:.2g} of {TURNS:,} with 95 % confidence)"
+        yield f"found only by the search (below {bound:.2g} of {TURNS:,} with 95 % confidence)"
 
 
 def _example(turn: TurnResult, variant: VariantResult) -> str:

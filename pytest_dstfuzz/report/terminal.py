@@ -189,8 +189,7 @@ def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
     if interval is None and dialogues >= FEWEST_DIALOGUES:
         return "no interval: no variant was answered"
     if interval is None:
-        few = counted(dialogues, "dialogue")
-        return f"no interval: {few}, and it takes {FEWEST_DIALOGUES}"
+        return f"no interval: needs {FEWEST_DIALOGUES} dialogues, got {dialogues}"
     unit = "dialogues as unit" if dialogues >= FEW_DIALOGUES else f"{dialogues} dialogues as unit"
     return f"{interval_name(dialogues)} {percent(interval[0])} to {percent(interval[1])}, {unit}"
 
@@ -261,9 +260,9 @@ def _verdict(summary: Summary, totals: Totals, weaknesses: Sequence[Weakness]) -
     noise, repeats = summary.noise, summary.repeats
     if noise is not None and noise.differed:
         low, high = noise.real_violations
-        text += f"; answers vary: {low:,} to {high:,} violations repeat"
+        text += f"; answers vary: {low:,} to {high:,} violations would occur again"
     if repeats is not None and repeats.changed:
-        text += f"; {words.who} does not repeat itself: violations may be noise"
+        text += f"; {words.who} answers differently each time: violations may be noise"
     return text
 
 
@@ -356,7 +355,7 @@ def show_tables(page: TerminalPage, section: RelationTotals, *, verbose: bool) -
         _table(page, "by operator", {"/".join(key): row for key, row in book.operators.items()})
     if book.transformations:
         page.line(
-            "  (a variant counts once for each of them that edited it; its violation only where "
+            "  (a variant counts once for each of its transformations, and its violation only if "
             "its own edits caused it)",
             "dim",
         )
@@ -442,7 +441,9 @@ def _other_languages(totals: Totals) -> list[str]:
     if not totals.in_other_languages:
         return []
     turns = counted(totals.in_other_languages, "turn")
-    return [f"not edited: {turns}, not in English or not all of it: locks know English alone"]
+    return [
+        f"not edited: {turns} that are not, or not only, in English, as locks know only English"
+    ]
 
 
 def _skipped_texts(totals: Totals, reason: str) -> list[str]:
@@ -608,7 +609,7 @@ def _how(settings: Settings, sections: Sequence[RelationTotals]) -> list[str]:
     if own:
         lines.append(
             f"{settings.variant.variants} rewrites each of {', '.join(own)}, seen in the clean "
-            "context: search, attack design and profile say nothing to them; seed "
+            "context: the settings of search, attack and profile do not apply; seed "
             f"{settings.variant.seed}"
         )
     return lines

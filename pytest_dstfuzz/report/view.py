@@ -174,7 +174,7 @@ class View:
 
     @property
     def own_spread(self) -> tuple[str, ...]:
-        """Sentences on how much a bot's own replies vary; empty for states."""
+        """Sentences on the variation of a bot's own replies; empty for states."""
         compared = str(self.report.get("outcome", {}).get("compared", ""))
         return tuple(text for text, _ in spread_texts(self.totals.replies.rows(), compared))
 
@@ -261,7 +261,10 @@ class View:
         return given
 
     def entries(self, part: str) -> list[tuple[str, str]]:
-        """Return ``settings``, ``data`` or ``run`` as names and non-empty texts."""
+        """Return the section ``settings``, ``data`` or ``run`` as pairs (name, text).
+
+        Entries without a text are left out.
+        """
         return [
             (name.replace("_", " "), text)
             for name, value in self.report[part].items()

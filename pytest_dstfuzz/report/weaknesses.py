@@ -26,7 +26,7 @@ from pytest_dstfuzz.weaknesses.groups import Ranking, Weakness, ranked
 
 EXPECTED: Final = "expected failures"
 #: Remark on the failure rate if a noise model draws the variants: it is no rate of user turns.
-ALL_DISTORTED: Final = "all of them distorted, likely and unlikely ones counted alike"
+ALL_DISTORTED: Final = "all of them with slips; likely and unlikely ones count alike"
 
 
 class UserTurns(NamedTuple):
@@ -70,10 +70,13 @@ def user_turns_short(summary: Summary) -> str:
 
 
 def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
-    """Return the turns that the figure covers and leaves out, as names and figures."""
+    """Return the rates of user turns that the estimate covers and leaves out, as (name, figure)."""
     return [
-        ("with a slip that is locked or not in use: left out", per_1000(expected.locked_per_1000)),
-        ("of 1,000 others: distorted", per_1000(expected.distorted_per_1000)),
+        (
+            "with a slip in a locked word or of a kind not in use: left out",
+            per_1000(expected.locked_per_1000),
+        ),
+        ("of 1,000 others: with slips", per_1000(expected.distorted_per_1000)),
         (
             "of 1,000 others: not judged (too much edited, or no answer), counted as no failure",
             per_1000(expected.unjudged_per_1000),
@@ -85,10 +88,10 @@ def taken_out_text(expected: ExpectedFailures) -> str:
     """Return the figures of `taken_out` as a sentence."""
     locked, unjudged = per_1000(expected.locked_per_1000), per_1000(expected.unjudged_per_1000)
     return (
-        f"of {TURNS:,} user turns {locked} have a slip that is locked or not in use, and are left "
-        f"out; of {TURNS:,} others {per_1000(expected.distorted_per_1000)} are distorted, and "
-        f"{unjudged} of these count as no failure since they were not judged (too much edited, or "
-        "no answer)"
+        f"of {TURNS:,} user turns {locked} have a slip in a locked word or of a kind not in "
+        f"use, and are left out. Of {TURNS:,} others {per_1000(expected.distorted_per_1000)} have "
+        f"slips; {unjudged} of these were not judged (too much edited, or no answer) and count "
+        "as no failure"
     )
 
 
@@ -103,7 +106,7 @@ def _expected(expected: ExpectedFailures, dialogues: int) -> UserTurns:
     if expected.per_1000 is None:
         return UserTurns("n/a", expected.reason, f"n/a: {expected.reason}")
     value = f"{per_1000(expected.per_1000)} of {TURNS:,} user turns"
-    interval = f"no interval: it takes {FEWEST_DIALOGUES} dialogues"
+    interval = f"no interval: needs {FEWEST_DIALOGUES} dialogues"
     if expected.interval is not None:
         interval = f"{interval_name(dialogues)} {_ends(expected.interval)}"
     rests = _model(expected.slip_rate, expected.noise)
@@ -123,7 +126,7 @@ MOST: Final = 10
 #: Number of unchanged characters on each side of an edit.
 _MARGIN: Final = 40
 #: The heading of weaknesses without a known frequency.
-_UNKNOWN: Final = "under edits of which nobody knows how often people make them"
+_UNKNOWN: Final = "under edits whose frequency among users is unknown"
 #: Ranking -> its description.
 _RANKED: Final[dict[Ranking, str]] = {
     "expected failures": "by expected failures and turns broken",
@@ -253,7 +256,7 @@ def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
         return "", []
     text = f"{counted_weaknesses(len(new), 'new ')}, {len(fixed)} fixed, {len(common)} in both"
     if found["caveat"]:
-        text += f"; what is new or fixed may not have been looked for: {found['caveat']}"
+        text += f"; not every build may have looked for each of them: {found['caveat']}"
     lines = []
     for kind, those, where in (("new", new, ""), ("fixed", fixed, " in the baseline")):
         for each in those:
@@ -307,7 +310,7 @@ class Card:
 
     @property
     def often(self) -> str:
-        """How often users meet it; ``""`` if unknown."""
+        """How often users meet the weakness; ``""`` if unknown."""
         return often_text(self.expected)
 
     @property

@@ -1,4 +1,4 @@
-"""Readable edits: word diffs, and the context that a violation needs."""
+"""Readable edits: word diffs, and the earlier edits without which a violation does not occur."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def earlier_edits(
 
 
 def needed_context(variant: VariantResult) -> Iterator[tuple[int, str, tuple[Edit, ...]]]:
-    """Yield the `earlier_edits` that a violation needs, as far as known."""
+    """Yield those `earlier_edits` without which the violation does not occur, if known."""
     return iter(()) if variant.cause == "turn" else earlier_edits(variant.plain)
 
 

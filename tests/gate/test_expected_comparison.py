@@ -86,7 +86,7 @@ def test_figures_by_hand() -> None:
     text = expected_text({"expected_failures": found})
     assert text == (
         "expected failures of 1,000 user turns: 40.0 in the baseline, 80.0 now, on the 10 turns "
-        "that both have (+40.0; 95 % interval +40.0 to +40.0): the builds are told apart"
+        "that both have (+40.0; 95 % interval +40.0 to +40.0): the difference is significant"
     )
 
 
@@ -108,7 +108,7 @@ def test_a_build_is_as_good_as_itself(dialogues: list[str]) -> None:
     found = figures(compared(run(dialogues), run(dialogues)))
     assert found["difference"] == 0
     assert found["interval"] == [0, 0]
-    assert "(0.0; 95 % interval 0.0 to 0.0): the builds are not told apart" in expected_text(
+    assert "(0.0; 95 % interval 0.0 to 0.0): the difference is not significant" in expected_text(
         {"expected_failures": found}
     )
 
@@ -119,7 +119,7 @@ def test_few_dialogues_have_no_interval() -> None:
     assert found["difference"] > 0
     assert found["interval"] is None
     text = expected_text({"expected_failures": found})
-    assert "too few dialogues for an interval): the builds are not told apart" in text
+    assert "too few dialogues for an interval): the difference is not significant" in text
 
 
 def test_other_variants_of_another_seed_are_compared_by_what_they_estimate() -> None:
@@ -235,7 +235,7 @@ def test_two_builds_of_other_seeds_in_every_report(pytester: pytest.Pytester) ->
     result, report = session(pytester, "fragile", "--dst-seed=5", "-odst_max_expected_rise=2")
     result.stdout.fnmatch_lines(
         [
-            f"{shown} both have (+*; 95 % interval +*): the builds are told apart",
+            f"{shown} both have (+*; 95 % interval +*): the difference is significant",
             "variants not compared with the baseline: seed: 0 in the baseline, 5 now",
             "failed: the expected failures of 1,000 *; +2.0 are allowed",
         ]

@@ -92,7 +92,7 @@ def table(**more: Any) -> ToolCall:
         ([TABLE], [], ['no call; expected book_table(people=2, area="north")']),
         ([TABLE, TAXI], [TAXI], ['not called: book_table(people=2, area="north")']),
         ([TAXI], [TAXI, TABLE], ['called, too: book_table(people=2, area="north")']),
-        ([], [TAXI], ['called, where nothing was: call_taxi(start="here")']),
+        ([], [TAXI], ['called although nothing was called before: call_taxi(start="here")']),
         ([TABLE], [TAXI], ['book_table(people=2, area="north") -> call_taxi(start="here")']),
         (
             [TAXI],

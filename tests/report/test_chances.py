@@ -48,17 +48,17 @@ def test_the_terminal_has_the_figure(sampled: list[TurnResult]) -> None:
     assert line.text.endswith("), at a slip rate of 2 % (typing,casual); effective sample size 40")
     assert line.style == "bad"
     rate = starting(shown, "failure rate").text
-    assert "of the valid variants, all of them distorted, likely and unlikely ones counted" in rate
+    assert "of the valid variants, all of them with slips; likely and unlikely ones count" in rate
     assert "5 variants a turn; search noise" in starting(shown, "how").text
-    assert not any("locked or not" in line.text for line in shown)
+    assert not any("locked word or" in line.text for line in shown)
 
 
 def test_more_words_say_what_is_taken_out(sampled: list[TurnResult]) -> None:
     text = " ".join(line.text.strip() for line in lines(sampled, verbosity=1))
     assert (
-        "of 1,000 user turns 80.0 have a slip that is locked or not in use, and are left out; of "
-        "1,000 others 100.0 are distorted, and 20.0 of these count as no failure since they were "
-        "not judged (too much edited, or no answer)"
+        "of 1,000 user turns 80.0 have a slip in a locked word or of a kind not in use, and are "
+        "left out. Of 1,000 others 100.0 have slips; 20.0 of these were not judged (too much "
+        "edited, or no answer) and count as no failure"
     ) in text
 
 
@@ -100,7 +100,7 @@ def test_few_dialogues_and_no_failure(sampled: list[TurnResult]) -> None:
     assert line.style == "good"
     one = [replace(turn, dialogue_id="same") for turn in sampled]
     text = starting(lines(one), "expected failures").text
-    assert "2.0 of 1,000 user turns (no interval: it takes 6 dialogues), at" in text
+    assert "2.0 of 1,000 user turns (no interval: needs 6 dialogues), at" in text
 
 
 def test_without_a_noise_model_nothing_is_said(results: list[TurnResult]) -> None:

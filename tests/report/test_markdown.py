@@ -123,7 +123,7 @@ def test_it_ends_where_the_room_does(results: list[TurnResult]) -> None:
     for limit in (0, 40, 60, 300, 700, len(whole.encode()) - 1):
         text = markdown_text(views_of(build(results)), limit)
         assert len(text.encode()) <= limit
-        assert not text or text.endswith("The rest is left out: a summary has its limits.\n")
+        assert not text or text.endswith("limits the size of a summary.\n")
         kept = text.rpartition("\nThe rest")[0]
         assert whole.startswith(kept)
     assert markdown_text(views_of(build(results)), len(whole.encode())) == whole

@@ -102,7 +102,7 @@ def test_a_distance_stands_beside_that_of_its_own_replies() -> None:
     turn = answered(SORRY, "0.83 apart, 0.42 allowed", 0.83)
     own = replace(turn, own=Spread(3, 1, 0.07, 0.05))
     text = explain(own, SETTINGS, command=None, verbose=True)
-    assert "apart:   0.83 apart, 0.42 allowed; its own replies lie within 0.07" in text
+    assert "apart:   0.83 apart, 0.42 allowed; replies to the clean turn lie within 0.07" in text
 
 
 def test_what_stayed_where_it_should_not_is_the_same_again() -> None:
@@ -119,7 +119,7 @@ def test_a_failure_of_the_bot_is_one_of_the_bot() -> None:
     )
     text = explain(failed, SETTINGS, command="pytest")
     assert text.startswith(
-        f"The bot fails on the question as it stands, turn 0 of dialogue chat: {reason}\n"
+        f"The bot fails on the unedited question, turn 0 of dialogue chat: {reason}\n"
     )
     assert "ariant" not in text
 
@@ -187,10 +187,10 @@ def test_its_own_spread_is_told_before_violations_are() -> None:
     ]
     texts = [text for text, _ in spread_texts(spread(*turns, turns[0]), "numbers,words<=0.5")]
     assert texts[0].startswith(
-        "4 clean turns, each asked 3 times or more: replies of one kind to 2, of several to 1; 1"
+        "4 clean turns, each asked 3 times or more: all replies agree for 2, and differ for 1; 1"
     )
     assert "median 0.40, in 95 % of the turns at most 1.00 (0.5 allowed)" in texts[1]
-    assert "in 50.00 % of the turns: threshold=1 keeps 95 %" in texts[2]
+    assert "in 50.00 % of the turns: with threshold=1" in texts[2]
     plain = [replace(turn, own=Spread(3, 1)) for turn in turns]
     assert len(list(spread_texts(spread(*plain), "exact"))) == 1
     assert "asked once" in next(spread_texts(spread(answered(CLEAN)), "exact"))[0]

@@ -39,12 +39,13 @@ def test_the_summary_has_a_line_each() -> None:
         "30 for 3 answers: 20 of prompts, 10 of answers (1 answers came without counts)"
     )
     assert disagreement_text(Disagreement(8, 3, 2), TrackerSettings(votes=5)) == (
-        "2 of 8 contexts, asked 3 times each before the run, got different answers: a violation "
-        "has to win a vote of 5 answers or more on both sides"
+        "2 of 8 contexts, asked 3 times each before the run, got different answers: a majority "
+        "vote decides, of at least 5 answers to the clean turn and to each variant that breaks "
+        "the relation at first"
     )
     # Eight contexts that agree do not show that all do: it is put to the vote all the same.
-    assert "vote of 3" in disagreement_text(Disagreement(8, 3, 0), TrackerSettings())
-    assert "nothing is asked again" in disagreement_text(
+    assert "at least 3 answers" in disagreement_text(Disagreement(8, 3, 0), TrackerSettings())
+    assert "asks each context only once" in disagreement_text(
         Disagreement(8, 3, 0), TrackerSettings(votes=1)
     )
 
@@ -58,15 +59,14 @@ def test_noise_is_told_with_the_interval_of_what_repeats() -> None:
         "differ in 12.3 % of all cases (95 % interval 8.0 to 17.0)"
     )
     text = noise_text(NOISE, 22)
-    assert text.startswith("of 22 violations about 4.2 are noise, and about 0.4 were missed: 15 to")
-    assert "15 to 24 repeat when the same is asked again (95 % interval)" in text
+    assert text.startswith("of 22 violations about 4.2 are noise, and about 0.4 were missed. ")
+    assert "If everything is asked again, 15 to 24 violations occur (95 % interval)" in text
     # Asking again tells nothing of what is right.
     assert " real" not in text
     assert text.endswith(
-        "12 more were outvoted. Causes and smallest edits may be noise too; more votes "
-        "(dst_votes) help"
+        "rejected 12 more. Causes and smallest edits may be noise too; more votes (dst_votes) help"
     )
-    assert noise_text(replace(NOISE, expected_noise=0.3), 22).endswith("outvoted")
+    assert noise_text(replace(NOISE, expected_noise=0.3), 22).endswith("rejected 12 more")
 
 
 def test_what_did_not_repeat_itself_is_told_with_what_to_do() -> None:
@@ -74,7 +74,7 @@ def test_what_did_not_repeat_itself_is_told_with_what_to_do() -> None:
     text = repeats_text(Repeats(violations=8, violations_changed=3, held=9, held_changed=1))
     assert text.startswith(
         "asked once more, 3 of 8 violations and 1 of 9 variants that had held got other answers "
-        "than before: the tracker does not repeat itself"
+        "than before: the tracker answers the same messages differently each time"
     )
     assert "repeatable = False" in text
     assert "--dst-repeatable=no" in text
@@ -82,7 +82,7 @@ def test_what_did_not_repeat_itself_is_told_with_what_to_do() -> None:
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [({"noise": NOISE}, "15 to 24 repeat"), ({"repeats": Repeats(1, 1, 0, 0)}, "repeat itself")],
+    [({"noise": NOISE}, "15 to 24 violations"), ({"repeats": Repeats(1, 1, 0, 0)}, "answers")],
     ids=["noise", "repeats"],
 )
 def test_doubts_are_in_the_terminal_summary(

@@ -41,8 +41,8 @@ def test_the_summary(results: list[TurnResult]) -> None:
         "turns         3 of 3, in 2 dialogues: 1 held, 1 violation, 1 error",
         "9 = 0 vacuous + 0 duplicate + 2 vetoed + 0 over the rate + 7 valid",
         "7 = 5 held + 1 violations + 0 carried + 0 improved + 1 errors",
-        "failure rate  14.29 % of the valid variants (no interval: 2 dialogues, and it takes 6)",
-        "turns broken  1 of 3 with a valid variant: 33.33 % (no interval: 2 dialogues, and it",
+        "failure rate  14.29 % of the valid variants (no interval: needs 6 dialogues, got 2)",
+        "turns broken  1 of 3 with a valid variant: 33.33 % (no interval: needs 6",
         "              111.1 for every 1,000 of 9 calls",
         "causes        1 violation caused by the turn's own edits",
         "vetoed by     value 2",
@@ -51,7 +51,7 @@ def test_the_summary(results: list[TurnResult]) -> None:
         "error         1 x ValueError: no",
     ):
         assert part in text
-    assert "(a variant counts once for each of them that edited it;" in text
+    assert "(a variant counts once for each of its transformations," in text
     assert "by operator" not in text
     assert "not tested" not in text
     # What the context does not need to break is not shown.
@@ -89,7 +89,7 @@ def test_context_edits_are_shown_where_they_matter(broken: TurnResult) -> None:
 def test_turns_in_other_languages_are_named_once(broken: TurnResult) -> None:
     left = replace(broken, variants=(), outcome="inapplicable", reason=OTHER_LANGUAGE)
     text = shown([broken, replace(left, dialogue_id="b"), replace(left, dialogue_id="c")])
-    assert text.count("not edited    2 turns, not in English") == 1
+    assert text.count("not edited    2 turns that are not, or not only, in English") == 1
     assert "not edited" not in shown([broken])
 
 
@@ -107,7 +107,7 @@ def test_what_the_budget_left_out(broken: TurnResult) -> None:
 @pytest.mark.parametrize(
     ("dialogues", "expected"),
     [
-        (5, "no interval: 5 dialogues, and it takes 6"),
+        (5, "no interval: needs 6 dialogues, got 5"),
         (6, "approximate 95 % interval 0.00 % to 45.93 %, 6 dialogues as unit"),
         (20, "95 % interval 0.00 % to 16.84 %, dialogues as unit"),
     ],
@@ -123,8 +123,8 @@ def test_few_dialogues(results: list[TurnResult], dialogues: int, expected: str)
 
 def test_nothing_at_all() -> None:
     text = shown([], settings=Settings.of(edits=("char_drop",)))
-    assert "failure rate  n/a of the valid variants (no interval: 0 dialogues, and" in text
-    assert "turns broken  0 of 0 with a valid variant: n/a (no interval: 0 dialogues, and" in text
+    assert "failure rate  n/a of the valid variants (no interval: needs 6" in text
+    assert "turns broken  0 of 0 with a valid variant: n/a (no interval: needs 6" in text
     assert "the suite's own tracker on" in text
     assert "1 transformations each of char_drop" in text
     left = Settings.of(edits=("-emoji", "-word_drop", "-word_replace"), transformations=6)

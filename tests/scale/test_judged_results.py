@@ -319,7 +319,10 @@ def test_a_file_that_looks_the_same_is_another(pytester: pytest.Pytester, result
     path.write_text(json.dumps(content), encoding="utf-8")
     done = judged(pytester, "--dst-noise=typing,casual")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
-    assert "a file, a credential or a variable behind noise differs" in done.stderr.str()
+    assert (
+        "a file, a credential or an environment variable that noise uses differs"
+        in done.stderr.str()
+    )
 
 
 def test_settings_of_a_judge_and_of_credentials_come_back() -> None:

@@ -179,9 +179,9 @@ def page_data(
 
     Returns:
         ``turns``: all turns of dialogues with a violation: ``id``, ``dialogue``, ``index``,
-        ``system``, ``user``. A turn with a violation also has ``state`` (of a tracker) or
-        ``called`` (of an assistant), and ``word`` and ``name`` if its keyword and its quoted id
-        are not its id. ``violations``, the new and then the plainest first: see
+            ``system``, ``user``. A turn with a violation also has ``state`` (of a tracker) or
+            ``called`` (of an assistant). It has ``word``, its keyword, and ``name``, its quoted id,
+            if these differ from the id. ``violations``, the new and then the plainest first: see
         `violation_record`. ``weaknesses``: [id, indices in that list] for each of the ``cards``.
         ``earlier``: perturbed earlier turns without duplicates, as [index of the one before it in
         this list or null, turn index, spans]. ``commands``: see `command_parts`.
@@ -344,10 +344,10 @@ def _turn(turn: TurnResult) -> dict[str, Any]:
 
 
 def command_parts(command: str, baseline: str) -> dict[str, list[str]]:
-    """Return the commands for a violation without the parts that differ between violations.
+    """Return the fixed parts of the commands that repeat and accept a violation.
 
-    Between the parts of ``repeat`` belong the number of the variant and the keyword of the turn,
-    between those of ``accept`` the keyword and the name of the turn.
+    The page inserts the number of the variant and the keyword of the turn between the parts of
+    ``repeat``, and the keyword and the name of the turn between those of ``accept``.
     """
     return {
         "repeat": _parted(repeat_command(command, _WORD, _NUMBER), _NUMBER, _WORD),
