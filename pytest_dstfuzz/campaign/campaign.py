@@ -22,6 +22,7 @@ from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.comparisons.calls import comparison_of_values
 from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.judge import Judges
 from pytest_dstfuzz.comparisons.registry import COMPARISONS, DEFAULT, as_comparison
 from pytest_dstfuzz.config import ReplySettings, Settings, code_of, identity_of
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
@@ -121,7 +122,9 @@ class Campaign:
                 relation=one,
                 reply=settings.reply,
             )
-        self._comparison = _comparison(compare, settings.reply, self.data)
+        #: The language models that compare replies, with the number of undecided pairs.
+        self.judges = Judges()
+        self._comparison = _comparison(compare, settings.reply, self.data, self.judges)
         self._listener = listener
         how = settings.data
         self._drawn = sample_turns(self.data, how.turns, settings.variant.seed, how.domains)
@@ -274,6 +277,7 @@ class Campaign:
         if repeatable and isinstance(decider_of(settings.tracker), SequentialTest):
             raise UserError(idle_test(settings.tracker, KINDS[settings.reply.outcome].words.who))
         with bounded(budget.deadline, settings.budget.preflight_seconds):
+            self.judges.reach()
             preflight(
                 self.tracker,
                 budget.checks(contexts),
@@ -313,7 +317,9 @@ class Campaign:
         return engines
 
 
-def _comparison(given: object, settings: ReplySettings, data: DialogueSet) -> Comparison:
+def _comparison(
+    given: object, settings: ReplySettings, data: DialogueSet, judges: Judges
+) -> Comparison:
     """Return the comparison of answers, from the argument or from the settings."""
     if KINDS[settings.outcome].words.values:
         if given is not None:
@@ -322,7 +328,7 @@ def _comparison(given: object, settings: ReplySettings, data: DialogueSet) -> Co
             )
         return comparison_of_values(data, settings)
     chosen = (settings.compare or DEFAULT) if given is None else given
-    return as_comparison(chosen, "Campaign(compare=...)", settings)
+    return as_comparison(chosen, "Campaign(compare=...)", settings, judges)
 
 
 def _relations(given: object, data: DialogueSet, outcome: OutcomeKind) -> tuple[Relation, ...]:

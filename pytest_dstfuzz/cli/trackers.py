@@ -26,6 +26,7 @@ from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.printable import counted, printable
 
 if TYPE_CHECKING:
+    from pytest_dstfuzz.comparisons.judge import Judges
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
     from pytest_dstfuzz.report.page import Style
     from pytest_dstfuzz.trackers.calls import CallEvaluation, CallJudge
@@ -95,7 +96,7 @@ def _slot_rules(settings: Settings, data: DialogueSet) -> InWordsOf | None:
     return None if comparison.exact else partial(as_before, comparison)
 
 
-def _judge(settings: Settings, data: DialogueSet) -> ReplyJudge | CallJudge | None:
+def _judge(settings: Settings, data: DialogueSet, judges: Judges) -> ReplyJudge | CallJudge | None:
     """Return the comparison of replies or calls with recorded ones, or ``None`` for states."""
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
 
@@ -113,12 +114,14 @@ def _judge(settings: Settings, data: DialogueSet) -> ReplyJudge | CallJudge | No
     from pytest_dstfuzz.dialogue.calls import REPLY  # noqa: PLC0415
     from pytest_dstfuzz.trackers.replies import ReplyJudge  # noqa: PLC0415
 
-    comparison = comparison_by_name(settings.reply.compare, settings.reply)
+    comparison = comparison_by_name(settings.reply.compare, settings.reply, judges=judges)
+    judges.reach()
 
     def agree(turns: Sequence[RepliedTurn]) -> list[bool]:
         pairs = [TextPair(REPLY, turn.recorded, turn.found, turn.context) for turn in turns]
         comparison.prepare(pairs)
-        return [comparison.compare(*pair).same for pair in pairs]
+        found = [comparison.compare(*pair) for pair in pairs]
+        return [one.same and not one.unsure for one in found]
 
     return ReplyJudge(comparison.name, agree)
 
@@ -148,6 +151,7 @@ def _evaluate_options(parser: Parser) -> None:
 
 def _evaluate(given: Namespace) -> None:
     # Imported late, as above.
+    from pytest_dstfuzz.comparisons.judge import Judges  # noqa: PLC0415
     from pytest_dstfuzz.trackers.calls import CallJudge, evaluate_calls  # noqa: PLC0415
     from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
@@ -171,7 +175,8 @@ def _evaluate(given: Namespace) -> None:
             deadline=deadline,
             outcome=settings.reply.outcome,
         )
-    judge, batch_size = _judge(settings, data), settings.tracker.batch_size
+    judges = Judges()
+    judge, batch_size = _judge(settings, data, judges), settings.tracker.batch_size
     evaluation: Evaluation | ReplyEvaluation | CallEvaluation
     with closing(ProgressLine("turns predicted")) as progress:
         if judge is None:
@@ -182,6 +187,8 @@ def _evaluate(given: Namespace) -> None:
         else:
             evaluation = evaluate_replies(tracker, data, judge, batch_size, progress)
     lines = [f"tracker               {settings.tracker.model}", *evaluation.lines()]
+    if (facts := judges.facts) is not None and (count := facts.unsure + facts.past_budget):
+        lines.append(f"undecided by a judge  {count:,}, which count as different")
     shown = [json.dumps(evaluation.to_json(), indent=2)] if given.json else lines
     print(printable("\n".join(shown)))
 
@@ -199,6 +206,7 @@ def _check_options(parser: Parser) -> None:
 
 def _check(given: Namespace) -> int:
     # Imported late, as above.
+    from pytest_dstfuzz.comparisons.judge import Judges  # noqa: PLC0415
     from pytest_dstfuzz.trackers.conformance import check_tracker  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
     from pytest_dstfuzz.trackers.tracker import notes_of  # noqa: PLC0415
@@ -214,7 +222,7 @@ def _check(given: Namespace) -> int:
             lambda asked: progress(asked, None),
             repeatable=how.repeatable,
             outcome=settings.reply.outcome,
-            judge=_judge(settings, data),
+            judge=_judge(settings, data, Judges()),
         )
     about = {
         "tracker": str(how.model),

@@ -27,6 +27,8 @@ from pytest_dstfuzz.trackers.tracker import Usage
 if TYPE_CHECKING:
     from pytest_dstfuzz.trackers.chat.client import ChatClient
 
+__all__ = ["Judge", "JudgeFacts", "Judges"]
+
 _VERDICT: Final = re.compile(r'\{\s*"same"\s*:\s*(true|false)\s*\}')
 #: Number of calls for a pair, one in each order.
 _ORDERS: Final = 2
@@ -74,6 +76,16 @@ class JudgeFacts:
             past_budget=self.past_budget + other.past_budget,
             calls=self.calls + other.calls,
             usage=self.usage + other.usage,
+        )
+
+    def __sub__(self, before: JudgeFacts) -> JudgeFacts:
+        return replace(
+            self,
+            pairs=self.pairs - before.pairs,
+            unsure=self.unsure - before.unsure,
+            past_budget=self.past_budget - before.past_budget,
+            calls=self.calls - before.calls,
+            usage=self.usage - before.usage,
         )
 
 
@@ -256,6 +268,7 @@ class Judges:
     def __init__(self, workers: int = 0) -> None:
         self._workers = max(1, workers)
         self._made: dict[object, Judge] = {}
+        self._reported: JudgeFacts | None = None
 
     def of(self, settings: ReplySettings) -> Judge:
         """Return the judge for the settings, or raise a `UserError` if they name none."""
@@ -277,6 +290,13 @@ class Judges:
         """The sum over all judges, or ``None`` if none was asked."""
         found = [facts for judge in self._made.values() if (facts := judge.facts) is not None]
         return sum(found[1:], found[0]) if found else None
+
+    def new_facts(self) -> JudgeFacts | None:
+        """Return what was added to `facts` since the last call, or ``None`` if nothing was."""
+        before, self._reported = self._reported, self.facts
+        if self._reported is None or before == self._reported:
+            return None
+        return self._reported if before is None else self._reported - before
 
 
 def is_tested_model(settings: ReplySettings, tested: TrackerSettings) -> bool:

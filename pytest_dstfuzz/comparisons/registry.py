@@ -207,13 +207,15 @@ def comparison_by_name(
     return AllOf(parts, settings.fallback, echoes="exact" in listed)
 
 
-def as_comparison(given: object, where: str, settings: ReplySettings) -> Comparison:
+def as_comparison(
+    given: object, where: str, settings: ReplySettings, judges: Judges | None = None
+) -> Comparison:
     """Return the comparison for a name, a function, an object or a class.
 
-    Messages begin with ``where``.
+    Messages begin with ``where``. For ``judges`` see `comparison_by_name`.
     """
     if isinstance(given, str):
-        return comparison_by_name(given, settings)
+        return comparison_by_name(given, settings, judges=judges)
     return _own(given, where, settings.threshold)
 
 

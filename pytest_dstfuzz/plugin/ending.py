@@ -20,12 +20,6 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
-from pytest_dstfuzz.comparisons.judge import (
-    JudgeFacts,
-    is_tested_model,
-    protocol,
-    protocol_digest,
-)
 from pytest_dstfuzz.config import (
     NO_CACHE,
     OutputSettings,
@@ -49,10 +43,10 @@ from pytest_dstfuzz.plugin.selection import selection_of
 from pytest_dstfuzz.plugin.turn import Brief, session_command
 from pytest_dstfuzz.printable import describe, printable
 from pytest_dstfuzz.registry import blamed
-from pytest_dstfuzz.report.figures import WhatItTook, WhoJudged, usage_text
+from pytest_dstfuzz.report.figures import undecided_text, usage_text
 from pytest_dstfuzz.report.forms import check_forms, write_form
 from pytest_dstfuzz.report.github import MOST_COMMANDS, append_summary, violation_commands
-from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.json_report import RunInfo, build_report, judge_info
 from pytest_dstfuzz.report.packing import report_of_models
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
@@ -481,11 +475,11 @@ class SessionEnd:
         others = others or bool(selection_of(self._context.config).files)
         about_turns = self._tests_its_tracker and (self._collector.planned or not others)
         if not (about_turns or gated):
-            lines = [
-                line
-                for one in (self._models if self._collector else ())
-                for line in self._gate.judge_answers(one)
-            ]
+            models = self._models if self._collector else ()
+            lines = [line for one in models for line in self._gate.judge_answers(one)]
+            judges = filter(None, (self._info(one).judge for one in models[:1]))
+            whys = filter(None, (undecided_text(took) for _, took in judges))
+            lines += [StyledLine(f"failed: {why}", "bad") for why in whys]
             self._last_lines += lines
             return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
         context = self._context
@@ -567,17 +561,11 @@ class SessionEnd:
             disagreement=facts.disagreement,
             asked=found.asked + facts.asked,
             recalled=facts.recalled,
-            judge=None if facts.judge is None else self._judge_of(facts.judge),
+            # The results of a folder know their judge.
+            judge=found.judge or judge_info(facts.judge, self._context.settings),
             relations=dict(sorted(collector.relations.items())),
             compared="; or ".join(sorted(collector.comparisons)),
         )
-
-    def _judge_of(self, facts: JudgeFacts) -> tuple[WhoJudged, WhatItTook]:
-        settings = self._context.settings
-        tested = is_tested_model(settings.reply, settings.tracker)
-        told = WhoJudged(facts.model, facts.address, tested, protocol_digest(), protocol())
-        counts = facts.pairs, facts.unsure, facts.past_budget, facts.calls
-        return told, WhatItTook(*counts, facts.usage)
 
     def _facts(self) -> TrackerFacts:
         """Return the facts that this process and the workers know about their trackers."""

@@ -297,7 +297,7 @@ class Regression:
         is ``unclear`` if the clean answer no longer has the value that should change. Missing
         answers to `clean` or `seen` mean that the budget was exhausted. The default relation is the
         one with the stored name. If the comparison accepts a reply as equal to the old one, it
-        counts as the old one.
+        counts as the old one. If it is undecided, the violation is not ``fixed`` but ``unclear``.
         """
         if self.clean not in answers or self.seen not in answers:
             return "unasked", ()
@@ -305,8 +305,7 @@ class Regression:
         if isinstance(before, TrackerFailure) or isinstance(after, TrackerFailure):
             return "failed", ()
         if not comparison.exact:
-            kept, *folded = self._folded(before, after, Folding(comparison))
-            return kept.replayed(dict(zip((self.clean, self.seen), folded, strict=True)), relation)
+            return self._compared(before, after, relation, Folding(comparison))
         gone = [
             Difference(delta.slot, delta.before, now)
             for delta in self.expected
@@ -320,6 +319,20 @@ class Regression:
             return "broken", verdict.changes
         moved = self._moved(before.state)
         return ("unclear", moved) if moved else ("fixed", ())
+
+    def _compared(
+        self, before: Prediction, after: Prediction, relation: Relation | None, folding: Folding
+    ) -> tuple[ReplayOutcome, tuple[Difference, ...]]:
+        kept, *folded = self._folded(before, after, folding)
+        found = dict(zip((self.clean, self.seen), folded, strict=True))
+        outcome, changes = kept.replayed(found, relation)
+        if outcome == "fixed" and folding.unsure(self.slots, [before], [after], self.clean):
+            old, new = before.state, after.state
+            slots = sorted(self.slots)
+            return "unclear", tuple(
+                Difference(slot, old.get(slot), new.get(slot)) for slot in slots
+            )
+        return outcome, changes
 
     def _folded(
         self, before: Prediction, after: Prediction, folding: Folding

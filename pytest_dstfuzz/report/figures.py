@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.campaign.deciding import Repeats, SequentialTest, decider_of
 from pytest_dstfuzz.campaign.summary import Noise
+from pytest_dstfuzz.comparisons.judge import JudgeFacts
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.config.parsers import per_1000, percent, rise_per_1000
 from pytest_dstfuzz.dialogue.calls import format_value
@@ -18,6 +19,8 @@ from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.page import Style
 from pytest_dstfuzz.totals.tallies import UNKNOWN
 from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
+
+__all__ = ["undecided_text"]
 
 #: Share of noise among the violations above which more votes are advised.
 _MUCH: Final = 0.1
@@ -299,12 +302,12 @@ class WhatItTook:
 MOST_UNDECIDED: Final = 0.1
 
 
-def undecided_share(took: WhatItTook) -> float:
+def undecided_share(took: WhatItTook | JudgeFacts) -> float:
     """Return the share of pairs of replies without a verdict of the judge."""
     return (took.unsure + took.past_budget) / max(1, took.pairs + took.past_budget)
 
 
-def undecided_text(took: WhatItTook) -> str:
+def undecided_text(took: WhatItTook | JudgeFacts) -> str:
     """Return why too many pairs have no verdict of the judge to pass a gate, or ``""``."""
     if (share := undecided_share(took)) <= MOST_UNDECIDED:
         return ""

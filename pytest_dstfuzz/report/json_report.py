@@ -14,6 +14,12 @@ from typing import Any
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.results import Results, TurnResult
+from pytest_dstfuzz.comparisons.judge import (
+    JudgeFacts,
+    is_tested_model,
+    protocol,
+    protocol_digest,
+)
 from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
@@ -37,7 +43,7 @@ from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 
-__all__ = ["RunInfo", "build_report", "read_report", "report_turns", "write_report"]
+__all__ = ["RunInfo", "build_report", "judge_info", "read_report", "report_turns", "write_report"]
 
 SCHEMA_VERSION = 3
 #: The JSON Schema of a report.
@@ -122,6 +128,16 @@ class RunInfo:
             words=" ".join(sorted({*words_of_ontology(data.ontology)})),
             **more,
         )
+
+
+def judge_info(facts: JudgeFacts | None, settings: Settings) -> tuple[WhoJudged, WhatItTook] | None:
+    """Return the language model that compared replies for `RunInfo`, if there was one."""
+    if facts is None:
+        return None
+    tested = is_tested_model(settings.reply, settings.tracker)
+    told = WhoJudged(facts.model, facts.address, tested, protocol_digest(), protocol())
+    counts = facts.pairs, facts.unsure, facts.past_budget, facts.calls
+    return told, WhatItTook(*counts, facts.usage)
 
 
 def build_report(

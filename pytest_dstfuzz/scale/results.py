@@ -18,6 +18,7 @@ from pytest_dstfuzz import Campaign, __version__
 from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, data_digest
 from pytest_dstfuzz.campaign.results import MappedResults, Results, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.comparisons.judge import JudgeFacts
 from pytest_dstfuzz.config import (
     OutputSettings,
     Settings,
@@ -34,7 +35,7 @@ from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.forms import write_form
-from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.json_report import RunInfo, build_report, judge_info
 from pytest_dstfuzz.report.packing import packed, unpacked
 from pytest_dstfuzz.report.page import TerminalPage
 from pytest_dstfuzz.report.redact import redacted
@@ -235,6 +236,8 @@ class _Line:
     results: RawJson
     #: Whether the tracker failed on a turn or a variant, which is asked again when the run goes on.
     failed: bool = False
+    #: What a language model judged since the line before; ``None`` = nothing.
+    judge: JudgeFacts | None = None
 
 
 _LINE: Final = json_decoder(_Line)
@@ -250,6 +253,7 @@ class DialogueResults:
     place: int
     relation: str
     results: tuple[TurnResult, ...]
+    judge: JudgeFacts | None = None  #: See `_Line`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +265,7 @@ class EncodedResults:
     count: int  #: The number of results.
     text: bytes  #: The results as JSON.
     failed: bool = False  #: See `_Line`.
+    judge: JudgeFacts | None = None  #: See `_Line`.
 
     @classmethod
     def of(cls, found: DialogueResults) -> EncodedResults:
@@ -271,7 +276,7 @@ class EncodedResults:
             one.outcome == "error" or any(each.outcome == "error" for each in one.variants)
             for one in results
         )
-        return cls(found.place, found.relation, len(results), text, failed)
+        return cls(found.place, found.relation, len(results), text, failed, found.judge)
 
 
 class _Index:
@@ -310,6 +315,8 @@ class ResultFolder:
         self._size = 0
         #: The number of contexts that earlier calls for this folder asked.
         self.asked_before = 0
+        #: What a language model judged in all lines; ``None`` = nothing.
+        self.judge: JudgeFacts | None = None
         self._lock = ExitStack()
         self._file: IO[bytes] | None = None
         self._number = {name: number for number, name in enumerate(manifest.relations)}
@@ -384,6 +391,8 @@ class ResultFolder:
 
     def _note(self, line: _Line, part: int, start: int) -> None:
         key = line.place, line.relation
+        if line.judge is not None:
+            self.judge = line.judge if self.judge is None else self.judge + line.judge
         if line.relation >= len(self.manifest.relations):
             return
         at = self._failed.pop(key, None)
@@ -416,13 +425,13 @@ class ResultFolder:
         if isinstance(found, DialogueResults):
             found = EncodedResults.of(found)
         relation = self._number[found.relation]
-        line = _Line(found.place, relation, found.count, RawJson(found.text), found.failed)
+        text = RawJson(found.text)
+        line = _Line(found.place, relation, found.count, text, found.failed, found.judge)
         self._again.discard((found.place, relation))
-        text = json_encoded(line) + b"\n"
         with self._written():
             file = self._writer()
             start = file.tell()
-            file.write(text)
+            file.write(json_encoded(line) + b"\n")
             file.flush()
         self._note(line, len(self._parts) - 1, start)
 
@@ -672,13 +681,17 @@ class BlockRunner:
             for relation in self._campaign.relations:
                 missing = [one for one in block if not has(one.place, relation.name)]
                 engine = self._campaign.engine(relation, [one.planned for one in missing])
-                yield from _found(engine, missing, relation.name)
+                judged = self._campaign.judges.new_facts
+                yield from _found(engine, missing, relation.name, judged)
         finally:
             self._campaign.predictor.forget()
 
 
 def _found(
-    engine: CampaignEngine, missing: Sequence[PlannedDialogue], relation: str
+    engine: CampaignEngine,
+    missing: Sequence[PlannedDialogue],
+    relation: str,
+    judged: Callable[[], JudgeFacts | None],
 ) -> Iterator[DialogueResults]:
     left = {one.planned[0].id: one.place for one in missing}
 
@@ -690,7 +703,7 @@ def _found(
         for name, found in together.items():
             place = left.pop(name)
             if all(result.outcome != "skipped" for result in found):
-                yield DialogueResults(place, relation, tuple(found))
+                yield DialogueResults(place, relation, tuple(found), judged())
 
     try:
         for one in missing:
@@ -863,7 +876,11 @@ class FolderReport:
         manifest = folder.manifest
         self.settings: Settings = manifest.read_settings()
         before = folder.asked_before
-        self.info: RunInfo = manifest.info(asked=manifest.asked - before, recalled=before)
+        self.info: RunInfo = manifest.info(
+            asked=manifest.asked - before,
+            recalled=before,
+            judge=judge_info(folder.judge, self.settings),
+        )
         found = folder.results
         self.results: Results = MappedResults(found, redacted) if redact else found
         hide = redacted if redact else None

@@ -12,7 +12,7 @@ from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.config import shard_text
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.stored import StoredRun
-from pytest_dstfuzz.report.json_report import RunInfo
+from pytest_dstfuzz.report.json_report import RunInfo, judge_info
 from pytest_dstfuzz.scale.results import ResultFolder, RunManifest, plan_digest, unfinished
 
 
@@ -49,7 +49,7 @@ class FolderRun(StoredRun):
     @property
     def info(self) -> RunInfo:
         """The description of the data and the run."""
-        return self._manifest.info()
+        return self._manifest.info(judge=judge_info(self._folder.judge, self.settings))
 
     @property
     def relations(self) -> tuple[str, ...]:

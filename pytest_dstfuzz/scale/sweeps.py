@@ -35,6 +35,7 @@ from pytest_dstfuzz.config.parsers import percent, points
 from pytest_dstfuzz.errors import DataError, DstFuzzError, UserError, needs_extra, unknown_name
 from pytest_dstfuzz.files import content_of, read_table, write_text
 from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.report.figures import undecided_text
 from pytest_dstfuzz.report.wording import visible
 from pytest_dstfuzz.scale.results import ResultFolder, run_into
 from pytest_dstfuzz.search.registry import default_search
@@ -254,7 +255,9 @@ def _problem_of(
         folder = run_into(campaign, path, lambda done, total: progress(cell, number, done, total))
     except DstFuzzError as error:
         return str(error)
-    return "" if folder.complete else folder.manifest.ended or "not finished"
+    if not folder.complete:
+        return folder.manifest.ended or "not finished"
+    return "" if folder.judge is None else undecided_text(folder.judge)
 
 
 class _LastTracker:

@@ -131,6 +131,15 @@ class Usage:
             sum(costs) if costs else None,
         )
 
+    def __sub__(self, before: Usage) -> Usage:
+        return Usage(
+            self.answers - before.answers,
+            self.uncounted - before.uncounted,
+            self.prompt_tokens - before.prompt_tokens,
+            self.completion_tokens - before.completion_tokens,
+            None if self.cost is None else self.cost - (before.cost or 0.0),
+        )
+
 
 def declared(thing: object, name: str, default: object = None) -> object:
     """Return an optional attribute of a tracker, or the default if it cannot be read.

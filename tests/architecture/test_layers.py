@@ -65,7 +65,8 @@ ALLOWED: dict[str, set[str]] = {
     "report": BASE
     | {"dialogue", "kinds", "perturb.words", "perturb.edits", "campaign", "weaknesses"}
     | {"perturb.spelling"}
-    | {"totals", "trackers.tracker", "relations.relation", "comparisons.polarity"},
+    | {"totals", "trackers.tracker", "relations.relation"}
+    | {"comparisons.judge", "comparisons.polarity"},
     "regressions": BASE
     | {
         "dialogue",

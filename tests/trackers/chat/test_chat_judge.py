@@ -10,7 +10,9 @@ import pytest
 from chat_server import asked_about, chat, completion, prompt_of, refusal
 from loopback import Asked, Says, Service
 
+import pytest_dstfuzz.plugin.hooks  # noqa: F401 - before inner runs, which forget what they load
 from pytest_dstfuzz.campaign.answers import Folding
+from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.comparisons.comparison import ComparisonResult, TextPair
 from pytest_dstfuzz.comparisons.judge import (
     Judge,
@@ -237,3 +239,113 @@ def test_a_judge_that_nobody_reaches_ends_the_run_at_once(pytester: pytest.Pytes
     printed = result.stdout.str() + result.stderr.str()
     assert "the judge of --dst-compare does not answer: " in printed
     assert "Traceback" not in printed
+
+
+def unsure_of_odd_pairs(asked: Asked) -> Says:
+    """Have no verdict on about half of the pairs, and else find them the same."""
+    return completion("Hm.") if sum(map(len, replies_of(asked))) % 2 else SAME
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(my_bot=BOT)
+    words = ("order", "parcel", "tickets", "new phone", "red bicycle")
+    lines = [{"dialogue_id": f"d{n}", "users": [f"Where is my {n}?"]} for n in words]
+    text = "\n".join(map(json.dumps, lines))
+    pytester.path.joinpath("asked.jsonl").write_text(text, encoding="utf-8")
+    return pytester
+
+
+def line_with(service: Service, *words: str, dst: str = "") -> list[str]:
+    given = ("model=my_bot:reply", "outcome=reply", "data=asked.jsonl", "variants=3")
+    judge = f"compare=judge:openai+{service.url}:model=tiny"
+    return [*words, *(f"--{dst}{word}" for word in (*given, judge))]
+
+
+@pytest.mark.parametrize("more", [(), ("-q",), ("-q", "--dst-relation=metamorphic,metal-typos")])
+def test_an_undecided_judge_fails_every_run_and_is_named(
+    project: pytest.Pytester, more: tuple[str, ...]
+) -> None:
+    with chat(unsure_of_odd_pairs) as service:
+        result = project.runpytest_subprocess(*line_with(service, dst="dst-"), *more)
+    assert result.ret == 1
+    printed = " ".join(result.stdout.str().split())
+    assert "the judge has no verdict on" in printed
+    assert "failed: the judge decided too few pairs of replies" in printed
+
+
+def test_a_folder_of_an_undecided_judge_says_so_and_passes_no_gate(
+    project: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chat(unsure_of_odd_pairs) as service:
+        words = line_with(service, "campaign", "--results=found", "--report=r.json")
+        assert main(words) == 0
+        pairs = len(asked_about(service)) - 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the judge has no verdict on" in said
+    took = json.loads((project.path / "r.json").read_text(encoding="utf-8"))["run"]["judge"]
+    assert took["calls"] == pairs + 1
+    assert took["unsure"] > 0
+    assert main(["merge", "found", "--output=all"]) == 0
+    assert "the judge has no verdict on" in " ".join(capsys.readouterr().out.split())
+    for folder in ("found", "all"):
+        result = project.runpytest_inprocess(f"--dst-results={folder}", "-p", "no:cacheprovider")
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["failed: the judge decided too few pairs of replies*"])
+
+
+@pytest.mark.usefixtures("project")
+def test_a_campaign_without_its_judge_ends_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with chat(lambda _: refusal(401, "no")) as service:
+        assert main(line_with(service, "campaign", "--results=found")) == 2
+    said = capsys.readouterr().err
+    assert "the judge of --dst-compare does not answer" in said
+    assert "Traceback" not in said
+
+
+def test_a_cell_of_an_undecided_judge_is_not_done(
+    project: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chat(unsure_of_odd_pairs) as service:
+        text = f"""[settings]
+model = "my_bot:reply"
+outcome = "reply"
+data = "asked.jsonl"
+compare = "judge:openai+{service.url}:model=tiny"
+[axes]
+seed = [0, 1]
+"""
+        project.path.joinpath("sweep.toml").write_text(text, encoding="utf-8")
+        assert main(["sweep", "sweep.toml", "--output=swept"]) == 1
+    assert capsys.readouterr().out.count("the judge decided too few pairs of replies") == 2
+
+
+def test_undecided_replies_do_not_count_as_right(
+    project: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    turns = [{"system": "", "user": "Where is it?", "answer": f"It is {n}."} for n in range(3)]
+    lines = [{"dialogue_id": f"d{n}", "turns": [turn]} for n, turn in enumerate(turns)]
+    project.path.joinpath("asked.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    given = ("--model=my_bot:reply", "--outcome=reply", "--data=asked.jsonl")
+    with chat(lambda _: completion("Hm.")) as service:
+        assert main(["evaluate", *given, f"--compare=judge:openai+{service.url}"]) == 0
+    said = capsys.readouterr().out
+    assert "undecided by a judge  3, which count as different" in said
+    assert "0.00 %" in said
+
+
+def test_a_remembered_violation_of_an_undecided_judge_is_not_fixed(
+    project: pytest.Pytester,
+) -> None:
+    with chat(lambda _: OTHER) as service:
+        words = line_with(service, dst="dst-")
+        project.runpytest_subprocess(*words, "--dst-remember")
+    (corpus,) = project.path.glob(".dstfuzz/regressions/*.jsonl")
+    name = json.loads(corpus.read_text(encoding="utf-8").splitlines()[0])["id"]
+    with chat(lambda _: completion("Hm.")) as service:
+        words = line_with(service, dst="dst-")
+        result = project.runpytest_subprocess(*words, f"--dst-replay={name}")
+    assert result.ret == 1
+    printed = result.stdout.str()
+    assert "may or may not be fixed" in printed
+    assert "failed: the judge decided too few pairs of replies" in printed
