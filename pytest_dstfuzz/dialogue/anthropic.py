@@ -63,7 +63,7 @@ class _ToolResult(msgspec.Struct):
 
 
 def is_anthropic(entry: Mapping[str, Any]) -> bool:
-    """Return whether the messages of an entry are in this form: a block or ``system`` shows it."""
+    """Return whether an entry has Anthropic's form: it has ``system``, or a block of that API."""
     messages = entry.get("messages")
     return entry.get("system") is not None or any(
         isinstance(block, dict) and str(block.get("type")) in _OWN
@@ -144,11 +144,11 @@ def _picture(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def request_of(messages: Sequence[Mapping[str, Any]]) -> Json:
-    """Return ``system`` and ``messages`` of a request for messages in the form of readers.
+    """Convert recorded messages to ``system`` and ``messages`` of a request to Anthropic's API.
 
-    Those are in OpenAI's form, and each call and each result has an id. Instructions before all
-    other messages become the system prompt. Results of tools become parts of the next user
-    message. Consecutive messages of one role are merged.
+    Recorded messages have OpenAI's form, and each call and each result has an id. Instructions
+    before all other messages become the system prompt. Results of tools become parts of the next
+    user message. Consecutive messages of one role are merged.
 
     Raises:
         TrackerError: If a part has no counterpart in Anthropic's API, such as audio.
@@ -229,7 +229,7 @@ def _id(text: str) -> str:
 
 
 def tools_of(tools: Sequence[Json]) -> list[Json]:
-    """Convert tools from OpenAI's form for a request."""
+    """Convert tools from OpenAI's form to that of a request to Anthropic's API."""
     found = []
     for tool in tools:
         function = tool["function"]
@@ -242,7 +242,7 @@ def tools_of(tools: Sequence[Json]) -> list[Json]:
 
 
 def choice_of(choice: object) -> Json:
-    """Convert a tool choice from OpenAI's form for a request."""
+    """Convert a tool choice from OpenAI's form to that of a request to Anthropic's API."""
     if isinstance(choice, str):
         return {"type": _CHOICES[choice]}
     assert isinstance(choice, Mapping)  # noqa: S101 - see `chosen`

@@ -133,7 +133,7 @@ def parse_list(text: str) -> list[object] | None:
 def format_value(value: str | None) -> str:
     """Format a value for people: lists with commas, and ``none`` for no value.
 
-    >>> shown_value('["wifi", "window"]'), shown_value(None), shown_value("none")
+    >>> format_value('["wifi", "window"]'), format_value(None), format_value("none")
     ('wifi, window', 'none', '"none"')
     """
     if value is None or value == "":
@@ -324,7 +324,7 @@ class AnswerPath(tuple[str | int, ...]):
 
     @property
     def part(self) -> tuple[str, str]:
-        """The domain and the slot that it counts for. The domain may be ``""``.
+        """The domain and the slot to which figures assign the path. The domain may be ``""``.
 
         For tool calls these are the tool and the argument, without the number of the call and
         indices of lists.
@@ -430,7 +430,7 @@ def list_calls(outcome: Mapping[str, str] | Mapping[AnswerPath, str]) -> tuple[T
     An argument whose name has a dot or bracket may come back as an object or list with the same
     paths.
 
-    >>> [str(call) for call in made_calls({"book[0]": "call 1", "book[0].people": "2"})]
+    >>> [str(call) for call in list_calls({"book[0]": "call 1", "book[0].people": "2"})]
     ['book(people=2)']
     """
     calls, _ = calls_of_outcome(outcome)

@@ -214,7 +214,7 @@ class Difference:
 
     @property
     def is_fault(self) -> bool:
-        """Whether it changed at this turn, and not to the right value."""
+        """Whether the slot changed at this turn, and not to the right value."""
         return not self.carried and self.by_label != "corrected"
 
     @property

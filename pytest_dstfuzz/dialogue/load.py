@@ -94,7 +94,7 @@ def git_blob_id(path: Path) -> str:
 
 
 def check_archive(path: Path) -> None:
-    """Reject a zip that is broken or has a member that is a link or outside its folder."""
+    """Raise an error for a zip that is broken, or has a link or a path out of its folder."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -422,7 +422,7 @@ def catalogue(source: Path, lists: Path | None = None, layout: str | None = None
 
 
 def _unknown(source: Path, files: Sequence[SourceFile], readers: Sequence[Reader]) -> DataError:
-    """Return the error for files that no reader recognises. It names the nearest layout."""
+    """Return the error for files that no reader recognises; it names the most similar layout."""
     own = [reader for reader in readers if not reader.published]
     filled = next((file for file in files if file.head(1 << 10).strip()), None)
     if filled is None:
@@ -448,7 +448,7 @@ _ALIKE: Final = 0.7
 
 
 def _likeness(found: Collection[str], reader: Reader) -> float:
-    """Return how much of the keys of a reader's best set is among those found, from 0 to 1."""
+    """Return how similar the keys that were found are to those of a reader, from 0 to 1."""
     return max(
         (
             sum(max((_ratio(key, one) for one in found), default=0.0) for key in keys) / len(keys)
@@ -463,7 +463,7 @@ def _ratio(key: str, other: str) -> float:
 
 
 def choose(files: Catalogue, split: str, layout: str | None) -> SplitFiles:
-    """Choose the files of a split in one layout, by default the first layout that has some."""
+    """Choose the files of a split in one layout, by default the first that has the split."""
     candidates = [one for one in files.readers if layout in (None, one.name)]
     choices = [choice for reader in candidates if (choice := _of_layout(files, split, reader))]
     if not choices:
@@ -499,7 +499,7 @@ def _of_layout(files: Catalogue, split: str, reader: Reader) -> SplitFiles | Non
 def _of_lists(
     reader: Reader, pairs: Pairs, split: str, lists: Mapping[str | None, SourceFile]
 ) -> SplitFiles | None:
-    """Choose dialogues by lists of ids. Training takes the dialogues on no list."""
+    """Choose dialogues by lists of ids. The training split has the dialogues on no list."""
     if split in lists:
         return SplitFiles(reader, pairs, _ids(lists[split]))
     if split == "train" and {"val", "test"} <= set(lists):
@@ -721,7 +721,7 @@ def _check_wanted(
 
 
 def shape_of_data(source: str | Path) -> str:
-    """Return what the first file of a data set holds, in words."""
+    """Return a description of the content of a data set's first file."""
     files = list_files(locate(source).path)
     more = f"; {len(files):,} files, this is {files[0].name}" if len(files) > 1 else ""
     return f"{shape_of(files[0])}{more}"

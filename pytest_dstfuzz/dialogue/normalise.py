@@ -448,7 +448,10 @@ def _number(text: str) -> str:
 
 
 def _starts_with(known: tuple[str, ...]) -> Callable[[str], str]:
-    """Make a rule for closed slots. In the TRADE layout, two values may be concatenated."""
+    """Return a function that shortens a text to the known value with which it starts.
+
+    In the TRADE layout, two values of a closed slot may be concatenated.
+    """
 
     def rule(text: str) -> str:
         return next((value for value in known if text.startswith(value)), text)

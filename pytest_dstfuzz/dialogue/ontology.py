@@ -279,7 +279,7 @@ def _made(dialogue: Dialogue) -> Iterator[MessageCall]:
 def spell_name(name: str) -> str:
     """Return the name of a tool or an argument as ordinary words.
 
-    >>> spelled("guests.numberOfSeats"), spelled("pick_up_date")
+    >>> spell_name("guests.numberOfSeats"), spell_name("pick_up_date")
     ('guests number of seats', 'pick up date')
     """
     return " ".join(re.split(r"[\W_]+", _CAMEL.sub(" ", name))).strip().lower()

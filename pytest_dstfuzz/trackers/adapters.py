@@ -1,4 +1,4 @@
-"""Build a tracker from a function, from an object with state, or from a ConvLab-3 tracker.
+"""Trackers made from a function, from an object with state, or from a ConvLab-3 tracker.
 
 The shortest tracker is a function that takes a `Context` and returns slot -> value. Every
 function and method that is adapted here may be ``async``::
@@ -122,8 +122,8 @@ def as_tracker(
     Args:
         candidate: a tracker, an object with ``reset`` and ``update``, a ConvLab-3 tracker, a
             function from context to state, or a class of such objects that needs no arguments.
-        normalisation: that of the data. It converts the values that functions and stateful objects
-            return, which may be numbers and lists, to strings.
+        normalisation: the normalisation of the data. It converts the values that functions and
+            stateful objects return, which may be numbers and lists, to strings.
         outcome: the kind of answer under test.
         history: for systems that reply or call tools, see `as_replier` and `as_caller`.
 
@@ -180,7 +180,7 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
 
 
 def _written_last(tracker: object, *methods: str) -> str:
-    """Return the method that the object itself or the most derived class defines."""
+    """Return the one of ``methods`` that the object itself or its most derived class defines."""
     written = [getattr(tracker, "__dict__", {}), *map(vars, type(tracker).__mro__)]
     # The classes of a proxy define none of the methods.
     written.append({name: None for name in methods if hasattr(tracker, name)})

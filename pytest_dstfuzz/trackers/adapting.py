@@ -51,9 +51,10 @@ def arriving(tracker: object, take: Take) -> Iterator[None]:
 
 
 def taker_of(tracker: object) -> Take:
-    """Return the callback for the answers of a tracker, or a no-op if it is not the one asked.
+    """Return the callback that `arriving` set for this tracker, or a no-op if it set none.
 
-    A tracker that another tracker asks for a part of a batch does not know the places in the batch.
+    If a tracker passes a part of a batch to an inner tracker, the inner one gets the no-op, because
+    it does not know the places in the batch.
     """
     found = _TAKER.get()
     return found[1] if found is not None and found[0] is tracker else _ignore

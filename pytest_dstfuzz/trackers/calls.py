@@ -218,7 +218,7 @@ def evaluate_calls(
 def score_calls(
     data: DialogueSet, answers: Sequence[Prediction | TrackerError], judge: CallJudge
 ) -> CallEvaluation:
-    """Compare answers, one for each turn of ``data`` with a recorded message, with its calls."""
+    """Compare answers with recorded calls; each turn with a recorded message has one answer."""
     labelled = recorded_turns(data, TOOL_CALLS)
     _refuse_unrecorded(data, labelled)
     counts: dict[str, Counter[str]] = {}

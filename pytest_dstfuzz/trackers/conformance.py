@@ -229,7 +229,7 @@ class TrackerProbe:
 
     @cached_property
     def survey(self) -> dict[int, Answer | DstFuzzError]:
-        """Map the place of each turn to its answer, or to its error.
+        """The answer to each turn, or its error, by the place of the turn.
 
         If a batch fails, its contexts are asked one by one. If the first batch has no valid answer
         at all, the survey stops, because each request to a dead service would take many seconds.
@@ -260,7 +260,7 @@ class TrackerProbe:
 
     @cached_property
     def answers(self) -> dict[int, Answer]:
-        """Map the place of a turn to its valid answer."""
+        """The valid answers by the place of the turn."""
         return {place: a for place, a in self.survey.items() if isinstance(a, Answer)}
 
     @cached_property
@@ -362,7 +362,7 @@ def slots(probe: TrackerProbe) -> CheckOutcome:
 
 
 def values(probe: TrackerProbe) -> CheckOutcome:
-    """Check that no value is a known value in another spelling."""
+    """Check that values are spelled as in the data."""
     ontology = probe.data.ontology
     if ontology is None:
         return skipped("the data has no known values")
@@ -722,7 +722,7 @@ _READS = (
 
 
 def evaluation(probe: TrackerProbe) -> Evaluation | ReplyEvaluation | CallEvaluation | None:
-    """Return the accuracy on the labelled turns, or ``None`` if some turn has no answer."""
+    """Return the accuracy on the labelled turns, or ``None`` if a turn has no answer."""
     if not _has_labels(probe) or len(probe.answers) < len(probe.turns):
         return None
     answers = [answer.prediction for answer in probe.answers.values()]
@@ -843,7 +843,7 @@ def check_tracker(
 
 
 def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Finding:
-    """Return the finding of a check, ``skipped`` if an earlier one explains its failure."""
+    """Return the result of a check: ``skipped`` if an earlier finding explains its failure."""
     if not (check.unanswered or probe.answers):
         return Finding(check.name, "skipped", "not asked: no clean turn has an answer")
     try:

@@ -191,7 +191,7 @@ def evaluate(
 
 
 def score(data: DialogueSet, predictions: Sequence[Prediction]) -> Evaluation:
-    """Compare predictions, one for each turn of ``data`` in its normalisation, with its labels.
+    """Compare predictions with the labels; there is one normalised prediction for each turn.
 
     Raises:
         UserError: the data has no turns, or none with a label.

@@ -178,7 +178,7 @@ class TrackerMaker(ABC):
         return ""
 
     def fingerprint(self, checkpoint: str | None, device: str) -> str:  # noqa: ARG002 - as above
-        """Return the fingerprint of the tracker it would make, or ``""`` if it is not known yet.
+        """Return the fingerprint of the tracker that a call would make, or ``""`` if it is unknown.
 
         A tracker with a fingerprint is made only when an answer is missing from the cache.
         """

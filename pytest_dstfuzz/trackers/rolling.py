@@ -69,9 +69,9 @@ class _RolledTurn(NamedTuple):
 class OwnHistory(ABC):
     """A system whose history consists of its own answers.
 
-    Answers to shared prefixes of dialogues are cached. The last utterance is always asked again, so
-    that disagreement of a system with itself is visible. A repetition (`Again`) has a separate
-    history.
+    Answers to shared prefixes of dialogues are cached. The answer to the last utterance is never
+    taken from this cache, so that it is visible if a system answers differently each time. A
+    repetition (`Again`) has a separate history.
 
     Attributes:
         wrapped: the system.
@@ -129,7 +129,7 @@ class OwnHistory(ABC):
     def _go_on(
         self, depth: int, rolls: Mapping[int, _Rollout], answers: dict[int, object], hand_on: Take
     ) -> None:
-        """Ask for the next utterance of each rollout. A last utterance yields its answer."""
+        """Ask for the answer to the next utterance of each rollout; keep that to a last one."""
         ends: dict[_Key, list[int]] = {}
         for place, roll in rolls.items():
             if roll.ends_at(depth):

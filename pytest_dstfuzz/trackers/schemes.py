@@ -65,7 +65,7 @@ ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.schemes"
 
 @dataclass(frozen=True, slots=True)
 class HttpScheme:
-    """A shipped scheme: ``KIND+http(s)://``, or plain ``http(s)://`` for the own contract.
+    """A shipped scheme: ``KIND+http(s)://``, or plain ``http(s)://`` for this package's contract.
 
     ``tracker.create(address, service, data, settings)`` in the subpackage ``folder`` of `trackers`
     returns the tracker. It needs the packages of the extra ``extra``. Messages about options use

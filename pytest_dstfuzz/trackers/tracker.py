@@ -180,9 +180,10 @@ def is_repeatable(
 ) -> bool:
     """Return whether a tracker must give the same answer to the same context.
 
-    A state tracker must, unless it or the object that it adapts sets ``repeatable = False``. That
-    is for services that cannot be made repeatable. Their disagreement is measured instead. A system
-    that replies or calls tools must be repeatable only if it sets ``repeatable = True``.
+    A state tracker must be repeatable, unless it or the object that it adapts sets ``repeatable =
+    False``. That setting is for services that cannot be made repeatable: how often their answers
+    differ is measured instead. A system that replies or calls tools must be repeatable only if it
+    sets ``repeatable = True``.
 
     The user's own statement ``said`` overrides the attribute, unless it is ``None``.
     """
@@ -193,7 +194,7 @@ def is_repeatable(
 
 
 def says_repeatable(tracker: object) -> bool | None:
-    """Return ``repeatable`` of a tracker or of the object that it adapts, or ``None``."""
+    """Return ``repeatable`` of a tracker or of the object that it adapts; ``None`` if unset."""
     things = (tracker, declared(tracker, "wrapped", tracker))
     told = [declared(thing, "repeatable") for thing in things]
     return False if False in told else True if True in told else None
@@ -204,8 +205,8 @@ def fingerprint_of(tracker: object) -> str | None:
 
     The text must change whenever the tracker might give another answer to some context. Examples
     are the hash of its weights and of the code that reads them, or the version of a service.
-    Trackers with the same name and fingerprint share cached predictions across runs. Return
-    ``None`` if the tracker declares none. Its predictions are then never reused in another run.
+    Trackers with the same name and fingerprint share cached predictions across runs. If the tracker
+    declares no fingerprint, return ``None``: its predictions are then never reused in another run.
 
     Only the adapters of this package pass on the fingerprint of the object that they adapt. A
     user's object that wraps another one may change its answers, so it needs a fingerprint of its

@@ -53,7 +53,7 @@ class Deadline:
     """The time limit of a run, shared by all code that asks the tracker or waits for answers.
 
     Args:
-        seconds: from the start, or ``None`` for no end.
+        seconds: the time from the start to the end, or ``None`` for no end.
         what: the name of the limit, such as "the budget of 20 seconds".
         spent: seconds that had passed before this process began to count.
         clock: monotonic clock in seconds.
@@ -507,10 +507,10 @@ def preflight(
     outcome: OutcomeKind = "state",
     spend: Callable[[int], None] | None = None,
 ) -> Disagreement | None:
-    """Ask for a small batch in several orders, and reject a tracker that cannot be tested.
+    """Ask for a small batch in several orders; raise an error if the tracker cannot be tested.
 
     The first eight contexts are asked one by one, as a batch, and as a batch backwards. A campaign
-    asks in the order of length, so a tracker that keeps state from the turn before would give wrong
+    sorts contexts by length, so a tracker that keeps state from the previous turn would give wrong
     answers. ``spend`` receives the number of contexts before each request.
 
     Return how often a tracker that need not be repeatable disagreed with itself. All other trackers
@@ -552,7 +552,10 @@ def preflight(
 
 
 def _changes_its_mind(who: str, moved: str, again: str) -> str:
-    """Describe a difference for a reversed batch. ``again`` is that for the same order, if any."""
+    """Return the message for different answers to a reversed batch.
+
+    ``moved`` describes the difference. ``again`` describes that for the same order, if any.
+    """
     if not again:
         return (
             f"{who}'s answer depends on earlier contexts: the same batch in reverse order gave "
@@ -586,7 +589,7 @@ def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
 
 
 class _Asker(NamedTuple):
-    """Requests to a tracker before a deadline. Every failure is a reason to reject the tracker."""
+    """Requests to a tracker before a deadline. Every failure raises an error that rejects it."""
 
     tracker: Tracker
     normalisation: str
@@ -660,7 +663,7 @@ def _disagreement(
 
 
 def refuse_training_mode(tracker: Tracker) -> None:
-    """Reject a tracker that declares training mode, without a request to it."""
+    """Raise an error if a tracker declares training mode, without a request to it."""
     if in_training_mode(tracker):
         raise UserError(
             "the tracker is in training mode (dropout changes its answers): call .eval() first"

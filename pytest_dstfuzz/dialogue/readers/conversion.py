@@ -24,7 +24,7 @@ from pytest_dstfuzz.json_data import parse_json
 
 
 def _by_name(names: Mapping[str, str]) -> dict[str, str]:
-    """Return the key for each of the names in the values."""
+    """Map each of the blank-separated names in a value of ``names`` to the key of that value."""
     return {name: key for key, text in names.items() for name in text.split()}
 
 
@@ -333,7 +333,7 @@ def _calls_in_text(
 
 
 def _result(part: Mapping[str, Any]) -> Json:
-    """Convert a result. One without an id follows its call in order, as in the old form."""
+    """Convert the result of a call. As in OpenAI's old form, a result may have no id."""
     given = _first(part, _RESULTS)
     if isinstance(given, list) and (texts := text_of_content(given)):
         given = texts

@@ -40,7 +40,7 @@ _HEAD: Final = 2
 
 
 class CanardQuestion(msgspec.Struct):
-    """One object of the file."""
+    """One object of CANARD's file: a question, with the rounds before it."""
 
     History: list[str]
     QuAC_dialog_id: str

@@ -1,8 +1,8 @@
 """Readers of recordings of frameworks and benchmarks, each described by its keys.
 
 A `Form` says which keys an entry has, and where its messages, tools and prompt are. Its messages
-are converted by `conversion.chat_form`. A form whose entries are no messages has a function that
-makes some of them.
+are converted by `conversion.chat_form`. If the entries of a form have no messages, a function makes
+messages from them.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ _KNOWN: Final = ("role", "content", "tool_calls", "tool_call_id", "name", "refus
 
 
 def _only_known(message: Any) -> Any:
-    """Return a message without what the framework keeps beside it, such as its time and model."""
+    """Return a message without other data of the framework, such as time and model."""
     if not isinstance(message, dict):
         return message
     return {key: value for key, value in message.items() if key in (*_KNOWN, "function_call")}
@@ -237,7 +237,7 @@ def _glaive(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the 
 
 
 def _objects(text: str) -> Iterator[Json]:
-    """Yield the functions in a text between other words."""
+    """Yield the functions that stand as JSON objects between other words of a text."""
     place = text.find("{")
     while place >= 0:
         found = begun_json(text[place:])

@@ -431,7 +431,7 @@ def turns_of(
 
 
 def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
-    """Return a message with the parts of a user message that are not text, such as pictures."""
+    """Return the parts of a user message that are not text, such as pictures, as a message."""
     if message.more:
         odd.add("User messages have keys besides role and content, which are ignored", place)
     parts = without_text(message.content)

@@ -1,9 +1,9 @@
 """Readers of Rasa's files: stories and end-to-end tests, NLU examples, and dumps of trackers.
 
-The domain of the project gives the texts of the bot's responses and the slots that an entity
-fills. A step without the user's words gets the first NLU example of its intent. A turn has a belief
-state as its label as long as nothing but entities and ``slot_was_set`` can have filled a slot: not
-after a form or an action. The events of a tracker name every slot.
+The domain of the project gives the texts of the bot's responses and the slots that an entity fills.
+A step without the user's words gets the first NLU example of its intent. A turn has a belief state
+as its label if only entities and ``slot_was_set`` can have filled slots so far. After a form or an
+action there is no label. In the dump of a tracker, events name every slot that is filled.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class _Talk:
         self._mute: set[int] = set()
 
     def add(self, event: _Event) -> None:
-        """Take over one event."""
+        """Add one event to the dialogue."""
         if event.kind == "bot" and event.text is None:
             self._mute.add(len(self._users))
         elif event.kind == "bot":
@@ -254,12 +254,12 @@ class _Talk:
         return Dialogue(name, turns)
 
     def _reply(self, number: int) -> str:
-        """Return what the bot said in a block, ``""`` if a part of it is not in the files."""
+        """Return the bot's utterances in a block; ``""`` if a part of them is not in the files."""
         said = [one.text for one in self._before[number] if one.role == "assistant"]
         return "" if number in self._mute else "\n".join(said)
 
     def _recorded(self, number: int) -> tuple[str, ...] | None:
-        """Return the messages of a block, if they are more than what the bot said."""
+        """Return the messages of a block, or ``None`` if they are only utterances of the bot."""
         block = self._before[number]
         if all(one.role == "assistant" for one in block):
             return None

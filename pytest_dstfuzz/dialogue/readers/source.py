@@ -64,7 +64,7 @@ def _archive(path: Path) -> zipfile.ZipFile:
 
 @lru_cache(maxsize=1)
 def _opened_archive(path: Path, *state: int) -> zipfile.ZipFile:
-    """Return an opened zip for the ``state`` of its file in a process, see `_archive`."""
+    """Return an opened zip. ``state`` identifies the process and the version of the file."""
     del state
     return zipfile.ZipFile(path)
 
@@ -277,7 +277,7 @@ def is_table_name(name: str) -> bool:
 
 
 def first_line(head: str) -> str:
-    """Return the first line of a head, with any kind of line end."""
+    """Return the first line of a text, which may have any kind of line end."""
     return _LINE_END.split(head, maxsplit=1)[0]
 
 
@@ -362,7 +362,7 @@ def _keys(value: Mapping[str, Any]) -> str:
 
 
 def shape_of(file: SourceFile) -> str:
-    """Return what a file holds, in words: lines, objects with these keys, columns, or text."""
+    """Describe the content of a file: its lines, the keys of its objects, its columns, or text."""
     lines = read_filled_lines(file)
     begun = list(islice(lines, 2))
     if not begun:

@@ -21,7 +21,8 @@ from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ended_e
 def joined_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the message whose parts are the events of a stream.
 
-    The input of a tool arrives as pieces of JSON. If they are malformed, it stays a text.
+    The input of a tool arrives as pieces of JSON. If they do not form valid JSON, the input stays a
+    text.
 
     Raises:
         MalformedReply: the stream has no message, or ends before the message does.
@@ -56,7 +57,7 @@ def _part(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Add a piece to its block."""
+    """Add a piece from the stream to the block that it continues."""
     if isinstance(piece := delta.get("text"), str):
         block["text"] = block.get("text", "") + piece
     if isinstance(piece := delta.get("partial_json"), str):

@@ -88,7 +88,7 @@ class _StreamedCalls:
         self._places: dict[object, int] = {}
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Add a piece to its call.
+        """Append a streamed piece of a tool call to the call that it continues.
 
         A new id begins a new call, because some services give all calls of a message the same index
         or none.
@@ -416,7 +416,7 @@ class ChatCalls(ChatReplies):
         return self._read(await self._choice(messages, **more))
 
     def _read(self, choice: Mapping[str, Any]) -> Prediction:
-        """Return the calls of a message. A message without calls, such as a refusal, has none."""
+        """Return the calls of a message. If it has none, as in a refusal, the result is empty."""
         if choice.get("finish_reason") == "length":
             raise TrackerError(_CUT_OFF)
         message = choice["message"]

@@ -1,4 +1,4 @@
-"""Conversations with a Rasa bot, and the slots that it has filled at their end."""
+"""A tracker that talks to a Rasa bot and reads the slots that the bot has filled."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ class RasaTracker:
         )
 
     def _refuse_idle_actions(self, told: _RasaConversation) -> None:
-        """Reject the state of a bot if none of its custom actions has ever left an event."""
+        """Raise an error for a state if none of the bot's custom actions has ever left an event."""
         ran = [left for name, left in told.actions if name in self.actions]
         if any(ran):
             self._acted = True

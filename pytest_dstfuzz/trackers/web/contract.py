@@ -57,7 +57,7 @@ class ContractError(DstFuzzError):
 
 
 class UnreadableMessageError(ContractError):
-    """An assistant's message has malformed calls. The model may do better at the next attempt."""
+    """An assistant's message has malformed calls; the next answer of its model may be valid."""
 
 
 def wrong(value: object, place: str, right: str) -> ContractError:

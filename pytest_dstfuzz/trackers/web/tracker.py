@@ -155,7 +155,7 @@ class WebTracker:
         return TrackerError(self.transport.secrets.redact(" ".join(line.split())))
 
     def _refuse_other_slots(self, data: DialogueSet) -> None:
-        """Reject a service if the data knows none of its slots. A few unknown slots are allowed."""
+        """Raise an error if the data has none of the service's slots; some may be unknown."""
         ontology = data.ontology
         slots = [
             name for slot in self.about.slots if (name := normalise_slot(slot, data.normalisation))

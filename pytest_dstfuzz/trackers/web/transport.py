@@ -425,7 +425,7 @@ class Transport:
         )
 
     def _count_unanswered(self, what: str) -> None:
-        """Count a request whose attempts all remained unanswered. ``what`` describes the last one.
+        """Count a request without an answer to any attempt. ``what`` describes the last attempt.
 
         Any answer of a working service resets the count. A service works even if it refuses a
         dialogue or fails on it (500).
