@@ -1,4 +1,4 @@
-"""The ``train-tracker`` command, which trains a tracker."""
+"""The ``train-tracker`` command, which trains a belief-state tracker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _COMMON = {
     "gradient_clip": "maximum norm of the gradient",
     "dropout": "dropout: share of activations that are set to zero",
     "average_decay": "decay of the moving average of the weights",
-    "max_minutes": "maximum minutes: no epoch starts that would probably end later",
+    "max_minutes": (
+        "maximum number of minutes: an epoch is not started if it would probably end later"
+    ),
     "resume": "continue from the last epoch in the output folder",
     "max_dialogues": "maximum number of dialogues of each split",
     "seed": "seed of all random choices",
@@ -41,12 +43,13 @@ _COMMON = {
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """The training of one tracker.
+    """The training of one kind of tracker, such as TRADE.
 
     Attributes:
-        config: dataclass of its settings; the command has an option for each.
-        function: ``module:function``, called with such a config and a callback for progress lines.
-        help: help texts of the settings that are not in `_COMMON`.
+        config: dataclass with the settings of the training. Each of its fields becomes an option.
+        function: ``module:function``, called with the settings and a function that prints lines of
+            progress.
+        help: help texts of the settings that `_COMMON` lacks.
     """
 
     config: Any
@@ -64,7 +67,9 @@ TRAININGS: dict[str, Training] = {
             "embedding": "size of the word vectors",
             "word_mask": "share of words that are replaced by the unknown word",
             "history_limit": "maximum number of words of the history",
-            "patience": "end after this number of epochs without a better validation accuracy",
+            "patience": (
+                "end the training after this number of epochs without a better validation accuracy"
+            ),
             "pretrained_vectors": (
                 "start from word vectors trained on the training split (needs gensim)"
             ),
@@ -86,8 +91,11 @@ TRAININGS: dict[str, Training] = {
             "heads": "number of attention heads without --base",
             "positions": "maximum number of tokens of context and belief together without --base",
             "weight_decay": "weight decay of AdamW",
-            "context_weight": "weight of the context's tokens in the loss; the belief has weight 1",
-            "exchange": "share of dialogues whose values are replaced by others",
+            "context_weight": (
+                "weight of the tokens of the context in the loss; the tokens of the belief have "
+                "weight 1"
+            ),
+            "exchange": "share of the dialogues whose values are replaced by other values",
         },
     ),
 }
@@ -150,7 +158,7 @@ _METAVARS: dict[Callable[[str], Any], str] = {Path: "PATH", str: "NAME", int: "N
 
 
 def _kind(hint: Any) -> Callable[[str], Any]:
-    """Return the type of a field, without the ``None`` that means no limit."""
+    """Return the type of a field. ``None`` in a union, which means no limit, is left out."""
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     kind: Callable[[str], Any] = next(kind for kind in kinds if kind is not types.NoneType)
     return kind

@@ -16,8 +16,8 @@ TOKENISER: Final = Path(__file__).with_name("tokenise.py")
 def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
     """Return the SHA-256 of everything that the answers of a tracker depend on, as 64 digits.
 
-    It covers the model files, the folder of Python files that run the model, and other influences
-    in ``more``, such as the version of a library.
+    The answers depend on the model files, on the Python files in the folder ``code`` that run the
+    model, and on other things that ``more`` names, such as the version of a library.
     """
     # The words of a text also depend on the shared tokeniser.
     digest = digest_of((*sorted(files), *sorted(code.glob("*.py")), TOKENISER))

@@ -1,4 +1,4 @@
-"""Shared code of neural trackers: devices, threads, files and averages."""
+"""Code that all neural trackers share: devices, threads, files and averaged weights."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KEEP_FREED: Final = ((-1, 1 << 30), (-4, 0), (-8, 1))
 def keep_freed_memory() -> None:
     """Let the C library keep up to 1 GB of freed memory for the next batch.
 
-    This affects the whole process until it ends. Nothing happens if the library is not glibc.
+    This affects the whole process until it ends. If the library is not glibc, nothing happens.
     """
     if platform.libc_ver()[0] == "glibc":
         library = ctypes.CDLL(None)
@@ -44,7 +44,7 @@ def keep_freed_memory() -> None:
 
 
 def move(network: Network, device: str, name: str) -> Network:
-    """Return the network on ``device``. ``name`` is its name in error messages."""
+    """Move a network to a device. Error messages call the network ``name``."""
     try:
         if torch.device(device).type == "cpu":
             keep_freed_memory()
@@ -56,10 +56,11 @@ def move(network: Network, device: str, name: str) -> Network:
 
 @contextmanager
 def threads(count: int) -> Iterator[int]:
-    """Set the number of torch threads per operation, and yield the previous number.
+    """Set the number of torch threads per operation within this context.
 
-    Threads of one operation wait for each other. If products are small or idle cores are fewer than
-    threads, a run takes many times as long.
+    The context yields the previous number. Threads of one operation wait for each other: if the
+    matrices are small, or fewer cores are idle than there are threads, a run takes many times as
+    long.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
@@ -82,7 +83,7 @@ def write_tensors(
     half: bool = False,
     about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write tensors as safetensors. If ``half``, write floating-point ones in 16 bits."""
+    """Write tensors as safetensors. If ``half``, floating-point tensors get 16 bits."""
     ready = {
         name: (tensor.half() if half and tensor.is_floating_point() else tensor)
         .detach()
@@ -95,7 +96,7 @@ def write_tensors(
 
 @dataclass(frozen=True)
 class TensorBatch:
-    """Base class of dataclasses whose fields are tensors."""
+    """Base class of batches: dataclasses whose fields are tensors."""
 
     def to(self, device: str) -> Self:
         """Return the batch with its tensors on ``device``."""
@@ -103,7 +104,10 @@ class TensorBatch:
 
 
 def pad(arrays: Sequence[np.ndarray], value: int, least: int = 0) -> np.ndarray:
-    """Stack arrays, padded on the right with ``value`` to at least ``least`` columns."""
+    """Stack arrays as rows, padded on the right with ``value``.
+
+    There are ``least`` columns or more.
+    """
     width = max(least, *(len(array) for array in arrays))
     result = np.full((len(arrays), width), value, dtype=np.int64)
     for number, array in enumerate(arrays):
@@ -112,7 +116,7 @@ def pad(arrays: Sequence[np.ndarray], value: int, least: int = 0) -> np.ndarray:
 
 
 def by_length(lengths: Sequence[int], rng: np.random.Generator | None) -> np.ndarray:
-    """Return row indices sorted by length. With ``rng``, rows of similar length are shuffled."""
+    """Return row indices sorted by length. If ``rng`` is given, similar lengths are shuffled."""
     keys = np.asarray(lengths, dtype=np.float64)
     if rng is not None:
         # Some noise, so that batches differ between epochs.
@@ -121,10 +125,10 @@ def by_length(lengths: Sequence[int], rng: np.random.Generator | None) -> np.nda
 
 
 class EMA:
-    """Exponential moving average of weights. The decay is smaller at the start."""
+    """Exponential moving average of weights. At the start, its decay is smaller."""
 
     def __init__(self, parameters: Sequence[Tensor], decay: float) -> None:
-        """Start from the current values."""
+        """Start from the current values of the weights."""
         self.values = [parameter.detach().clone() for parameter in parameters]
         self.decay = decay
 
@@ -134,13 +138,16 @@ class EMA:
             value.copy_(parameter.detach())
 
     def update(self, parameters: Sequence[Tensor], step: int) -> None:
-        """Move towards ``parameters`` after optimiser step number ``step`` (from 1)."""
+        """Move the average towards ``parameters`` after optimiser step ``step`` (from 1)."""
         weight = 1 - min(self.decay, (1 + step) / (10 + step))
         torch._foreach_lerp_(self.values, [p.detach() for p in parameters], weight)
 
 
 def learning_rate(step: int, total: int, highest: float, warmup_steps: int) -> float:
-    """Return the rate at ``step`` (from 0) of ``total`` steps: linear warm-up, cosine decay."""
+    """Return the learning rate at ``step`` (from 0) of ``total`` steps.
+
+    The rate rises linearly for ``warmup_steps``, then falls like a cosine.
+    """
     warmup = min(warmup_steps, max(1, total // 10))
     if step < warmup:
         return highest * (step + 1) / warmup

@@ -1,4 +1,4 @@
-"""Settings and results shared by the trainings of all trackers. Imports no torch."""
+"""Settings and results that the trainings of all trackers share. Imports no torch."""
 
 from __future__ import annotations
 
@@ -62,12 +62,15 @@ class RunSettings:
             raise UserError("learning_rate and gradient_clip must be greater than 0")
 
     def fixed(self) -> dict[str, Any]:
-        """Return the settings that determine the model, and must stay the same in a run."""
+        """Return the settings that determine the model.
+
+        They must stay the same in a resumed run.
+        """
         left_out = {*self.CHANGEABLE, *self.INCIDENTAL}
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     def changeable(self) -> dict[str, Any]:
-        """Return the settings that may differ when a run is resumed."""
+        """Return the settings that may change when a run is resumed."""
         return {name: getattr(self, name) for name in self.CHANGEABLE}
 
 

@@ -1,4 +1,4 @@
-"""Training runs of trackers: steps, epochs, averaged weights and resuming."""
+"""Runs the trainings of trackers: steps, epochs, averaged weights and resuming."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Progress = Callable[[str], None]
 
 
 def check_output(folder: Path, *, resume: bool) -> None:
-    """Create the output folder. Raise an error if it has a run and ``resume`` is false."""
+    """Create the output folder, but raise an error if it has a run and ``resume`` is false."""
     if not resume and (folder / STATE_FILE).exists():
         raise UserError(
             f"{folder} already has a training run: continue it with --resume, or name another "
@@ -61,7 +61,7 @@ def make_folder(folder: Path) -> None:
 
 
 def begin(settings: RunSettings) -> tuple[DialogueSet, DialogueSet]:
-    """Create the output folder, and return the training and the validation dialogues."""
+    """Create the output folder, and return the dialogues for training and for validation."""
     check_output(settings.output, resume=settings.resume)
 
     def labelled(split: str) -> DialogueSet:
@@ -78,7 +78,7 @@ def begin(settings: RunSettings) -> tuple[DialogueSet, DialogueSet]:
 def write_run(
     folder: Path, key: str, about: Mapping[str, Any], tensors: Iterable[tuple[str, Tensor]]
 ) -> None:
-    """Write the state for resuming atomically, as one file.
+    """Write the state from which a run can be resumed, atomically and as one file.
 
     ``about`` describes the run, and is stored in the metadata as JSON under ``key``.
     """
@@ -87,7 +87,7 @@ def write_run(
 
 @dataclass(frozen=True)
 class SavedRun:
-    """The content of the file from `write_run`. Errors are raised as `UserError`."""
+    """The content of a file that `write_run` wrote. Errors are raised as `UserError`."""
 
     folder: Path
     about: dict[str, Any]
@@ -95,7 +95,7 @@ class SavedRun:
 
     @classmethod
     def read(cls, folder: Path, key: str) -> Self:
-        """Read the state of an earlier part of a run."""
+        """Read the state of the earlier part of a run from its folder."""
         try:
             with safe_open(folder / STATE_FILE, "pt") as file:
                 metadata = file.metadata() or {}
@@ -108,7 +108,7 @@ class SavedRun:
             raise _cannot_resume(folder, f"{STATE_FILE} is damaged ({error})") from error
         if not isinstance(found.about, dict):
             raise found.refused(
-                f"{STATE_FILE} does not describe its run, because an earlier version wrote it"
+                f"an earlier version wrote {STATE_FILE}, which therefore does not describe its run"
             )
         return found
 
@@ -120,7 +120,7 @@ class SavedRun:
         identity: Mapping[str, Any],
         places: Iterable[tuple[str, Tensor]],
     ) -> Self:
-        """Read the state of a run with this identity, and fill ``places`` with its tensors."""
+        """Read the state of a run with this identity, and copy its tensors into ``places``."""
         found = cls.read(folder, key)
         found.check(found.about.get("identity", {}), identity)
         found.fill(places)
@@ -135,7 +135,7 @@ class SavedRun:
         return _cannot_resume(self.folder, reason)
 
     def built(self, kind: type[T], data: object) -> T:
-        """Build a dataclass from part of the run's description."""
+        """Build a dataclass from a part of the run's description."""
         try:
             return from_json(kind, data)
         except ValueError as error:
@@ -170,7 +170,7 @@ def _cannot_resume(folder: Path, reason: str) -> UserError:
 
 
 def moments(optimiser: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:
-    """Return the state of fused Adam for a weight. Create it before the first step."""
+    """Return the state that fused Adam has for a weight. Before the first step, create it."""
     state: dict[str, Tensor] = optimiser.state[parameter]
     if not state:
         # Fused Adam needs the step count on the device of the weights.
@@ -181,7 +181,7 @@ def moments(optimiser: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Te
 
 @dataclass(frozen=True)
 class _About:
-    """The description of a tracker's run."""
+    """The description of a tracker's run, as it is stored."""
 
     identity: dict[str, Any]
     parts: list[dict[str, Any]]
@@ -189,15 +189,15 @@ class _About:
 
 
 def best(history: Sequence[F]) -> F:
-    """Return the first epoch with the highest accuracy."""
+    """Return the first epoch among those with the highest accuracy."""
     return max(history, key=lambda figures: figures.joint_goal_accuracy)
 
 
 class ResumableTrainer(ABC, Generic[F, Group]):
-    """A training run: model, optimiser, averaged weights, and the state between epochs.
+    """A training run: the model, the optimiser, averaged weights, and the state between epochs.
 
     The model must be on its device. The optimiser must be fused Adam or AdamW. After each epoch,
-    the state of the run is written. The model is written if it is the best so far on validation.
+    the run writes its state. It writes the model if the epoch is the best so far on validation.
     """
 
     FIGURES: type[F]  #: Class of an epoch's results.
@@ -208,7 +208,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
     def __init__(
         self, settings: RunSettings, model: nn.Module, optimiser: torch.optim.Optimizer
     ) -> None:
-        """Begin a new run."""
+        """Begin a new run with a model and its optimiser."""
         self._settings, self._module, self._optimiser = settings, model, optimiser
         self.parameters = list(model.parameters())
         self.average = EMA(self.parameters, settings.average_decay)
@@ -223,11 +223,11 @@ class ResumableTrainer(ABC, Generic[F, Group]):
 
     @abstractmethod
     def groups(self, rng: np.random.Generator) -> Sequence[Sequence[Group]]:
-        """Return the training data of each step in an epoch."""
+        """Return the training data of one epoch, as a list of groups per step."""
 
     @abstractmethod
     def noise(self, seed: int) -> AbstractContextManager[object]:
-        """Return a context in which random numbers in training come from a seed."""
+        """Return a context in which the random numbers of the training come from ``seed``."""
 
     @abstractmethod
     def losses(self, group: Sequence[Group]) -> tuple[Tensor, list[Tensor | float]]:
@@ -235,18 +235,18 @@ class ResumableTrainer(ABC, Generic[F, Group]):
 
     @abstractmethod
     def measure(self) -> dict[str, float]:
-        """Return the accuracies of the model by their names in the results."""
+        """Return the accuracies of the model on validation, by the names of the results' fields."""
 
     @abstractmethod
     def save_model(self, about: Mapping[str, Any]) -> None:
-        """Write the model."""
+        """Write the model and its description."""
 
     def impatient(self) -> bool:
-        """Return whether the run should end because it makes no progress."""
+        """Return whether the run should end because the accuracy no longer rises."""
         return False
 
     def run(self, progress: Progress) -> TrainingRun:
-        """Train until a limit is reached, and keep the best epoch on validation."""
+        """Train until a limit is reached, and keep the model of the best epoch on validation."""
         if self._settings.resume:
             self.restore()
             progress(f"resumed after epoch {len(self.history)}")
@@ -261,7 +261,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         )
 
     def _train(self, progress: Progress) -> str:
-        """Train epochs until a limit is reached, and return its name."""
+        """Train epochs until a limit is reached, and return the name of the limit."""
         settings = self._settings
         begin, longest = time.monotonic(), 0.0
         while len(self.history) < settings.epochs:
@@ -286,7 +286,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         return "epochs"
 
     def epoch(self, progress: Progress) -> dict[str, float]:
-        """Train one epoch, and return its mean losses by name."""
+        """Train one epoch, and return its mean losses, each with its name."""
         settings, number = self._settings, len(self.history)
         groups = self.groups(stream(settings.seed, "epoch", number))
         # Epochs may differ by a few steps. The number of this one stands for all.
@@ -311,7 +311,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         return self._means(sums)
 
     def _step(self, group: Sequence[Group], step: int, total: int) -> np.ndarray:
-        """Make step number ``step`` (from 1) of ``total``, and return sums and counts of losses."""
+        """Make step ``step`` (from 1) of ``total``. Return the sums and counts of the losses."""
         settings = self._settings
         loss, sums = self.losses(group)
         self._optimiser.zero_grad(set_to_none=True)
@@ -358,7 +358,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         }
 
     def save(self) -> None:
-        """Write the state for resuming."""
+        """Write the state from which the run can be resumed."""
         about = _About(self.identity(), self.parts, self.history)
         write_run(self._settings.output, _RUN, asdict(about), self._tensors())
 
@@ -374,7 +374,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
             self.parts.append(self._part())
 
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield weights, their averages and the optimiser's state, for reading or filling."""
+        """Yield the weights, their averages and the optimiser's state, to save or to fill them."""
         named = self._module.named_parameters()
         for (name, parameter), mean in zip(named, self.average.values, strict=True):
             state = moments(self._optimiser, parameter)

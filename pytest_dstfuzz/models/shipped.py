@@ -1,4 +1,4 @@
-"""The registered trackers and assistant of this package."""
+"""Registers the trackers and the assistant that this package ships."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pytest_dstfuzz.trackers.tracker import Tracker
 
 @dataclass(frozen=True, slots=True)
 class ShippedTracker(TrackerMaker):
-    """The factory of a shipped network. A call imports torch.
+    """Makes the tracker of a shipped network. Only a call imports torch.
 
-    ``name`` is also the name of its folder and of its extra, which installs the packages in
-    ``needs``. If ``known``, the module ``files`` in its folder has a ``fingerprint`` that imports
-    none of them.
+    ``name`` is also the name of the network's folder, and of the extra that installs the packages
+    in ``needs``. If ``known`` is true, the module ``files`` in the folder has a function
+    ``fingerprint`` that needs none of these packages.
     """
 
     name: str
@@ -28,23 +28,23 @@ class ShippedTracker(TrackerMaker):
     def __call__(
         self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
     ) -> Tracker:
-        """Return the tracker, with the shipped weights if there is no checkpoint."""
+        """Return the tracker. If there is no checkpoint, it has the shipped weights."""
         with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
             module = importlib.import_module(f"{__package__}.{self.name}.tracker")
         load = getattr(module, f"load_{self.name}")
         return cast("Tracker", load(checkpoint, device, batch_size))
 
     def refusal(self, outcome: str) -> str:
-        """Refuse outcomes other than the belief state."""
+        """Return why the tracker cannot give an outcome, or ``""`` for the belief state."""
         lacks = {
             "reply": "does not reply: leave --dst-outcome=reply out",
-            "tool-calls": "does not call tools: leave --dst-outcome=tool-calls out, or name the "
-            "model 'assistant'",
+            "tool-calls": "does not call tools: leave --dst-outcome=tool-calls out, or name "
+            "the model 'assistant'",
         }.get(outcome)
         return f"{self.name} keeps a belief state and {lacks}" if lacks else ""
 
     def fingerprint(self, checkpoint: str | None, device: str) -> str:
-        """Return the fingerprint from the module ``files``, or ``""`` if there is none."""
+        """Compute the fingerprint by the module ``files``, or return ``""`` if there is none."""
         if not self.known:
             return ""
         files = importlib.import_module(f"{__package__}.{self.name}.files")
@@ -54,7 +54,7 @@ class ShippedTracker(TrackerMaker):
 
 @dataclass(frozen=True, slots=True)
 class ShippedAssistant(TrackerMaker):
-    """The factory of the shipped assistant, which calls tools. It needs only numpy."""
+    """Makes the shipped assistant, which calls tools and needs only numpy."""
 
     name: str = "assistant"
 
@@ -63,7 +63,7 @@ class ShippedAssistant(TrackerMaker):
         return importlib.import_module(f"{__package__}.assistant.assistant").Assistant()
 
     def refusal(self, outcome: str) -> str:
-        """Refuse outcomes other than tool calls."""
+        """Return why the assistant cannot give an outcome, or ``""`` for tool calls."""
         if outcome == "tool-calls":
             return ""
         return (

@@ -3,8 +3,8 @@
 The TRADE layout of MultiWOZ is lower-cased, with spelled-out contractions, times as ``HH:MM``,
 numbers as digits and some endings split off (``place -s``). The tokeniser joins the endings, and
 applies the other changes to any text. Original texts and the TRADE layout then have the same form,
-so that a network trained on one understands the other. Any text is accepted. Unknown characters
-stay in their words, which are then unknown words.
+so that a network trained on one understands the other. Any text is accepted. If a word has an
+unknown character, the word is an unknown word.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNITS = "people|persons?|guests?|adults?|nights?|days?|stars?|pounds?|minutes?|
 
 
 def _afternoon(match: re.Match[str]) -> str:
-    """``5:30 pm`` -> ``17:30``; ``12 am`` -> ``00:00``."""
+    """Write a time of the afternoon or morning in 24 hours: ``5:30 pm`` -> ``17:30``."""
     hour, minute = int(match[1]), match[2] or "00"
     if match[3] == "p" and hour < 12:
         hour += 12
@@ -56,7 +56,7 @@ def _afternoon(match: re.Match[str]) -> str:
 
 
 def _full_hour(match: re.Match[str]) -> str:
-    """``at 5`` -> ``at 05:00``."""
+    """Write a full hour as a time: ``at 5`` -> ``at 05:00``."""
     return f"{match[1]} {int(match[2]):02d}:00"
 
 
@@ -137,10 +137,10 @@ def tokenise(text: str) -> tuple[str, ...]:
 def usual_spellings(
     values: Mapping[str, int], words: Callable[[str], Iterable[str]] = tokenise
 ) -> dict[str, str]:
-    """Return the usual spellings of values, if they differ from the joined words.
+    """Return the most frequent spelling of each value that differs from its joined words.
 
-    ``values`` maps each value to its number of labels. The result maps words joined by spaces to
-    the value.
+    ``values`` maps each value to the number of its labels. The result maps the words of a value,
+    joined by spaces, to the spelling.
     """
     found: dict[str, Counter[str]] = {}
     for value, count in values.items():

@@ -1,4 +1,4 @@
-"""Trained weights in one small file, read without torch and never unpickled."""
+"""Files with trained weights. They are small, read without torch, and never unpickled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DTYPES: Final = ("F16", "F32")
 
 
 class WeightsFile(NamedTuple):
-    """A safetensors file of this package."""
+    """The content of a safetensors file that this package wrote."""
 
     kind: str  #: Its name in messages, such as ``policy of the agent``.
     path: Path
@@ -63,9 +63,9 @@ def write_weights(
 
 
 def read_weights(kind: str, path: Path, form: str, version: int, command: str) -> WeightsFile:
-    """Read a file of the format ``form`` in this version.
+    """Read a file with weights, of the format ``form`` in this version.
 
-    ``command`` trains a new one, for the error message.
+    Error messages name ``command``, which trains new weights.
 
     Raises:
         UserError: the file is missing, damaged, or has another format or version.
@@ -115,7 +115,7 @@ def _content(kind: str, path: Path) -> bytes:
 def _tensors(
     kind: str, path: Path, content: bytes
 ) -> tuple[dict[str, str], dict[str, npt.NDArray[Any]]]:
-    """Return metadata and tensors of a safetensors file."""
+    """Return the metadata and the tensors of a safetensors file."""
     try:
         with safe_open(path, "np") as file:
             names = sorted(file.keys())
@@ -137,7 +137,7 @@ def check_shapes(file: WeightsFile, shapes: dict[str, tuple[int, ...]]) -> None:
     """Check the names, shapes and values of all tensors.
 
     Raises:
-        UserError: one is missing, unknown, of another shape, or not finite.
+        UserError: a tensor is missing, unknown, of another shape, or not finite.
     """
     for name, shape in shapes.items():
         file.rows(name)

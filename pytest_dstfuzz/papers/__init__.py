@@ -1,1 +1,1 @@
-"""Internal: commands for the tables of the thesis and for measurements of this package."""
+"""Internal: Commands that make the tables of the thesis and other measurements."""

@@ -1,4 +1,4 @@
-"""The CANARD data set, and a retrieval bot that answers its questions."""
+"""The CANARD data set, a retrieval bot that answers its questions, and faults for the bot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BLANKS: Final = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Rewrites:
-    """The stand-alone rewrites of questions, written by people."""
+    """The questions of a data set, rewritten by people so that each one stands alone."""
 
     data: DialogueSet
     #: (dialogue, turn) -> rewrite.
@@ -42,33 +42,33 @@ class Rewrites:
     lexicon: Lexicon
 
     def differs(self, dialogue: Dialogue, index: int) -> bool:
-        """Return whether a rewrite differs from its question in more than case and spaces."""
+        """Return whether a rewrite differs from its question by more than case and spaces."""
         texts = self.texts[dialogue.id, index], dialogue.turns[index].user
         one, other = (_BLANKS.sub(" ", text).strip().lower() for text in texts)
         return one != other
 
     def words(self, text: str) -> frozenset[str]:
-        """Return the base forms of the words of a text, without stop words."""
+        """Return the base forms of a text's words, without stop words."""
         return read(text, self.lexicon).content
 
     def brought(self, dialogue: Dialogue, rounds: tuple[int, ...]) -> frozenset[str]:
-        """Return the words of the opening and of some rounds."""
+        """Return the words that the opening and some rounds bring into a context."""
         texts = [opening_of(dialogue), *(t for one in rounds for t in round_of(dialogue, one))]
         return frozenset().union(*map(self.words, texts))
 
     def needed(self, dialogue: Dialogue, index: int) -> frozenset[str]:
-        """Return the words that a rewrite adds from the clean context."""
+        """Return the words that a rewrite takes from the question's clean context."""
         added = self.words(self.texts[dialogue.id, index])
         clean = self.brought(dialogue, tuple(range(index)))
         return (added - self.words(dialogue.turns[index].user)) & clean
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Return whether the rounds before a question contain all words that it needs."""
+        """Return whether the rounds before a question contain all words that the question needs."""
         needed = self.needed(asked.dialogue, asked.turn)
         return needed <= self.brought(asked.dialogue, asked.before)
 
     def answered(self, dialogue: Dialogue) -> tuple[int, ...]:
-        """Return the turns with a recorded answer."""
+        """Return the indices of the turns whose answer is recorded."""
         return tuple(turn.index for turn in dialogue.turns if answer_of(dialogue, turn.index))
 
 
@@ -88,7 +88,7 @@ def load_rewrites(path: Path, lexicon: Lexicon) -> Rewrites:
 
 
 def half_of(dialogue: Dialogue) -> int:
-    """Return the half of a dialogue, 0 or 1: the parity of a hash of its id."""
+    """Return the half of the data that a dialogue is in, 0 or 1: the parity of its id's hash."""
     return hashlib.sha256(dialogue.id.encode()).digest()[-1] % 2
 
 
@@ -110,7 +110,7 @@ _LETTERS: Final = str.maketrans("430157", "aeoist")
 
 @dataclass(frozen=True, slots=True)
 class HeardQuestion:
-    """A context as recognised by the bot: a question of a dialogue and its history."""
+    """A question as the bot understands it: its dialogue, and the rounds before it."""
 
     dialogue: Dialogue
     #: Round of the question.
@@ -125,14 +125,14 @@ class HeardQuestion:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """The known rounds before the question."""
+        """The rounds before the question that the bot recognises."""
         return tuple(one for one in self.history if one is not None)
 
 
 class RetrievalBot:
-    """The sound bot, which has no fault, as a tracker with replies.
+    """The bot without a fault, called sound. It looks up recorded answers.
 
-    The same context always gets the same reply.
+    It is a tracker that replies, and always gives the same reply to the same context.
     """
 
     repeatable = True
@@ -163,11 +163,11 @@ class RetrievalBot:
         return UNCLEAR
 
     def recorded(self, heard: HeardQuestion, index: int) -> str:
-        """Return the recorded answer of a round."""
+        """Return the recorded answer to the question of a round."""
         return answer_of(heard.dialogue, index) or UNKNOWN
 
     def understands(self, heard: HeardQuestion) -> bool:
-        """Return whether the context contains the words that the question needs."""
+        """Return whether the context contains all words that the question needs."""
         asked = heard.dialogue
         if not heard.opening:
             first, *others = asked.turns
@@ -177,7 +177,7 @@ class RetrievalBot:
         return self.gold.needed(asked, heard.index) <= words
 
     def hear(self, context: Context) -> HeardQuestion | None:
-        """Return the recognised question of a context, or ``None`` if its dialogue is unknown."""
+        """Find the question that a context asks, or return ``None`` if its dialogue is unknown."""
         plain = Context(context.exchanges)
         if plain not in self._kept:
             self._kept[plain] = self._heard(plain)
@@ -198,7 +198,7 @@ class RetrievalBot:
         return HeardQuestion(dialogue, index, tuple(before), opening, users, replies)
 
     def _dialogue(self, opening: str, users: Sequence[str]) -> Dialogue | None:
-        """Return the dialogue with the most of these questions, or ``None`` if there is a tie.
+        """Find the dialogue with the most of these questions, or return ``None`` if there is a tie.
 
         If dialogues with the same opening are tied, the one with the most similar questions wins.
         """
@@ -215,18 +215,18 @@ class RetrievalBot:
 
 
 def _tied(counts: Mapping[str, tuple[float, float]]) -> bool:
-    """Return whether the two best dialogues have equal counts."""
+    """Return whether the two best dialogues match equally well."""
     ranked = sorted(counts.values(), reverse=True)
     return len(ranked) > 1 and ranked[0] == ranked[1]
 
 
 def _near(dialogue: Dialogue, users: Sequence[str]) -> float:
-    """Return the similarity of some questions to those of a dialogue."""
+    """Return how similar some questions are to those of a dialogue."""
     return sum(max(_alike(user, turn.user) for turn in dialogue.turns) for user in users)
 
 
 def _round(dialogue: Dialogue, user: str, before: Sequence[int | None]) -> int | None:
-    """Return the round of a question by its text. The history decides between equal texts."""
+    """Find the round that asks a question. If several have this text, the history decides."""
     found = [turn.index for turn in dialogue.turns if turn.user == user]
     if not found:
         shares = [(_alike(user, turn.user), -turn.index) for turn in dialogue.turns]
@@ -240,7 +240,7 @@ def _round(dialogue: Dialogue, user: str, before: Sequence[int | None]) -> int |
 
 
 def _alike(one: str, other: str) -> float:
-    """Return the share of common letter trigrams in two texts (Dice coefficient)."""
+    """Return the share of letter trigrams that two texts have in common (Dice coefficient)."""
     first, second = _triples(one), _triples(other)
     return 2 * len(first & second) / max(1, len(first) + len(second))
 
@@ -253,19 +253,19 @@ def _triples(text: str) -> frozenset[str]:
 
 
 class FaultyBot(RetrievalBot):
-    """The sound bot with one fault, a function that may change its reply."""
+    """The sound bot with one fault: a function that may change the bot's reply."""
 
     def __init__(self, gold: Rewrites, fault: Fault) -> None:
         super().__init__(gold)
         self._fault = fault
 
     def answer(self, heard: HeardQuestion) -> str:
-        """Return the reply of the fault, or the sound reply if the fault does not apply."""
+        """Return the faulty reply, or the sound reply if the fault does not apply."""
         said = self._fault(self, heard)
         return super().answer(heard) if said is None else said
 
     def sound(self, heard: HeardQuestion) -> str:
-        """Return the reply of the sound bot."""
+        """Return the reply that the sound bot gives."""
         return super().answer(heard)
 
 
@@ -306,13 +306,13 @@ def tired(bot: FaultyBot, heard: HeardQuestion) -> str | None:
 
 
 def asked_before(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """Do not answer a repeated question again."""
+    """Refuse to answer a question that was asked before."""
     del bot
     return SAID_BEFORE if heard.users[-1] in heard.users[:-1] else None
 
 
 def stuck_on_the_first(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """Reply to a pronoun with the answer of the round after the first one asked."""
+    """If the question has a pronoun, reply with the answer that follows the first round asked."""
     pointing = read(heard.users[-1], bot.gold.lexicon).pointers()
     first = heard.history[0] if heard.history else None
     if not first or pointing.isdisjoint(PERSONS | THINGS | DEMONSTRATIVES):
@@ -321,7 +321,7 @@ def stuck_on_the_first(bot: FaultyBot, heard: HeardQuestion) -> str | None:
 
 
 def brittle_words(vocabulary: frozenset[str]) -> Fault:
-    """Return a fault that understands no question with a word outside the vocabulary."""
+    """Make a fault: the bot understands no question with a word outside the vocabulary."""
 
     def fault(bot: FaultyBot, heard: HeardQuestion) -> str | None:
         del bot
@@ -331,7 +331,7 @@ def brittle_words(vocabulary: frozenset[str]) -> Fault:
 
 
 def vocabulary_of(texts: Iterable[str]) -> frozenset[str]:
-    """Return all words of some texts in lower case."""
+    """Return all words of some texts, in lower case."""
     return frozenset(word for text in texts for word in word_list(text))
 
 

@@ -1,4 +1,4 @@
-"""Shared parts of the experiment commands: options, list values and output."""
+"""Parts that the experiment commands share: options, lists of values and output."""
 
 from __future__ import annotations
 
@@ -67,20 +67,22 @@ def experiment_parser(name: str, description: str, examples: str, splits_are: st
 
 
 def comparison_parser(name: str, description: str, examples: str) -> Parser:
-    """Return a parser with the options of all comparisons."""
-    parser = experiment_parser(name, description, examples, "splits that the agent was trained on")
+    """Return a parser with the options that all comparisons of searches have."""
+    parser = experiment_parser(
+        name, description, examples, "splits whose dialogues the agent was trained on"
+    )
     comparison_options(parser)
     return parser
 
 
 def comparison_options(parser: Parser) -> None:
-    """Add the options of all comparisons to a parser."""
+    """Add the options that all comparisons of searches have."""
     parser.shared("redraws", "lock")
     parser.value(
         "--seeds",
         several(integer(0)),
         "N,...",
-        help="seeds of the campaigns; each search has one run for each seed (default: 0,1,2)",
+        help="seeds of the campaigns; each search runs once with each seed (default: 0,1,2)",
     )
     parser.value(
         "--max-dialogues", integer(1), "N", help="use at most N held-out dialogues, drawn by seed"
@@ -101,7 +103,7 @@ def begin(
     name: str,
     arguments: Sequence[str],
 ) -> tuple[SearchComparison, Path | None]:
-    """Find the held-out dialogues, and remove the used options from ``given``."""
+    """Find the held-out dialogues, and remove the options for it from ``given``."""
     folder = output_folder(given, name)
     jobs, ground = given.pop("jobs"), taken(given, GroundConfig)
     settings = common_settings(**given)
@@ -111,7 +113,7 @@ def begin(
 
 
 def taken(given: dict[str, Any], kind: type) -> dict[str, Any]:
-    """Remove the fields of a dataclass from the option values, and return those that are set."""
+    """Take the fields of a dataclass out of the option values. Return those that the user set."""
     names = [item.name for item in fields(kind) if item.name in given]
     return {name: value for name in names if (value := given.pop(name)) is not None}
 
@@ -122,7 +124,7 @@ def command_line(name: str, arguments: Sequence[str]) -> str:
 
 
 def output_folder(given: dict[str, Any], name: str) -> Path | None:
-    """Remove the output folder from the option values and return it, after a check."""
+    """Take the output folder out of the option values, and return it after a check."""
     folder: Path | None = given.pop("output")
     if folder is not None:
         check_writable(folder / f"{name}.md")
@@ -130,7 +132,7 @@ def output_folder(given: dict[str, Any], name: str) -> Path | None:
 
 
 def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
-    """Print the first of some texts, and write all into the folder if there is one."""
+    """Print the first of several texts, and write all into the folder if there is one."""
     print(next(iter(texts.values())), end="")
     if folder is not None:
         for name, text in texts.items():
@@ -139,12 +141,12 @@ def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
 
 
 def say(line: str) -> None:
-    """Print a progress line to standard error, apart from the tables."""
+    """Print a line of progress to standard error, apart from the tables."""
     print(line, file=sys.stderr, flush=True)
 
 
 def several(parse: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
-    """Return a parser of comma-separated lists, whose items are read by ``parse``."""
+    """Return a parser of lists that are separated by commas. ``parse`` reads each item."""
     return lambda text: tuple(dict.fromkeys(parse(part.strip()) for part in text.split(",")))
 
 
@@ -158,7 +160,7 @@ def ks(text: str) -> tuple[int, ...]:
 
 
 def validities(text: str) -> tuple[str, ...]:
-    """Read ``strict``, ``strict,edit-rate`` or ``both``, which means these two profiles."""
+    """Read names of profiles such as ``strict,edit-rate``. ``both`` means these two profiles."""
     names = several(choice("validity profile", (*VALIDITIES, "both")))(text)
     return ("edit-rate", "strict") if "both" in names else names
 

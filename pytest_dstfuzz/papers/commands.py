@@ -1,4 +1,4 @@
-"""The ``experiment`` command, which repeats an experiment."""
+"""The ``experiment`` command, which repeats a published experiment."""
 
 from __future__ import annotations
 
@@ -13,12 +13,22 @@ from pytest_dstfuzz.config.parsers import choice
 #: Experiment -> description. The module of that name in `pytest_dstfuzz.papers` has a ``main``
 #: function, which takes the arguments after the name.
 EXPERIMENTS = {
-    "rq1": "random sampling with 1 to 6 transformations, as in the thesis",
-    "rq2": "the agent and random sampling with 1 to 6 transformations, on held-out dialogues",
-    "rq3": "searches with equally many variants: rates, and turns broken per call",
-    "curves": "searches at equal calls: weaknesses, turns broken and failing mass over calls",
-    "relations": "all relations on one tracker: how often it is over-sensitive or over-stable",
-    "negotiation": "attacks on trained negotiators, and the effect of adversarial training",
+    "rq1": "test random variants with 1 to 6 transformations, as in the thesis",
+    "rq2": (
+        "compare the agent with random variants of 1 to 6 transformations, on held-out dialogues"
+    ),
+    "rq3": (
+        "compare searches at the same number of variants, by their rates and by the turns broken "
+        "per call"
+    ),
+    "curves": (
+        "compare searches at the same number of calls, by the weaknesses and broken turns found"
+    ),
+    "relations": (
+        "test one tracker with all relations: how often do its answers change too much or too "
+        "little"
+    ),
+    "negotiation": "attack trained negotiators, and measure the effect of adversarial training",
 }
 
 

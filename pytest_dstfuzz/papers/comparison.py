@@ -1,4 +1,4 @@
-"""The comparison of searches at equal calls."""
+"""Runs and compares several searches on the same dialogues and tracker."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ from pytest_dstfuzz.weaknesses.groups import read
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One violation."""
+    """One violation that a campaign found."""
 
     cause: str | None  #: ``turn``, ``context`` or ``both``.
     #: Newly changed slots with their new values, sorted.
@@ -101,7 +101,7 @@ class TurnFigures:
 
 @dataclass(frozen=True, slots=True)
 class CampaignFigures:
-    """The results of one campaign. See `json_data` for the conversion to JSON."""
+    """The results of one campaign. `json_data` converts them to JSON."""
 
     turns: tuple[TurnFigures, ...]
     inertia: float  #: Inertia of the actions of all draws, see `engine.inertia`.
@@ -119,7 +119,7 @@ class CampaignFigures:
 
 
 class StrictVeto:
-    """Applies the vetoes of `strict` to variants of a campaign with other ``settings``."""
+    """Says which variants of a campaign with other ``settings`` the profile `strict` would veto."""
 
     def __init__(self, settings: VariantSettings, data: DialogueSet) -> None:
         strict = replace(settings, validity="strict")
@@ -128,7 +128,7 @@ class StrictVeto:
         self._dialogues: dict[str, Dialogue] = {item.id: item for item in data.dialogues}
 
     def vetoes(self, result: TurnResult, text: str, edits: Sequence[Edit]) -> bool:
-        """Return whether `strict` would veto the edits of a variant."""
+        """Return whether the profile `strict` would veto the edits of a variant."""
         turn = self._dialogues[result.dialogue_id].turns[result.turn_index]
         # A turn only has violations if the tracker answered its clean context.
         assert result.clean_state is not None  # noqa: S101
@@ -138,11 +138,11 @@ class StrictVeto:
 
 
 def calls_after(result: TurnResult, users: Sequence[str]) -> tuple[int, ...]:
-    """Count the contexts that a complete turn needs for its first 0, 1, 2, ... variants.
+    """Count the contexts that a turn without its later variants needs, for 0, 1, 2, ... variants.
 
     A variant never depends on later ones, so these are the calls of campaigns with fewer variants.
-    The numbers agree with `TurnResult.calls`, unless the tracker disagrees with itself and is asked
-    again. ``users`` are the clean utterances of earlier turns.
+    The turn must be complete. The numbers agree with `TurnResult.calls`, unless the tracker varies
+    its answers and is therefore asked again. ``users`` are the clean utterances of earlier turns.
     """
     clean = tuple(users)
     asked = {(clean, result.user)}
@@ -207,7 +207,10 @@ def turn_figures(
 
 
 def _chance(variant: VariantResult) -> float:
-    """Return the probability that people type the turn like this; 0 if its context is the cause."""
+    """Return the probability that people type the turn like the variant.
+
+    It is 0 if the violation comes from the context.
+    """
     if variant.log_probability is None or (variant.context_edits and variant.cause != "turn"):
         return 0.0
     return math.exp(variant.log_probability)
@@ -222,7 +225,7 @@ def _operators(variant: VariantResult) -> tuple[str, ...]:
 def all_turn_figures(
     results: Sequence[TurnResult], veto: StrictVeto | None
 ) -> tuple[TurnFigures, ...]:
-    """Return the results of the turns of a campaign; see `turn_figures`."""
+    """Return the results of all turns of a campaign, as `turn_figures` computes them."""
     dialogues: dict[str, dict[int, TurnResult]] = {}
     for result in results:
         dialogues.setdefault(result.dialogue_id, {})[result.turn_index] = result
@@ -235,24 +238,27 @@ _SPACE: Final = ActionSpace()
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A search, or several policies from different training seeds that count as one."""
+    """One row of a comparison: a search, or several policies of it from different trainings."""
 
     label: str
     searches: tuple[str, ...]  #: In the form of the option ``search``.
     associates: bool = True  #: See `Search.associates`.
 
     def ks(self, ks: Sequence[int]) -> tuple[int, ...]:
-        """Return the numbers of transformations to try: only one if the search ignores k."""
+        """Return the numbers of transformations to try, one only if the search ignores k."""
         return tuple(ks if self.associates else ks[:1])
 
     def runs(self, seeds: Sequence[int]) -> list[tuple[str, int]]:
-        """Return search and seed of each run. Every search and every seed occurs at least once."""
+        """Return the search and the seed of each run.
+
+        Every search and seed occurs at least once.
+        """
         runs = zip(cycle(self.searches), cycle(seeds))
         return list(islice(runs, max(len(self.searches), len(seeds))))
 
 
 def parse_contenders(text: str) -> tuple[Contender, ...]:
-    """Read ``[LABEL=]SEARCH,...``. Searches with the same label count as one.
+    """Read ``[LABEL=]SEARCH,...``. Searches with the same label become one row.
 
     The default label is the name of the search: in ``agent:PATH,agent:PATH`` both have the label
     ``agent``. Each search is built once, so that errors show before anything is run.
@@ -273,7 +279,7 @@ def parse_contenders(text: str) -> tuple[Contender, ...]:
 
 
 def subject_of(contenders: Sequence[Contender]) -> Contender:
-    """Return the search that the others are compared with: the agent, else the last one."""
+    """Return the search with which the others are compared: the agent, else the last one."""
     return next((item for item in contenders if item.label == AGENT), contenders[-1])
 
 
@@ -282,6 +288,14 @@ def _of_violations(holds: Callable[[Violation], bool]) -> Callable[[TurnFigures]
 
 
 _Pair = tuple[float, float]
+#: Lines for the tables that explain their rates.
+RATE_NOTES: Final = (
+    "- failure rate: violations / valid variants; yield: violations / all variants",
+    (
+        "- failure rate (thesis): (violations + carried) / valid variants; a variant is carried if "
+        "its changes come only from a violation in an earlier turn"
+    ),
+)
 #: Name of a rate -> function that returns (part, whole) of a turn.
 RATES: Final[Mapping[str, Callable[[TurnFigures], _Pair]]] = {
     "broken_per_call": lambda turn: (bool(turn.violations), turn.calls),
@@ -304,7 +318,7 @@ RATES: Final[Mapping[str, Callable[[TurnFigures], _Pair]]] = {
 
 
 def tallies(runs: Sequence[CampaignFigures], pair: Callable[[TurnFigures], _Pair]) -> list[Tally]:
-    """Sum (part, whole) over the turns of each dialogue, for each run."""
+    """For each run, sum the two parts of a rate over the turns of each dialogue."""
     found: list[Tally] = []
     for run in runs:
         sums: dict[str, _Pair] = {}
@@ -317,7 +331,7 @@ def tallies(runs: Sequence[CampaignFigures], pair: Callable[[TurnFigures], _Pair
 
 @dataclass(frozen=True, slots=True)
 class MeanFigures:
-    """The results of a search at one k: means over its runs."""
+    """The results of a search with one number of transformations: means over its runs."""
 
     runs: int  #: Number of campaigns.
     turns: int
@@ -328,7 +342,7 @@ class MeanFigures:
 
     @classmethod
     def of(cls, resamples: Resamples, runs: Sequence[CampaignFigures]) -> MeanFigures:
-        """Return the means over campaigns on the same dialogues."""
+        """Return the means over campaigns that ran on the same dialogues."""
         return cls(
             runs=len(runs),
             turns=len(runs[0].turns),
@@ -366,7 +380,7 @@ RATE_COLUMNS: Final[Columns] = {
 
 
 def inertia_share(inertia: float, k: int | None) -> float:
-    """Return an inertia relative to uniform sampling with as many transformations.
+    """Divide an inertia by that of uniform sampling with as many transformations.
 
     If ``k`` is ``None``, the search makes one edit per step.
     """
@@ -374,7 +388,7 @@ def inertia_share(inertia: float, k: int | None) -> float:
 
 
 def mean(numbers: Sequence[float]) -> float:
-    """Return the mean of some numbers."""
+    """Return the arithmetic mean of some numbers."""
     return sum(numbers) / len(numbers)
 
 
@@ -383,7 +397,7 @@ def broken_alone(
 ) -> Rate:
     """Return the share of the turns broken by ``runs`` that ``others`` do not break.
 
-    Runs are compared pairwise. If there are fewer others, they repeat.
+    Each run is compared with one of the others. If there are fewer others, they are used again.
     """
 
     def alone(run: CampaignFigures, other: CampaignFigures) -> Tally:
@@ -399,7 +413,7 @@ def broken_alone(
 
 
 class Weaknesses(NamedTuple):
-    """The variety of the weaknesses found. Numbers are means over runs."""
+    """How varied the found weaknesses are. Numbers are means over runs."""
 
     number: float  #: Number of distinct sets of changed slots and new values.
     #: Share of the most frequent one among the violations. ``None`` without violations.
@@ -408,7 +422,7 @@ class Weaknesses(NamedTuple):
 
 
 def weaknesses_of(runs: Sequence[CampaignFigures]) -> Weaknesses:
-    """Return the variety of the violations."""
+    """Return how varied the violations of some runs are."""
     counted = [
         Counter(item.weakness for turn in run.turns for item in turn.violations) for run in runs
     ]
@@ -427,7 +441,7 @@ def _place(turn: TurnFigures) -> tuple[str, int]:
 
 
 class Against(NamedTuple):
-    """A search compared with the subject."""
+    """How a search compares with the subject, the search that all are compared with."""
 
     ratio: Rate  #: Turns broken per call: the subject's rate divided by this search's.
     alone: Rate  #: Share of the subject's broken turns that this search did not break.
@@ -439,7 +453,7 @@ class Against(NamedTuple):
         subject: Sequence[CampaignFigures],
         runs: Sequence[CampaignFigures],
     ) -> Against:
-        """Compare the runs of a search with those of the subject."""
+        """Compare the runs of a search with the runs of the subject."""
         pair = RATES["broken_per_call"]
         ratio = resamples.ratio(tallies(subject, pair), tallies(runs, pair))
         return cls(ratio, broken_alone(resamples, subject, runs))
@@ -469,7 +483,7 @@ _Place = tuple[str, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class CampaignRunner:
-    """Runs campaigns on some dialogues."""
+    """Runs campaigns on the same dialogues and tracker."""
 
     tracker: Tracker
     data: DialogueSet
@@ -522,7 +536,7 @@ def title(settings: VariantSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The common part of the keys of all campaigns in an experiment."""
+    """The part that the keys of all campaigns in an experiment have in common."""
 
     code: str  #: Digest of the code and shipped resources that affect results.
     #: Results of the tracker on the data. They identify trackers whose code is not accessible.
@@ -534,7 +548,7 @@ class Fingerprint:
     def of(
         cls, data: DialogueSet, evaluations: Sequence[Evaluation], checkpoint: str | None
     ) -> Fingerprint:
-        """Return the fingerprint of a tracker and dialogues."""
+        """Return the common part for a tracker and its dialogues."""
         code = [path for part in _CODE for path in _files(_PACKAGE / part)]
         return cls(
             code=digest_of(path for path in code if path.suffix not in (".pyc", ".md")),
@@ -546,7 +560,7 @@ class Fingerprint:
         )
 
     def key(self, settings: Settings) -> dict[str, Any]:
-        """Return the key that identifies a campaign, as JSON."""
+        """Return the key, as JSON, under which the result of a campaign is stored."""
         search, given = settings.variant.search, settings_json(settings)
         policy = find_training(search)
         return {
@@ -567,7 +581,7 @@ def _files(path: Path) -> list[Path]:
 
 
 class Recording:
-    """Wraps a search and records the actions of its proposals."""
+    """Wraps a search, and records the actions of all its proposals."""
 
     def __init__(self, search: Search) -> None:
         self.name, self.order, self.adaptive = search.name, search.order, search.adaptive
@@ -580,24 +594,24 @@ class Recording:
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """The actions of all draws so far, including redraws, sorted by place."""
+        """All actions that were drawn so far, including redraws, sorted by dialogue and turn."""
         return tuple(action for _, action in sorted(self._taken.items(), key=lambda item: item[0]))
 
     def turn(self, task: SearchTask) -> RecordingTurn:
-        """Return the attempts at a turn."""
+        """Return an object that proposes and records the variants of one turn."""
         return RecordingTurn(self._begin(task), (task.dialogue.id, task.turn_index), self._taken)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingTurn:
-    """The attempts of a `Recording` at one turn."""
+    """Proposes the variants of one turn, and records their actions."""
 
     attempts: TurnSearch
     place: tuple[str, int]
     taken: dict[_Place, Action]
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the proposal of the search."""
+        """Return the proposal of the wrapped search, and record its action."""
         proposal = self.attempts.propose(number, draw, seen)
         self.taken[(*self.place, number, draw)] = proposal.action
         return proposal
@@ -610,7 +624,7 @@ FOLDER: Final = "campaigns"
 class Campaigns:
     """Runs campaigns in several processes, and stores their results in the output folder.
 
-    The other processes load the dialogues again from their splits.
+    Each process loads the dialogues again from their splits.
     """
 
     def __init__(
@@ -632,11 +646,11 @@ class Campaigns:
         self._done: dict[Settings, CampaignFigures] = {}
 
     def figures(self, wanted: Sequence[Settings]) -> list[CampaignFigures]:
-        """Return the results of campaigns that were run."""
+        """Return the results of campaigns that have been run."""
         return [self._done[settings] for settings in wanted]
 
     def run(self, wanted: Sequence[Settings]) -> None:
-        """Run the campaigns that have no result yet."""
+        """Run those campaigns that have no result yet."""
         for settings in wanted:
             if settings not in self._done and (kept := self._kept(settings)) is not None:
                 self._done[settings] = kept
@@ -671,8 +685,9 @@ class Campaigns:
                     yield futures[future], future.result()
             except BrokenProcessPool:
                 raise UserError(
-                    "a process that ran campaigns was killed, perhaps for lack of memory. With "
-                    "--output, finished campaigns are kept, and the same command continues"
+                    "a process that ran campaigns was killed, perhaps because memory ran out. If "
+                    "--output is given, finished campaigns are kept, and the same command "
+                    "continues after them"
                 ) from None
             except BaseException:
                 # The pool would otherwise wait for campaigns whose results are not needed.
@@ -681,7 +696,7 @@ class Campaigns:
                 raise
 
     def _kept(self, settings: Settings) -> CampaignFigures | None:
-        """Return the stored results of this campaign, or ``None``."""
+        """Read the stored results of a campaign, or return ``None`` if there are none."""
         if self._folder is None:
             return None
         key = self._fingerprint.key(settings)
@@ -709,7 +724,7 @@ _bench: list[CampaignRunner] = []
 
 
 def _begin(settings: Settings, splits: Sequence[str], ids: frozenset[str]) -> None:
-    """Create the runner of this worker process."""
+    """Create the object that runs the campaigns in this worker process."""
     # Only the main process should handle an interrupt.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parts = [load_dialogues(settings.data.data, split) for split in splits]
@@ -722,14 +737,14 @@ def _work(settings: Settings) -> CampaignFigures:
 
 
 def common_settings(**given: Any) -> Settings:
-    """Return the common settings of all campaigns. Options with ``None`` were not given."""
+    """Return the settings that all campaigns share. An option with ``None`` was not given."""
     own = {name: value for name, value in given.items() if value is not None}
     return Settings.of(**{"turns": None, "shrink": False, "redraws": 8, **own})
 
 
 @dataclass(frozen=True, slots=True)
 class GroundConfig:
-    """The common configuration of all campaigns in a comparison."""
+    """The configuration that all campaigns of a comparison share."""
 
     settings: Settings  #: See `common_settings`.
     splits: tuple[str, ...] = ("val", "test")
@@ -759,7 +774,7 @@ class GroundConfig:
 
 
 class Contest(NamedTuple):
-    """The common rules for all searches in a comparison."""
+    """The rules of one contest of searches: profile, budget, and when a turn ends."""
 
     validity: str
     budget: int  #: Variants per turn and search.
@@ -774,7 +789,7 @@ class Contest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchComparison:
-    """The data, campaigns and policies of a comparison."""
+    """All that a comparison of searches needs: its data, campaigns and trained policies."""
 
     config: GroundConfig
     right: RightDialogues
@@ -785,7 +800,7 @@ class SearchComparison:
     policies: Mapping[str, TrainingRecord]
 
     def settings(self, contest: Contest, item: Contender, k: int) -> list[Settings]:
-        """Return the settings of a contender's campaigns, one for each of its runs."""
+        """Return the settings of each run of a search in a contest."""
         return [
             self.config.settings.replace_options(
                 validity=contest.validity,
@@ -799,10 +814,10 @@ class SearchComparison:
         ]
 
     def header(self) -> list[str]:
-        """Return the lines of Markdown that describe the measurement."""
+        """Return the lines of Markdown that describe how the figures were measured."""
         config, variant = self.config, self.config.settings.variant
         data = config.settings.data.data
-        drawn = f"; without {len(config.leave_out):,} by --leave-out" if config.leave_out else ""
+        drawn = f", and {len(config.leave_out):,} of --leave-out" if config.leave_out else ""
         drawn += "; only those of --keep" if config.keep else ""
         if config.max_dialogues is not None:
             drawn += f"; at most {config.max_dialogues}, drawn by seed"
@@ -816,18 +831,20 @@ class SearchComparison:
             f"- tracker: {config.tracker_and_weights}; joint goal accuracy {accuracies}",
             (
                 f"- data: `{data}`, values normalised as `{self.data.normalisation}`; "
-                f"{len(self.data.dialogues):,} dialogues with {self.data.turn_count():,} turns, "
-                f"from {len(self.right.data.dialogues):,} dialogues right at every turn, without "
-                f"those that an agent was trained on{drawn}"
+                f"the tracker is right at every turn of {len(self.right.data.dialogues):,} "
+                f"dialogues; the searches use {len(self.data.dialogues):,} of them, with "
+                f"{self.data.turn_count():,} turns, without those that an agent was trained on"
+                f"{drawn}"
             ),
             (
-                f"- attack {variant.attack}, {config.rates}{locks}, up to {variant.redraws} "
-                "redraws of a variant that is vacuous, a duplicate or invalid; seeds "
+                f"- attack {variant.attack}, {config.rates}{locks}; a variant that is unchanged, a "
+                f"duplicate or invalid is drawn again, up to {variant.redraws} times; seeds "
                 f"{', '.join(map(str, config.seeds))}"
             ),
             (
-                "- brackets: 95 % intervals, bootstrapped over dialogues; the figures of several "
-                "runs (campaign seeds, and policies of several training seeds) are means"
+                "- brackets: 95 % intervals, bootstrapped over dialogues; if a search ran several "
+                "times (with several seeds, or with several trained policies), its figures are "
+                "means"
             ),
             *(_described(name, saved) for name, saved in self.policies.items()),
         ]
@@ -841,7 +858,7 @@ def prepare(
     jobs: int,
     say: Say,
 ) -> SearchComparison:
-    """Find the held-out dialogues of a tracker. For ``folder`` and ``jobs`` see `Campaigns`."""
+    """Find the dialogues for a comparison. `Campaigns` explains ``folder`` and ``jobs``."""
     policies = {name: saved for name in searches if (saved := find_training(name)) is not None}
     given = config.settings
     splits = [load_dialogues(given.data.data, split) for split in config.splits]
@@ -872,9 +889,9 @@ def _unseen(
 ) -> DialogueSet:
     """Return the dialogues that no policy was trained on.
 
-    A policy names its held-out dialogues. If it was trained against another tracker, they may
-    differ from those that would be held out for this one. A policy that names no dialogue of this
-    data was trained on other data.
+    A policy names the dialogues that its training held out. If it was trained against another
+    tracker, they may differ from those that would be held out for this tracker. A policy that names
+    no dialogue of this data was trained on other data.
     """
     known = {dialogue.id for data in splits for dialogue in data.dialogues}
     named = [set(saved.held_out) & known for saved in policies.values()]
@@ -885,14 +902,14 @@ def _unseen(
     kept = tuple(dialogue for dialogue in right.dialogues if dialogue.id in ids)
     if not kept:
         raise UserError(
-            "the policies of the agent have seen all dialogues that the tracker gets right at "
-            "every turn: compare one policy at a time"
+            "no dialogue is left to compare on: the policies were trained on all dialogues that "
+            "the tracker gets right at every turn; compare one policy at a time"
         )
     return replace(right, dialogues=kept)
 
 
 def _chosen(config: GroundConfig, data: DialogueSet) -> DialogueSet:
-    """Return the dialogues to keep, without the excluded ones."""
+    """Return the dialogues that --keep and --leave-out leave."""
     wanted, unwanted = frozenset(config.keep), frozenset(config.leave_out)
     kept = tuple(
         dialogue
@@ -916,7 +933,7 @@ def _described(name: str, saved: TrainingRecord) -> str:
 
 
 def drawn(data: DialogueSet, count: int | None, seed: int, *purpose: str) -> DialogueSet:
-    """Draw ``count`` dialogues by seed, in data order. ``None`` means all."""
+    """Draw ``count`` dialogues by seed, in the order of the data, or all if it is ``None``."""
     if count is None:
         return data
     order = stream(seed, *purpose).permutation(len(data.dialogues))

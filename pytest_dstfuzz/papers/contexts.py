@@ -1,4 +1,4 @@
-"""Measurements of equivalent contexts."""
+"""Measures how well checks decide whether a question has all the context that it needs."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ _FAR: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class ContextWords:
-    """Words of a clean context that a question may need, with their features."""
+    """Words of a clean context that a question may need, with features for a model."""
 
     words: tuple[str, ...]
     features: Floats  #: [words, features]; the first feature is 1.
 
 
 def candidates(gold: Rewrites, dialogue: Dialogue, index: int) -> ContextWords:
-    """Return the words of the opening and earlier rounds that the question does not contain."""
+    """Return the words of the opening and of earlier rounds that the question itself lacks."""
     lexicon = gold.lexicon
     question = read(dialogue.turns[index].user, lexicon)
     answer = gold.words(round_of(dialogue, index).answer)
@@ -110,7 +110,7 @@ def candidates(gold: Rewrites, dialogue: Dialogue, index: int) -> ContextWords:
 
 @dataclass(frozen=True, slots=True)
 class WordModel:
-    """Coefficients, and the probability from which a word counts as needed."""
+    """A fitted model: coefficients, and the probability from which a word counts as needed."""
 
     weights: Floats
     threshold: float
@@ -119,7 +119,7 @@ class WordModel:
     gold: Rewrites
 
     def stands_alone(self, dialogue: Dialogue, index: int) -> bool:
-        """Return whether a question needs nothing from its clean context."""
+        """Return whether a question needs no word from its clean context."""
         found = candidates(self.gold, dialogue, index)
         likely = _chances(found.features, self.weights) if found.words else np.zeros(1)
         return bool(likely.max() < self.quiet)
@@ -134,7 +134,7 @@ class WordModel:
 
 
 class WordCheck:
-    """Checks that the words needed by a question, according to the model, occur before it."""
+    """Checks that all words which a question needs by the model occur before it."""
 
     name = "words"
 
@@ -143,7 +143,7 @@ class WordCheck:
         self._needed: dict[tuple[str, int, bool], frozenset[str]] = {}
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Return whether the rounds before a question contain all words that it needs."""
+        """Return whether the rounds before a question contain all words that the question needs."""
         key = asked.dialogue.id, asked.turn, bool(asked.opening)
         if key not in self._needed:
             self._needed[key] = self._model.needed(asked.dialogue, asked.turn)
@@ -151,7 +151,7 @@ class WordCheck:
 
 
 def train(gold: Rewrites, dialogues: Sequence[Dialogue]) -> WordModel:
-    """Fit the coefficients by Newton's method, and choose the thresholds with the best F1 score."""
+    """Fit the coefficients by Newton's method, and choose the thresholds with the best F1."""
     found, labels, ends, silent = [], [], [0], []
     for dialogue in dialogues:
         for turn in dialogue.turns:
@@ -204,7 +204,7 @@ Checks = Sequence[ContextCheck]
 
 
 class Cell(NamedTuple):
-    """A proportion: its part and whole, with an interval over dialogues."""
+    """A proportion with its part, its whole, and its interval over dialogues."""
 
     table: str
     check: str
@@ -217,7 +217,7 @@ class Cell(NamedTuple):
 
 @dataclass
 class Tallies:
-    """Parts and wholes by figure and dialogue."""
+    """Counts of parts and wholes, by figure and dialogue."""
 
     of: dict[str, dict[str, list[int]]] = field(default_factory=dict)
 
@@ -228,7 +228,7 @@ class Tallies:
         cell[1] += int(whole)
 
     def cells(self, table: str, check: str, half: str, draws: Resamples) -> Iterator[Cell]:
-        """Yield the figures with their intervals over dialogues."""
+        """Yield the proportion of each figure, with its interval over dialogues."""
         for figure, tally in self.of.items():
             pairs = {name: (part, whole) for name, (part, whole) in tally.items()}
             part, whole = (sum(pair[at] for pair in pairs.values()) for at in (0, 1))
@@ -236,7 +236,7 @@ class Tallies:
 
 
 def alone_with_title_before(dialogue: Dialogue, index: int) -> tuple[Dialogue, int]:
-    """Return a question that stands alone, with its title in an unused round before it.
+    """Return a question without its history, with its title in an unused round before it.
 
     If the title were the opening, no check could be applied to an empty context.
     """
@@ -248,7 +248,7 @@ def alone_with_title_before(dialogue: Dialogue, index: int) -> tuple[Dialogue, i
 
 
 def as_asked(gold: Rewrites, dialogues: Iterable[Dialogue], needs: NeedsContext) -> Tallies:
-    """Measure precision and recall of "context needed" and "not needed" against the rewrites."""
+    """Compare a rule that says whether a question needs its context with the rewrites."""
     counts = Tallies()
     for dialogue in dialogues:
         for turn in dialogue.turns:
@@ -266,7 +266,7 @@ NeedsContext = Callable[[Dialogue, int], bool]
 
 
 def needs_by(checks: Checks, gold: Rewrites) -> NeedsContext:
-    """Return a rule: a question needs its context unless the checks accept an empty one."""
+    """Return a rule: a question needs its context unless the checks accept an empty context."""
 
     def needs(dialogue: Dialogue, index: int) -> bool:
         titled, place = alone_with_title_before(dialogue, index)
@@ -278,7 +278,7 @@ def needs_by(checks: Checks, gold: Rewrites) -> NeedsContext:
 def in_sequences(
     gold: Rewrites, dialogues: Iterable[Dialogue], checks: Checks, seed: int
 ) -> Tallies:
-    """Compare the checks' decisions about questions in sequences with the rewrites."""
+    """For questions in reordered dialogues, compare what the checks decide with the rewrites."""
     counts = Tallies()
     for dialogue in dialogues:
         answered = {index for index in gold.answered(dialogue) if round_of(dialogue, index).answer}
@@ -299,7 +299,7 @@ def in_sequences(
 
 
 def words(gold: Rewrites, dialogues: Iterable[Dialogue], needed: NeededWords) -> Tallies:
-    """Measure precision and recall of the words that count as needed."""
+    """Measure precision and recall of the words that a rule takes for needed."""
     counts = Tallies()
     for dialogue in dialogues:
         for turn in dialogue.turns:
@@ -314,7 +314,7 @@ NeededWords = Callable[[Dialogue, int], frozenset[str]]
 
 
 def shared_words(gold: Rewrites) -> NeededWords:
-    """Return the rule for needed words: in the answer and earlier rounds, not in the question."""
+    """Return a rule: the question needs words of earlier rounds that its answer also has."""
 
     def needed(dialogue: Dialogue, index: int) -> frozenset[str]:
         question, answer = (read(text, gold.lexicon).units for text in round_of(dialogue, index))
@@ -324,7 +324,7 @@ def shared_words(gold: Rewrites) -> NeededWords:
 
 
 def tuned(gold: Rewrites, dialogues: Sequence[Dialogue], seed: int) -> NeededContext:
-    """Return our check with the parameters that decide most cases at the required precision."""
+    """Return the shipped check, with the parameters that decide most cases precisely enough."""
     best, found = -1, NeededContext()
     for alone, nearest, lost in _GRID:
         check = NeededContext(alone, nearest, lost)
@@ -344,7 +344,7 @@ def tuned(gold: Rewrites, dialogues: Sequence[Dialogue], seed: int) -> NeededCon
 
 @dataclass(frozen=True, slots=True)
 class ContextsTable:
-    """All figures, with the tuned checks."""
+    """All figures of the measurement, with the tuned checks."""
 
     gold: Rewrites
     cells: tuple[Cell, ...]
@@ -411,7 +411,7 @@ def tables(table: ContextsTable) -> dict[str, str]:
     gold, data = table.gold, table.gold.data
     needed = sum(gold.differs(one, turn.index) for one in data.dialogues for turn in one.turns)
     lines = [
-        "# Checks of contexts against stand-alone rewrites",
+        "# Checks of contexts, compared with stand-alone rewrites",
         "",
         f"- command: `{table.command}`",
         (
@@ -450,7 +450,7 @@ def _getter(name: str) -> Callable[[object], object]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the experiment."""
+    """Run the measurement with the arguments of the command line."""
     parser = Parser("python -m pytest_dstfuzz.papers.contexts", __doc__ or "")
     parser.value("--canard", Path, "FILE", required=True, help="development split of CANARD (JSON)")
     parser.value(
@@ -460,7 +460,7 @@ def main(arguments: Sequence[str]) -> int:
         required=True,
         help="write contexts.md and contexts.csv into this folder",
     )
-    seed = "seed of sequences and resamples (default: 0)"
+    seed = "seed of the random sequences and of the bootstrap (default: 0)"
     parser.value("--seed", integer(0), "N", default=0, help=seed)
     given = vars(parser.parse_all(arguments))
     gold = load_rewrites(given["canard"], load_lexicon())

@@ -1,4 +1,4 @@
-"""Curves over the calls of a campaign, and their tables."""
+"""Compares searches over the number of calls of a campaign, in curves and tables."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ _TURNS: Final = 1_000
 
 
 class _Cut(NamedTuple):
-    """A fractional number of variants at which a campaign is cut, for each row of weights."""
+    """The fractional number of variants at which each row of a campaign is cut."""
 
     below: npt.NDArray[np.intp]
     share: Floats
 
     def of(self, totals: Floats) -> Floats:
-        """Interpolate a measure, [rows, numbers of variants], at the cut."""
+        """Interpolate a measure, given as [rows, numbers of variants], at the cut."""
         rows, above = np.arange(len(totals)), np.minimum(self.below + 1, totals.shape[1] - 1)
         low = totals[rows, self.below]
         read: Floats = low + self.share * (totals[rows, above] - low)
@@ -84,7 +84,7 @@ class _Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The growth of one campaign by number of variants. Number 0 is after the clean turns."""
+    """What a campaign has found after each number of variants. Number 0 is the clean turns."""
 
     turns: Floats  #: [dialogues], number of turns.
     calls: Floats  #: [dialogues, numbers of variants]; ``broken`` and ``mass`` likewise.
@@ -95,7 +95,7 @@ class Growth:
 
     @classmethod
     def of(cls, run: CampaignFigures, dialogues: Sequence[str]) -> Growth:
-        """Convert a campaign. ``dialogues`` are its ids in the order of the resamples."""
+        """Convert a campaign. ``dialogues`` are its ids, in the order of the bootstrap samples."""
         rows = {name: row for row, name in enumerate(dialogues)}
         numbers = max((len(turn.calls_after) for turn in run.turns), default=1)
         pairs = {pair: place for place, pair in enumerate(sorted(_pairs(run.turns)))}
@@ -120,14 +120,14 @@ class Growth:
         return float(self.calls[:, -1].sum())
 
     def found(self, measure: str, calls: float, weights: Floats | None = None) -> Floats:
-        """Return a measure at a mean number of calls per turn, for each row of weights.
+        """Return what a campaign has found after a mean number of calls per turn.
 
         Args:
             measure: a name of `MEASURES`, or ``calls`` for the number of calls at the cut.
-            calls: calls per turn.
+            calls: the mean number of calls per turn.
             weights: [rows, dialogues]: how often each dialogue is drawn. Each row is cut by its own
-                calls, and its distinct pairs are counted separately. Default: one row with all
-                dialogues.
+                calls, and its distinct weaknesses are counted separately. The default is one row
+                with all dialogues. The result has one value per row.
         """
         drawn = np.ones((1, len(self.turns))) if weights is None else weights
         turns = drawn @ self.turns
@@ -142,7 +142,7 @@ class Growth:
         return _TURNS * cut.of(drawn @ self.mass) / turns
 
     def variants_at(self, calls: float) -> int:
-        """Return the number of variants per turn at a cut, rounded."""
+        """Return the number of variants per turn at which the calls are spent, rounded."""
         totals = self.calls.sum(axis=0, keepdims=True)
         cut = _cut(totals, np.array([calls * self.turns.sum()]))
         return int(cut.below[0]) + int(cut.share[0] >= 0.5)
@@ -161,7 +161,7 @@ class Growth:
 
 
 def _cut(totals: Floats, wanted: Floats) -> _Cut:
-    """Return the cut at which calls, [rows, numbers of variants], reach ``wanted``, [rows]."""
+    """Find the cut of each row at which the calls reach ``wanted``, [rows]."""
     rows, most = np.arange(len(totals)), totals.shape[1] - 1
     below = np.maximum((totals <= wanted[:, None]).sum(axis=1) - 1, 0)
     low, high = totals[rows, below], totals[rows, np.minimum(below + 1, most)]
@@ -171,7 +171,7 @@ def _cut(totals: Floats, wanted: Floats) -> _Cut:
 
 
 def mean_found(runs: Sequence[Growth], measure: str, calls: float) -> float:
-    """Return the mean of a measure over runs at a number of calls per turn."""
+    """Return the mean over runs of what they have found after a number of calls per turn."""
     return float(np.mean([run.found(measure, calls)[0] for run in runs]))
 
 
@@ -182,11 +182,11 @@ def ratio(
     measure: str,
     calls: float,
 ) -> Rate:
-    """Return the ratio of ``runs`` to ``others`` in a measure at equal calls per turn.
+    """Return how much more ``runs`` find than ``others`` at equal calls per turn.
 
-    It is the mean over ``runs`` divided by the mean over ``others``. The interval comes from a
-    paired bootstrap over dialogues. Each resample is cut by its own calls, and counts the distinct
-    pairs of its own dialogues.
+    The ratio is the mean over ``runs`` divided by the mean over ``others``. The interval comes from
+    a paired bootstrap over dialogues. Each resample is cut by its own calls, and counts the
+    distinct pairs of its own dialogues.
     """
     one, other = (
         np.mean([run.found(measure, calls, resamples.weights) for run in side], axis=0)
@@ -205,9 +205,9 @@ def shares_by_operator(
 ) -> dict[str, tuple[float, float]]:
     """Return each operator's shares of the violations and of the distinct weaknesses.
 
-    A violation counts for each operator in its smallest version. A weakness counts for each
-    operator in one of its violations. The shares may therefore sum to more than 1. Each run comes
-    with the number of variants to consider.
+    A violation counts for each operator in its shrunk version. A weakness counts for each operator
+    in one of its violations. The shares may therefore sum to more than 1. Each run comes with the
+    number of variants to consider.
     """
     violations = weaknesses = 0
     counted: dict[str, list[int]] = {}
@@ -257,7 +257,7 @@ class Course(NamedTuple):
     without: tuple[str, ...] = ()  #: Excluded operators, besides those of all campaigns.
 
     def settings(self, common: Settings, variants: int) -> Settings:
-        """Return the settings of its campaign with ``variants`` variants per turn."""
+        """Return the settings of the run's campaign, with ``variants`` variants per turn."""
         return common.replace_options(
             search=self.search,
             seed=self.seed,
@@ -270,7 +270,7 @@ class Course(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """The runs of all searches in a comparison."""
+    """Plans and makes the runs of all searches in a comparison."""
 
     ground: SearchComparison
     budgets: tuple[int, ...]
@@ -285,8 +285,8 @@ class Courses:
     ) -> list[Course]:
         """Return the runs of a search for a budget.
 
-        They are the runs of the largest budget, which include all smaller ones. If the variants of
-        a search depend on their total number, each budget has its own runs.
+        Usually one run serves all budgets: the run of the largest one includes all smaller ones. If
+        the variants of a search depend on their total number, each budget has runs of its own.
         """
         return [
             Course(
@@ -301,7 +301,7 @@ class Courses:
         ]
 
     def run(self, courses: Iterable[Course]) -> dict[Course, Run]:
-        """Run campaigns with more and more variants until they spend their budgets, see `_more`."""
+        """Make campaigns with more and more variants until each has spent its budget."""
         waiting = {one: _begin(one) for one in courses}
         found: dict[Course, Run] = {}
         common, campaigns = self.ground.config.settings, self.ground.campaigns
@@ -322,7 +322,7 @@ class Courses:
 
 
 class Run(NamedTuple):
-    """The campaign of a `Course`."""
+    """The campaign that carries out a `Course`."""
 
     variants: int  #: Maximum number of variants per turn.
     figures: CampaignFigures
@@ -340,7 +340,7 @@ def _begin(course: Course) -> int:
 
 
 def _more(budget: int, run: Run, before: float) -> int:
-    """Return the number of variants of a longer campaign, or 0 if none is worthwhile.
+    """Return the number of variants of a longer campaign, or 0 if it would find no more.
 
     ``before`` is the number of calls in the previous campaign, or 0 for the first one.
     """
@@ -357,7 +357,7 @@ _PLAIN: Final = "random"
 
 @dataclass(frozen=True, slots=True)
 class CurvesConfig:
-    """The configuration of a comparison."""
+    """The configuration of a comparison at equal calls."""
 
     contenders: tuple[Contender, ...]
     #: Label of the search that the others are compared with. ``None`` means the last one.
@@ -378,7 +378,7 @@ class CurvesConfig:
 
     @property
     def plain(self) -> Contender:
-        """Masked sampling, the baseline when an operator is left out."""
+        """Random sampling, the baseline when an operator is left out."""
         found = next((item for item in self.contenders if item.label == _PLAIN), None)
         if found is None:
             raise UserError(f"--each-operator-out needs {_PLAIN!r}: add it to --searches")
@@ -386,7 +386,7 @@ class CurvesConfig:
 
     @property
     def compared(self) -> Contender:
-        """The search that the others are compared with."""
+        """The subject: the search with which the others are compared."""
         if self.subject is None:
             return self.contenders[-1]
         names = {item.label: item for item in self.contenders}
@@ -396,7 +396,7 @@ class CurvesConfig:
 
 
 class Side(NamedTuple):
-    """A search at one budget, by one measure, in the better of its two ways."""
+    """A search at one budget, by one measure, with calls spread in the better of two ways."""
 
     contender: Contender
     until_broken: bool
@@ -406,7 +406,7 @@ class Side(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A search compared with the subject."""
+    """One row of a table: a search compared with the subject."""
 
     budget: int
     measure: str
@@ -420,7 +420,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """The results of a comparison."""
+    """All results of a comparison at equal calls."""
 
     ground: SearchComparison
     courses: Courses
@@ -432,7 +432,7 @@ class Curves:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures that apply: failing mass needs a noise model."""
+        """The measures of this comparison. Failing mass is one only if there is a noise model."""
         noise = PROFILES[self.ground.config.settings.variant.validity].noise
         return tuple(name for name in MEASURES if noise or name != "failing_mass")
 
@@ -458,7 +458,7 @@ def run_curves(ground: SearchComparison, config: CurvesConfig) -> Curves:
 
 
 def _sides(curves: Curves, budget: int, measure: str) -> list[Side]:
-    """Return each search in the way that finds more. Ties go to "whole"."""
+    """For each search, choose the way that finds more. If both find the same, choose "whole"."""
 
     def better(item: Contender) -> Side:
         sides = [
@@ -504,7 +504,7 @@ def _compared(
 
 
 def times(curves: Curves, runs: Sequence[Run], side: Side, budget: int, measure: str) -> Rate:
-    """Return the ratio of some runs to a search."""
+    """Return how much more some runs find than a search, as a ratio."""
     one, other = ([run.growth for run in each] for each in (runs, side.runs))
     return ratio(curves.ground.resamples, one, other, measure, budget)
 
@@ -512,8 +512,8 @@ def times(curves: Curves, runs: Sequence[Run], side: Side, budget: int, measure:
 def _operators_out(curves: Curves) -> list[Line]:
     """Compare the subject with random sampling, leaving out one operator at a time.
 
-    Each search keeps its better way with all operators. Operators without any violation are
-    skipped, because no result depends on them.
+    Each search keeps the way that is better with all operators. Operators that take part in no
+    violation are skipped, because no result depends on them.
     """
     plain, lines = curves.config.plain, []
     headlines = [
@@ -537,7 +537,7 @@ def _operators_out(curves: Curves) -> list[Line]:
 
 
 def _operators_of(curves: Curves, lines: Sequence[Line]) -> list[str]:
-    """Return the operators in use that occur in a violation of the searches."""
+    """Return the operators in use that take part in a violation of the two searches."""
     runs = [
         run.figures for line in lines for side in (line.side, line.subject) for run in side.runs
     ]
@@ -576,7 +576,7 @@ def break_even(training: float, others: float, factor: float | None) -> float | 
 
 
 def mean_training(item: Contender) -> float:
-    """Return the mean number of calls for training a search."""
+    """Return the mean number of calls that the training of a search took."""
     return mean([training_calls(search) for search in item.searches])
 
 
@@ -587,7 +587,7 @@ _MOST_ROWS: Final = 8
 
 
 class Point(NamedTuple):
-    """One point of the curve of one run."""
+    """What one run has found after one number of calls."""
 
     contender: Contender
     course: Course
@@ -595,7 +595,7 @@ class Point(NamedTuple):
     calls_a_turn: int
 
     def found(self, measure: str) -> float:
-        """Return a measure at this point; see `Growth.found`."""
+        """Return the value of a measure at this point, see `Growth.found`."""
         return float(self.run.growth.found(measure, self.calls_a_turn)[0])
 
 
@@ -675,14 +675,15 @@ def _markdown(curves: Curves) -> str:
     lines += ["", "## Each training", "", *_trainings(curves)]
     if curves.operators_out:
         lines += ["", f"## {subject} / random with an operator left out", ""]
-        lines += ["Operators with a violation of either search:", "", *_out(curves)]
+        lines += ["Operators that take part in a violation of one of the two searches:", ""]
+        lines += _out(curves)
     lines += ["", "## Curves", "", *_curves(curves)]
     return "\n".join(lines) + "\n"
 
 
 _FAILING_MASS: Final = (
-    "- failing mass: the number of 1,000 user turns that are typed like one of the violations "
-    "found; a lower bound, and mostly due to a few violations"
+    "- failing mass: of 1,000 turns of real users, how many are expected to have exactly the edits "
+    "of a violation found; a lower bound, and mostly due to a few violations"
 )
 
 
@@ -690,27 +691,29 @@ def _notes(curves: Curves) -> list[str]:
     noise = PROFILES[curves.ground.config.settings.variant.validity].noise
     return [
         (
-            "- calls: the contexts that the tracker was asked for, including the clean ones and "
-            "those that find the cause of a violation, but not those of shrinking"
+            "- calls: how many contexts the tracker answered, including the clean ones and those "
+            "that show the cause of a violation, but not those asked while shrinking"
         ),
         (
             "- all turns get one variant, then a second one, and so on; a campaign is cut when its "
-            "calls are spent; if its search proposes nothing more before that, the campaign keeps "
-            "its findings"
+            "calls are spent; if a search runs out of proposals earlier, it counts with its "
+            "findings until then"
         ),
         (
-            "- way: each search has the better of two ways; whole: all turns get the same number "
-            "of variants; until broken: a turn gets no more variants after its first violation"
+            "- way: how the calls are spread over the turns, for each search in the better of two "
+            "ways; whole: all turns get the same number of variants; until broken: a turn gets no "
+            "more variants after its first violation"
         ),
         (
-            "- distinct weaknesses: pairs of a weakness and its slot with the most informative "
-            "change, from violations after shrinking"
+            "- distinct weaknesses: number of different pairs (weakness, slot) of the shrunk "
+            "violations; the slot is the one with the most informative change"
         ),
         *([_FAILING_MASS] if noise else []),
         (
-            f"- {curves.subject.label} / search: ratio, from a paired bootstrap over dialogues; "
-            "each resample is cut when its own calls are spent, and counts the distinct weaknesses "
-            "of its own dialogues"
+            f"- {curves.subject.label} / search: the figure of {curves.subject.label} divided by "
+            "that of the search, from a paired bootstrap over dialogues; each bootstrap sample is "
+            "cut when its own calls are spent, and counts the distinct weaknesses of its own "
+            "dialogues"
         ),
     ]
 
@@ -780,15 +783,15 @@ def _break_even(curves: Curves, budget: int) -> list[str]:
             after = "never" if calls is None else f"{calls:,.0f} calls"
             cells.append(f"{line.side.contender.label} {after}")
     told = (
-        f"The training of {curves.subject.label} took {training:,.0f} calls. Number of test calls "
-        "after which it has broken more turns than another search with the same total number of "
-        f"calls: {', '.join(cells) or NONE}."
+        f"The training of {curves.subject.label} took {training:,.0f} calls. If they count too, "
+        f"{curves.subject.label} has broken more turns than another search after this number of "
+        f"test calls: {', '.join(cells) or NONE}."
     )
     return ["", told]
 
 
 def _trainings(curves: Curves) -> list[str]:
-    """Return each run of each search at each budget, with the ratios of the subject."""
+    """Return a table with each run of each search at each budget, and the subject's ratios."""
     subject = curves.subject.label
     others = [item.label for item in curves.config.contenders if item != curves.subject]
     head = ["calls a turn", "search", "training", "seed", "training calls"]
@@ -825,7 +828,7 @@ def _out(curves: Curves) -> list[str]:
 
 
 def _curves(curves: Curves) -> list[str]:
-    """Return the means over runs for each search, whole and until broken."""
+    """Return a table with the means over runs for each search, whole and until broken."""
     points: dict[tuple[str, bool, int], list[Point]] = {}
     for point in _points(curves):
         key = (point.contender.label, point.course.until_broken, point.calls_a_turn)
@@ -859,7 +862,7 @@ _SEARCHES = "random,near-value"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments after its name."""
+    """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
     config = CurvesConfig(**taken(given, CurvesConfig))
     config.check()
@@ -881,16 +884,16 @@ def _parser() -> Parser:
         dest="contenders",
         default=_SEARCHES,
     )
-    subject = "the search that is compared with the others (default: the last)"
+    subject = "the search with which all others are compared (default: the last)"
     parser.value("--subject", str, "LABEL", help=subject)
-    budgets = "calls a turn, on average (default: 8,32)"
+    budgets = "numbers of calls per turn, on average, at which to compare (default: 8,32)"
     parser.value("--budgets", several(integer(1)), "N,...", help=budgets)
     parser.value(
         "--k",
         _ks,
         "K,LABEL=K,...",
-        help="number of transformations; LABEL=K sets that of one search, as in 3,random=6 "
-        "(default: 3)",
+        help="number of transformations in a variant; LABEL=K sets it for one search, as in "
+        "3,random=6 (default: 3)",
         dest="ks",
     )
     parser.value("--keep", _ids, "IDS", help="use only these dialogues: ids, or a file of ids")
@@ -898,7 +901,7 @@ def _parser() -> Parser:
     parser.option(
         "--each-operator-out",
         action="store_true",
-        help="for each operator, compare with random again without this operator",
+        help="for each operator, compare with random once more without this operator",
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""Tables for the research pages, and bootstrap intervals."""
+"""Formats the tables of the research pages, and computes bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Rate(NamedTuple):
     interval: tuple[float, float] | None = None
 
     def scaled(self, factor: float) -> Rate:
-        """Return the rate times ``factor``."""
+        """Return the number and its interval times ``factor``."""
         if self.value is None or self.interval is None:
             return Rate(None if self.value is None else self.value * factor, self.interval)
         return Rate(self.value * factor, (self.interval[0] * factor, self.interval[1] * factor))
 
 
 class Resamples:
-    """Bootstrap samples of the dialogues, drawn with replacement by seed."""
+    """Bootstrap samples of the dialogues, drawn by seed and with replacement."""
 
     def __init__(self, dialogues: Sequence[str], seed: int) -> None:
         self._dialogues = tuple(dialogues)
@@ -51,8 +51,8 @@ class Resamples:
     def rate(self, runs: Sequence[Tally]) -> Rate:
         """Return the mean over runs of sum(part) / sum(whole).
 
-        If no dialogue has any part, or all parts equal their wholes, all resamples agree. The
-        interval then comes from the number of dialogues; see `binomial_interval`.
+        If the rate is 0 or 1, all bootstrap samples agree. The interval then comes from the number
+        of dialogues; see `binomial_interval`.
         """
         parts, wholes = self._columns(runs)
         rates = self._rates(parts, wholes)
@@ -67,9 +67,10 @@ class Resamples:
         return Rate(float(rates[0]), interval_of(rates[1:]))
 
     def ratio(self, runs: Sequence[Tally], others: Sequence[Tally]) -> Rate:
-        """Return the rate of ``runs`` divided by that of ``others``, with its interval.
+        """Return the rate of ``runs`` divided by the rate of ``others``, with its interval.
 
-        If only the others' rate is 0 in a resample, its ratio is infinite.
+        If the rate of ``others`` is 0 in a bootstrap sample, and that of ``runs`` is not, the ratio
+        of this sample is infinite.
         """
         columns, theirs = self._columns(runs), self._columns(others)
         one, other = self._rates(*columns), self._rates(*theirs)
@@ -83,17 +84,20 @@ class Resamples:
 
     @property
     def weights(self) -> Floats:
-        """Draws of each dialogue: [1 + resamples, dialogues]. The first row is all ones."""
+        """How often each sample draws each dialogue: [1 + resamples, dialogues].
+
+        Row 0 is all ones.
+        """
         return self._weights
 
     def _columns(self, runs: Sequence[Tally]) -> tuple[Floats, Floats]:
-        """Return parts and wholes, each [runs, dialogues]."""
+        """Return the parts and the wholes of a rate as arrays, each [runs, dialogues]."""
         table = np.array([[run.get(name, (0, 0)) for name in self._dialogues] for run in runs])
         table = table.reshape(len(runs), len(self._dialogues), 2).astype(np.float64)
         return table[:, :, 0], table[:, :, 1]
 
     def _rates(self, parts: Floats, wholes: Floats) -> Floats:
-        """Return the rate of every row of the weights, or NaN if nothing was counted."""
+        """Return the rate in every bootstrap sample, or NaN if the sample counts nothing."""
         sums, totals = self._weights @ parts.T, self._weights @ wholes.T
         counted = totals > 0
         rates = np.divide(sums, totals, out=np.zeros_like(sums), where=counted)
@@ -104,7 +108,7 @@ class Resamples:
 
 
 def interval_of(values: Floats) -> tuple[float, float]:
-    """Return the 95 % percentile interval. NaN is ignored, infinity is not."""
+    """Return the 95 % percentile interval. NaN values are left out, infinite values are not."""
     numbers = values[~np.isnan(values)]
     # No interpolation, because there is no value between a number and infinity.
     low = np.percentile(numbers, _EDGES[0], method="lower")
@@ -120,7 +124,7 @@ NONE = "n/a"
 
 
 def number(rate: Rate, decimals: int = 1, unit: str = "") -> str:
-    """Return a number with its interval: ``26.9 [20.1, 33.0]``."""
+    """Format a number with its interval: ``26.9 [20.1, 33.0]``."""
     if rate.value is None:
         return NONE
     text = f"{rate.value:.{decimals}f}{unit}"
@@ -131,17 +135,17 @@ def number(rate: Rate, decimals: int = 1, unit: str = "") -> str:
 
 
 def rate_text(rate: Rate, decimals: int = 1) -> str:
-    """Return a share with its interval: ``97.7 % [97.4, 98.1]``."""
+    """Format a share with its interval: ``97.7 % [97.4, 98.1]``."""
     return number(rate.scaled(100), decimals, " %")
 
 
 def share(value: float | None, decimals: int = 1) -> str:
-    """Return a share without its interval."""
+    """Format a share without its interval."""
     return rate_text(Rate(value), decimals)
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table."""
+    """Return the lines of a table in Markdown."""
     return [
         f"| {' | '.join(head)} |",
         f"|{' --- |' * len(head)}",
@@ -150,12 +154,12 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[s
 
 
 def published(text: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the section with published numbers as lines of Markdown."""
+    """Return the section of a page with published numbers, as lines of Markdown."""
     return ["", "## Published", "", text, "", *markdown_table(head, rows)]
 
 
 def rate_columns(name: str, rate: Callable[[Any], Rate | None]) -> Columns:
-    """Return the columns of a rate and its interval limits. Cells without a value are empty."""
+    """Return the CSV columns of a rate and its limits. Cells without a value are empty."""
 
     def cell(place: int, row: Any) -> str:
         value, interval = rate(row) or Rate(None)
@@ -165,7 +169,7 @@ def rate_columns(name: str, rate: Callable[[Any], Rate | None]) -> Columns:
 
 
 def csv_number(value: float | None, decimals: int = 4) -> str:
-    """Return a rounded number, or ``""`` for ``None``."""
+    """Round a number for a CSV file, or return ``""`` for ``None``."""
     return "" if value is None else str(round(value, decimals))
 
 

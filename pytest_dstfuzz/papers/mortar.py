@@ -1,4 +1,4 @@
-"""MORTAR's relations with the counts of its paper: sheets and tables."""
+"""Tests bots with the relations of MORTAR and METAL, as MORTAR's paper does."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ FAMILIES: Final[Mapping[str, tuple[type[Relation], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class BotRun:
-    """The settings for testing bots."""
+    """The settings with which a bot is tested."""
 
     gold: Rewrites
     data: DialogueSet
@@ -86,7 +86,7 @@ class BotRun:
 
 @dataclass(frozen=True, slots=True)
 class FoundCheck:
-    """One check of a relation."""
+    """One comparison of two replies by a relation."""
 
     bot: str
     family: str
@@ -105,7 +105,7 @@ class FoundCheck:
 
 @dataclass(frozen=True, slots=True)
 class BotResults:
-    """The results of all relations for one bot."""
+    """The results of one bot with all relations."""
 
     bot: str
     #: Family -> results of its relations.
@@ -116,14 +116,14 @@ class BotResults:
 
 
 class _RecordingRelation(CheckedRelation):
-    """A relation that stores its rewrites by dialogue, turn and description."""
+    """Wraps a relation, and stores its rewrites."""
 
     def __init__(self, relation: Relation) -> None:
         super().__init__(relation, relation.name)
         self.rewrites: dict[tuple[str, int, str], Rewrite] = {}
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the rewrites of a turn, and store them."""
+        """Return the rewrites of a turn, and store them by dialogue, turn and description."""
         begun: TurnStart = self.wrapped.begin(scene)
         if isinstance(begun, Inapplicable | BySearch) or not isinstance(begun, Iterable):
             return begun
@@ -134,7 +134,7 @@ class _RecordingRelation(CheckedRelation):
 
 
 class AskedBot:
-    """A bot with cached replies and a count of its questions."""
+    """A bot whose replies are cached and whose questions are counted."""
 
     def __init__(self, bot: RetrievalBot, *, own: bool) -> None:
         rolling = RollingReplies(bot, 1 << 30)
@@ -142,14 +142,14 @@ class AskedBot:
         self._kept: dict[Context, str] = {}
 
     def reply(self, context: Context) -> str:
-        """Return the reply to a context."""
+        """Return the bot's reply to a context."""
         if context not in self._kept:
             (answer,) = self.tracker.predict([context])
             self._kept[context] = (answer.reply or "") if isinstance(answer, Prediction) else ""
         return self._kept[context]
 
     def seen(self, context: Context) -> Context:
-        """Return a context as seen by the bot, with its own replies if they are its history."""
+        """Return the context that the bot sees, with its own replies if these are its history."""
         if isinstance(self.tracker, RetrievalBot):
             return context
         first, *later = context.exchanges
@@ -160,22 +160,25 @@ class AskedBot:
 
     @property
     def requests(self) -> int:
-        """Number of questions so far."""
+        """Number of questions to the bot so far."""
         return getattr(self.tracker, "requests", 0)
 
 
 def bot_of(gold: Rewrites, name: str) -> RetrievalBot:
-    """Return the bot with the named fault, or the sound one."""
+    """Return the bot with the named fault, or the sound bot, which has none."""
     return RetrievalBot(gold) if name == SOUND else FaultyBot(gold, faults(gold)[name])
 
 
 def withheld(data: DialogueSet) -> DialogueSet:
-    """Return dialogues whose titles are withheld."""
+    """Return the dialogues with their titles withheld from the bot."""
     return replace(data, dialogues=tuple(map(without_opening, data.dialogues)))
 
 
 def run_bot(run: BotRun, name: str, families: Iterable[str], sound: AskedBot) -> BotResults:
-    """Test one bot with all relations of some families. ``sound`` gives the correct replies."""
+    """Test one bot with all relations of some families.
+
+    ``sound`` is the bot without a fault, whose replies count as correct.
+    """
     asked = AskedBot(bot_of(run.gold, name), own=run.own)
     turns: dict[str, list[TurnResult]] = {}
     found: list[FoundCheck] = []
@@ -278,9 +281,10 @@ alone. Some items are fine. Do not look for the code of the bot.
 def drawn(
     found: Sequence[FoundCheck], family: str, seed: int, decoys: int = DECOYS
 ) -> list[tuple[FoundCheck, bool]]:
-    """Return violations of a family, drawn uniformly, mixed with passed checks as decoys.
+    """Draw violations of a family of relations for a judge, mixed with decoys.
 
-    Each item comes with a flag that is true for a violation.
+    The draws are uniform. Decoys are checks that passed. Each returned item has a flag, which is
+    true for a violation.
     """
     rng = stream(seed, "sheet", family)
     chosen: list[tuple[FoundCheck, bool]] = []
@@ -292,7 +296,7 @@ def drawn(
 
 
 def sheet_text(items: Iterable[tuple[FoundCheck, bool]]) -> str:
-    """Return a sheet in Markdown."""
+    """Return the sheet for a human judge, in Markdown."""
     lines = [_HEAD]
     for number, (one, _) in enumerate(items, start=1):
         lines += [f"## {number}", "", *_conversation("A", one.contexts[0], one.before)]
@@ -313,7 +317,7 @@ def _conversation(name: str, context: Context, reply: str) -> Iterator[str]:
 
 
 def key_text(items: Sequence[tuple[FoundCheck, bool]]) -> str:
-    """Return the key as CSV: ids, whether it is a violation, and whether the fault caused it."""
+    """Return the answer key of a sheet as CSV."""
     rows = [(number, *item) for number, item in enumerate(items, start=1)]
     return csv_text(
         {
@@ -586,7 +590,7 @@ _VARIANTS: Final = 16
 
 
 def ways(gold: Rewrites, *, own: bool, seed: int) -> Iterator[tuple[str, BotRun, tuple[str, ...]]]:
-    """Yield the ways to test: a name, the settings, and the families of relations."""
+    """Yield the ways to test: the name, the settings, and the families of relations."""
     settings = partial(_settings, seed)
     given = partial(BotRun, gold, own=own)
     yield WAYS["main"], given(gold.data, settings()), _BOTH
@@ -603,7 +607,7 @@ def _settings(seed: int, **reply: Any) -> Settings:
 def run_mortar(
     gold: Rewrites, names: Sequence[str], *, own: bool, seed: int, only: Sequence[str]
 ) -> Iterator[tuple[str, list[BotResults]]]:
-    """Yield the results of all bots for each way to test them."""
+    """For each way to test, yield the results of all bots."""
     for way, run, families in ways(gold, own=own, seed=seed):
         if way not in only:
             continue
@@ -619,7 +623,7 @@ def run_mortar(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the experiment."""
+    """Run the experiment with the arguments of the command line."""
     given = vars(_parser().parse_all(arguments))
     gold = load_rewrites(given["canard"], load_lexicon())
     if given["dialogues"] is not None:
@@ -649,7 +653,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _known(text: str, known: tuple[str, ...], kind: str) -> tuple[str, ...]:
-    """Return the names in a list, or all names."""
+    """Read a list of names. ``all`` means all names."""
     names = known if text == _ALL else tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in known:
@@ -658,11 +662,14 @@ def _known(text: str, known: tuple[str, ...], kind: str) -> tuple[str, ...]:
 
 
 def _write_sheets(folder: Path, results: Sequence[BotResults], seed: int) -> None:
-    """Write sheets and keys of both families, drawn from the bots with a fault."""
+    """Write sheets for human judges, and their answer keys.
+
+    For both families of relations, the violations are drawn from the bots with a fault.
+    """
     found = [one for bot in results if bot.bot != SOUND for one in bot.found]
     for family in _BOTH:
         if not any(one.broken and one.family == family for one in found):
-            raise UserError(f"--sheets: {family} has no detections to draw from")
+            raise UserError(f"--sheets: there are no detections by {family} to draw from")
         items = drawn(found, family, seed)
         write_text(folder / f"{family}.md", sheet_text(items))
         write_text(folder / f"{family}_key.csv", key_text(items))
@@ -692,7 +699,9 @@ def _parser() -> Parser:
     parser.value("--dialogues", integer(1), "N", help="use only the first N dialogues")
     sheets = "draw detections for human judges, and write the sheets into this folder"
     parser.value("--sheets", Path, "DIR", help=sheets)
-    seed = "seed of sequences and drawn detections (default: 0)"
+    seed = (
+        "seed for the random sequences and for the choice of the detections to judge (default: 0)"
+    )
     parser.value("--seed", integer(0), "N", default=0, help=seed)
     return parser
 

@@ -1,4 +1,4 @@
-"""The tables of the negotiation experiment."""
+"""Attacks trained negotiators, and makes the tables of this experiment."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ALL: Final = tuple(TARGETS)
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table."""
+    """A row of the table: an adversary and its settings."""
 
     about: str
     make: Callable[[Arena], HearingAdversary] | None  #: ``None`` if there is no attack.
@@ -83,7 +83,10 @@ _EVERY: Final = 1_000_000
 ROWS: Final[dict[str, Row]] = {
     "no-attack": Row("RL model (w/o attack)", None),
     # The baseline: attacks are only worth their advantage over this row.
-    "voice": Row("No attack: the voice of the attacks, which takes the rest", VoicedAdversary),
+    "voice": Row(
+        "No attack: the voice of the attacks speaks, and gets what the target leaves",
+        VoicedAdversary,
+    ),
     "transfer": Row("Transfer attack", HandedOnAdversary),
     "rl-attack": Row("RL attack", VoicedAdversary, speaks="attack"),
     "reactive": Row("Reactive attack", _reactive(2)),
@@ -113,7 +116,7 @@ ROWS: Final[dict[str, Row]] = {
 
 @dataclass(frozen=True)
 class PlayedRow:
-    """The results of a row."""
+    """The games and figures of one row."""
 
     target: str
     name: str
@@ -127,7 +130,7 @@ class PlayedRow:
 
 
 def read_kept(path: Path, kind: type[T]) -> T:
-    """Read a stored result of the experiment.
+    """Read a result that the experiment has stored.
 
     Raises:
         DataError: the file is damaged.
@@ -143,8 +146,8 @@ def read_kept(path: Path, kind: type[T]) -> T:
 def forced(arena: Arena, played: PlayedGame) -> PlayedGame:
     """Return a game as if the target made its selection after the first attack.
 
-    The code published by Cheng et al. counts like this: it uses the target's likely selection, even
-    if the target would go on talking.
+    The published code of Cheng et al. counts like this. It takes the target's most likely
+    selection, even if the target would go on talking.
     """
     agent, scenario = arena.agent, played.scenario
     assert isinstance(agent, TransparentAgent)  # noqa: S101 - a white-box adversary needs this
@@ -161,14 +164,14 @@ def forced(arena: Arena, played: PlayedGame) -> PlayedGame:
 
 
 class RowPlayer:
-    """Plays rows with trained negotiators."""
+    """Plays the games of the rows with trained negotiators."""
 
     def __init__(self, models: Mapping[str, Path], games: int, seed: int) -> None:
         self._models, self._games, self._seed = models, games, seed
         self._known: dict[tuple[str, int], NegotiatorAgent] = {}
 
     def _agent(self, name: str, seed: int) -> NegotiatorAgent:
-        """Return a negotiator. Each seed has a separate object with its own random draws."""
+        """Return a negotiator. Each seed has an object of its own, with its own random draws."""
         from pytest_dstfuzz.games.negotiation.agent import NegotiatorAgent  # noqa: PLC0415 - torch
 
         if (name, seed) not in self._known:
@@ -176,7 +179,7 @@ class RowPlayer:
         return self._known[name, seed]
 
     def play(self, target: str, name: str) -> PlayedRow:
-        """Play one row."""
+        """Play the games of one row."""
         row = ROWS[name]
         if row.make is None:
             return self._plain(target, name)
@@ -201,7 +204,7 @@ class RowPlayer:
         return self._row(target, name, arena, games, struck)
 
     def _plain(self, target: str, name: str) -> PlayedRow:
-        """Play the score-trained negotiator against the target. Both have to agree."""
+        """Play the negotiator ``rl`` against the target, without an attack. Both must agree."""
         from pytest_dstfuzz.games.negotiation.reinforce import play_games  # noqa: PLC0415 - torch
 
         pair = self._agent("rl", 1).network, self._agent(target, 0).network
@@ -344,18 +347,18 @@ _COLUMNS: Final[Columns] = {
 
 #: Folder -> the model trained into it.
 TRAINED: Final = {
-    "sv": "the supervised negotiator",
-    "rl": "sv trained further on its score, against sv",
-    "attack-sv": "an attack on sv by policy gradient",
-    "attack-rl": "an attack on rl by policy gradient",
-    "hardened": "rl after iterative adversarial training",
-    "attack-hardened": "a new attack on hardened by policy gradient",
+    "sv": "a negotiator trained on talks of people",
+    "rl": "`sv` trained further by games against `sv`, to raise its score",
+    "attack-sv": "an attacker trained by policy gradient against `sv`",
+    "attack-rl": "an attacker trained by policy gradient against `rl`",
+    "hardened": "`rl` after iterative adversarial training",
+    "attack-hardened": "a new attacker trained by policy gradient against `hardened`",
 }
 
 
 @dataclass(frozen=True)
 class NegotiationRun:
-    """The settings of the experiment."""
+    """The settings of the experiment with negotiators."""
 
     data: Path
     output: Path
@@ -366,14 +369,14 @@ class NegotiationRun:
     steps: int = 40  #: Steps per round. If two negotiators learn, half as many for each.
 
     def model(self, name: str) -> Path:
-        """Return the file of a negotiator."""
+        """Return the file of a trained negotiator."""
         from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE  # noqa: PLC0415 - torch
 
         return self.output / name / MODEL_FILE
 
 
 def train(run: NegotiationRun) -> None:
-    """Train the missing models, and resume unfinished trainings."""
+    """Train the models that are missing, and resume unfinished trainings."""
     from pytest_dstfuzz.games.negotiation.hardening import (  # noqa: PLC0415 - torch
         HardenConfig,
         harden,
@@ -428,7 +431,10 @@ def train(run: NegotiationRun) -> None:
 
 
 def measured(run: NegotiationRun) -> dict[str, object]:
-    """Measure the negotiators on the test split, and in games against ``sv`` and themselves."""
+    """Measure each negotiator.
+
+    Each is measured on the test split, in games against ``sv``, and in games against itself.
+    """
     from pytest_dstfuzz.games.negotiation.corpus import load_negotiations  # noqa: PLC0415 - with it
     from pytest_dstfuzz.games.negotiation.network import load_network  # noqa: PLC0415 - torch
     from pytest_dstfuzz.games.negotiation.reinforce import play_games  # noqa: PLC0415 - torch
@@ -448,7 +454,7 @@ def measured(run: NegotiationRun) -> dict[str, object]:
 
 
 def known_or_measured(run: NegotiationRun) -> dict[str, Any]:
-    """Return the result of `measured`, from its file if it exists.
+    """Return the result of `measured`. If its file exists, read it instead of measuring again.
 
     Raises:
         DataError: the file is damaged.
@@ -460,10 +466,10 @@ def known_or_measured(run: NegotiationRun) -> dict[str, Any]:
 
 
 def refuse_another(run: NegotiationRun) -> None:
-    """Check that the output folder has models with the same training settings.
+    """Raise an error if the output folder has models that were trained with other settings.
 
     Raises:
-        UserError: the settings differ. The message names them.
+        UserError: the settings differ. The message names each of them.
     """
     path = run.output / "trained.json"
     now = {"epochs": run.epochs, "rounds": run.rounds, "steps": run.steps}
@@ -484,7 +490,7 @@ def refuse_another(run: NegotiationRun) -> None:
 
 
 def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> list[PlayedRow]:
-    """Play the missing rows of the table. Each row has its own file."""
+    """Play the rows that are missing in the table. Each row has its own file."""
     player = RowPlayer({name: run.model(name) for name in TRAINED}, run.games, run.seed)
     found = []
     for target in targets:
@@ -506,7 +512,7 @@ def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> li
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments after its name."""
+    """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
     targets, rows = given.pop("targets"), given.pop("rows")
     run = NegotiationRun(**{name: value for name, value in given.items() if value is not None})

@@ -1,4 +1,4 @@
-"""Failure rates of a tracker for each relation: is it too sensitive or too stable?
+"""Measures how often a tracker violates each relation: is it too sensitive or too stable?
 
 ``dstfuzz experiment relations --model trade --data PATH --split test --output DIR`` tests every
 turn of the data with each relation. It prints one table for relations under which the answer should
@@ -59,7 +59,7 @@ _MOST: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class RelationsConfig(GroundConfig):
-    """The settings. Dialogues are drawn with the seed of the campaigns."""
+    """The settings of the experiment. Dialogues are drawn with the seed of the campaigns."""
 
     splits: tuple[str, ...] = ("test",)
     relations: str = "all"
@@ -83,15 +83,15 @@ class RelationRow:
 
     @property
     def rewrites(self) -> int:
-        """Number of rewrites that were run and answered."""
+        """Number of rewrites that were run and that the tracker answered."""
         return sum(run for run, _ in self.failures["changed"])
 
     def count(self, failure: str) -> int:
-        """Return the number of rewrites that failed in one way."""
+        """Return the number of rewrites with one kind of failure."""
         return sum(failed for _, failed in self.failures[failure])
 
     def rate(self, *ways: str) -> Rate:
-        """Return the share of rewrites that failed in one of these ways, over dialogues."""
+        """Return the share of rewrites that failed in one of these ways, with its interval."""
         columns = zip(*(self.failures[way] for way in ways), strict=True)
         pairs = [(sum(failed for _, failed in cells), cells[0][0]) for cells in columns]
         part, whole = (sum(pair[place] for pair in pairs) for place in (0, 1))
@@ -110,7 +110,7 @@ class RelationsTable:
 def run_relations(
     config: RelationsConfig, tell: Say, tracker: Tracker | None = None
 ) -> Iterator[RelationsTable]:
-    """Yield the table after each relation. The tracker is built if none is given."""
+    """Yield the table after each relation. If no tracker is given, it is built."""
     given = config.settings
     whole = load_dialogues(given.data.data, config.splits[0])
     data = drawn(whole, config.max_dialogues, given.variant.seed, "relations", "dialogues")
@@ -155,7 +155,7 @@ def _measure(
 def row_of(
     relation: Relation, data: DialogueSet, results: Sequence[TurnResult], by_gold: int | None
 ) -> RelationRow:
-    """Return the results of one relation."""
+    """Compute the results of one relation."""
     left_out = [turn for turn in results if turn.outcome == "inapplicable"]
     tested = [turn for turn in results if _run(turn)]
     by_dialogue: dict[str, list[VariantResult]] = {}
@@ -225,13 +225,13 @@ def _markdown(table: RelationsTable) -> str:
         f"- tracker: {config.tracker_and_weights}",
         (
             f"- data: `{config.settings.data.data}`, split {config.splits[0]}: {dialogues:,} "
-            f"dialogues{some}, {turns:,} turns, right or wrong"
+            f"dialogues{some}, {turns:,} turns, also those with a wrong prediction"
         ),
         (f"- at most {variant.variants} rewrites of a turn or dialogue, seed {variant.seed}"),
         (
-            "- by gold: number of turns or dialogues to which the relation would apply if the "
-            "tracker's answers were the labels; by prediction: to which it applies; brackets: "
-            "95 % intervals over dialogues"
+            "- by gold: number of turns or dialogues to which the relation applies if the labels "
+            "decide; by prediction: if the tracker's answers decide, as in a test; brackets: 95 % "
+            "intervals over dialogues"
         ),
     ]
     stay = [row for row in table.rows if row.side == "should-not-change"]
@@ -276,7 +276,7 @@ def _left(table: RelationsTable) -> Iterable[list[str]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments after its name."""
+    """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
     folder = output_folder(given, "relations")
     own = taken(given, RelationsConfig)

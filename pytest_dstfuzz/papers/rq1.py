@@ -29,6 +29,7 @@ from pytest_dstfuzz.papers.command_line import (
     taken,
 )
 from pytest_dstfuzz.papers.comparison import (
+    RATE_NOTES,
     RATES,
     CampaignFigures,
     CampaignRunner,
@@ -68,7 +69,7 @@ _RATES = ("valid_rate", "failure_rate", "thesis_failure_rate", "yield")
 
 @dataclass(frozen=True, slots=True)
 class Rq1Config(GroundConfig):
-    """The settings. Dialogues are drawn with the seed of the campaigns."""
+    """The settings of the experiment. Dialogues are drawn with the seed of the campaigns."""
 
     validities: tuple[str, ...] = ("edit-rate", "strict")
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
@@ -76,7 +77,7 @@ class Rq1Config(GroundConfig):
 
 @dataclass(frozen=True, slots=True)
 class Rq1Row:
-    """The results for one profile and one k."""
+    """The results for one validity profile and one number of transformations."""
 
     validity: str
     k: int
@@ -115,7 +116,7 @@ class Rq1Table:
 
 
 def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1Table:
-    """Measure the table. If no tracker is given, it is built from ``config``."""
+    """Run the campaigns and return the table. If no tracker is given, it is built."""
     given = config.settings
     splits = [load_dialogues(given.data.data, split) for split in config.splits]
     if tracker is None:
@@ -169,8 +170,8 @@ def _markdown(table: Rq1Table) -> str:
         rows = [_cells(row) for row in table.rows if row.validity == validity]
         lines += ["", f"## Validity profile `{validity}`", "", *markdown_table(head, rows)]
     lines += published(
-        "Failure rate (thesis) of random parameters in tables 4.3 and 4.4 of the thesis, which do "
-        "not state k:",
+        "The tables 4.3 and 4.4 of the thesis give these failure rates (thesis) for random "
+        "parameters. They do not state k, the number of transformations.",
         ["tracker and data", "failure rate"],
         PUBLISHED,
     )
@@ -199,18 +200,20 @@ def _header(table: Rq1Table) -> list[str]:
             f"the thesis had {PUBLISHED_DIALOGUES} dialogues for TRADE, MultiWOZ 2.1"
         ),
         (
-            f"- search {variant.search}, attack {variant.attack}, {variant.variants} variants a "
+            f"- search {variant.search}, attack {variant.attack}, {variant.variants} variants per "
             f"turn, {config.rates}, seed {variant.seed}"
         ),
         (
-            "- inertia: of the coordinates of the action vectors that have an effect; in "
-            "parentheses its share of the inertia of uniform sampling with the same number of "
-            "transformations"
+            "- k: number of transformations that a variant combines; valid rate: share of the "
+            "variants that are valid"
         ),
+        *RATE_NOTES,
         (
-            "- failure rate = violations / valid; failure rate (thesis) = (violations + carried) "
-            "/ valid; yield = violations / generated; brackets: 95 % intervals over dialogues"
+            "- inertia: how far the drawn parameters of the transformations spread (the sum of "
+            "their variances, without parameters that have no effect); in parentheses as a share "
+            "of the inertia of uniform sampling with the same k"
         ),
+        ("- brackets: 95 % intervals over dialogues"),
     ]
     return lines
 
@@ -226,7 +229,7 @@ def _cells(row: Rq1Row) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments after its name."""
+    """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
     folder = output_folder(given, "rq1")
     own = taken(given, Rq1Config)

@@ -21,6 +21,7 @@ from pytest_dstfuzz.papers.comparison import (
     AGENT,
     COUNT_COLUMNS,
     RATE_COLUMNS,
+    RATE_NOTES,
     Contender,
     Contest,
     MeanFigures,
@@ -61,7 +62,7 @@ _EXAMPLES = """\
 
 @dataclass(frozen=True, slots=True)
 class Rq2Config:
-    """The settings."""
+    """The settings of the experiment."""
 
     contenders: tuple[Contender, ...]  #: Random sampling is added.
     validities: tuple[str, ...] = ("edit-rate", "strict")
@@ -70,7 +71,7 @@ class Rq2Config:
 
     @property
     def compared(self) -> tuple[Contender, ...]:
-        """The contenders, with random sampling added if it is missing."""
+        """The compared searches. Random sampling is added if it is missing."""
         for item in self.contenders:
             if not item.associates:
                 raise UserError(
@@ -84,7 +85,7 @@ class Rq2Config:
 
 @dataclass(frozen=True, slots=True)
 class Rq2Row:
-    """The results of one search at one k: the mean over its runs, or a single run."""
+    """The results of one search with k transformations: a run, or the mean over its runs."""
 
     validity: str
     k: int
@@ -95,21 +96,21 @@ class Rq2Row:
 
 @dataclass(frozen=True, slots=True)
 class Rq2Table:
-    """The whole table with its configuration and data."""
+    """The tables with their configuration and data."""
 
     ground: SearchComparison
     config: Rq2Config
     rows: tuple[Rq2Row, ...]
 
     def of(self, validity: str, *, single: bool) -> list[Rq2Row]:
-        """Return the rows of single runs, or the means over all runs, by k."""
+        """Return the rows of a profile by k: single runs, or the means over all runs."""
         return [
             row for row in self.rows if row.validity == validity and (row.run is not None) == single
         ]
 
 
 def run_rq2(ground: SearchComparison, config: Rq2Config) -> Rq2Table:
-    """Run the campaigns."""
+    """Run the campaigns, and compute the tables."""
     wanted = {
         (validity, k, item): ground.settings(Contest(validity, config.variants), item, k)
         for validity, k, item in product(config.validities, config.ks, config.compared)
@@ -143,7 +144,7 @@ COLUMNS: Columns = {
 
 
 def tables(table: Rq2Table, *, charts: bool) -> dict[str, str]:
-    """Return the contents of the output files by name. The first one shows the ``charts``."""
+    """Return the contents of the output files by name. The first one shows the charts if any."""
     texts = {"rq2.md": _markdown(table, charts=charts), "rq2.csv": csv_text(COLUMNS, table.rows)}
     if charts:
         texts |= {_chart_name(name): _chart(table, name) for name in table.config.validities}
@@ -155,14 +156,19 @@ def _markdown(table: Rq2Table, *, charts: bool) -> str:
     lines = ["# Searches over the number of transformations (RQ2)", "", *table.ground.header()]
     lines += [
         (
-            f"- {counted(config.variants, 'variant')} a turn, all run; valid rate: after redraws; "
-            "per draw: valid rate of all draws; failure rate (thesis) = (violations + carried) / "
-            "valid; edit_w, edit_c: mean edit rates of the valid variants"
+            f"- {counted(config.variants, 'variant')} per turn, also after a violation; k: number "
+            "of transformations that a variant combines"
         ),
         (
-            "- inertia: of all draws, as a share of the inertia of uniform sampling with the same "
-            "number of transformations; unlike in the thesis, coordinates without effect do not "
-            "count"
+            "- valid rate: share of the variants that are valid after redraws; per draw: share of "
+            "all draws that are valid"
+        ),
+        *RATE_NOTES,
+        "- edit_w, edit_c: mean edit rates of the valid variants, by words and by characters",
+        (
+            "- inertia: how far the drawn parameters of the transformations spread (the sum of "
+            "their variances), as a share of that of uniform sampling with the same k; unlike in "
+            "the thesis, parameters that have no effect do not count"
         ),
     ]
     for validity in config.validities:
@@ -183,7 +189,7 @@ def _markdown(table: Rq2Table, *, charts: bool) -> str:
 
 
 def _chart(table: Rq2Table, validity: str) -> str:
-    """Return the valid and the failure rate over k as SVG."""
+    """Draw the valid rate and the failure rate over k as SVG."""
     rows = table.of(validity, single=False)
     labels = dict.fromkeys(row.label for row in rows)
 
@@ -239,7 +245,7 @@ def _single_cells(row: Rq2Row) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments after its name."""
+    """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
     config = Rq2Config(**taken(given, Rq2Config))
     # Find searches that cannot be compared before the tracker is measured.

@@ -2,15 +2,16 @@
 
 ``dstfuzz experiment rq3 --model trade --data PATH --searches random,agent:PATH`` takes the
 dialogues that the tracker gets right at every turn and that no agent was trained on. All searches
-draw through the same masks, and get equally many variants per turn. The table is printed. With
-``--output``, it is written as ``rq3.md`` and ``rq3.csv``.
+choose from the same applicable edits, and get equally many variants per turn. The command prints
+the table. With ``--output``, it also writes ``rq3.md`` and ``rq3.csv``.
 
-Policies of several training seeds count as one search: ``agent:A,agent:B,agent:C`` are the agent.
-Use other names to distinguish searches: ``other=agent:D,other=agent:E``. Each search is compared at
-its best number of transformations.
+Policies of several training seeds count as one search: ``agent:A,agent:B,agent:C`` are together
+called ``agent``. To keep searches apart, name them: ``other=agent:D,other=agent:E``. Each search is
+compared at its best number of transformations.
 
-This is the comparison of the thesis. Searches make different numbers of calls for equally many
-variants. `curves` compares them at equal calls, and by the distinct weaknesses that they find.
+This is the comparison of the thesis. For equally many variants, searches make different numbers of
+calls. The experiment `curves` compares searches at equal calls, and by the distinct weaknesses that
+they find.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from pytest_dstfuzz.papers.command_line import (
 from pytest_dstfuzz.papers.comparison import (
     COUNT_COLUMNS,
     RATE_COLUMNS,
+    RATE_NOTES,
     Against,
     CampaignFigures,
     Contender,
@@ -73,7 +75,7 @@ _SEARCHES = "random,near-value,greedy,dialtest"
 
 @dataclass(frozen=True, slots=True)
 class Rq3Config:
-    """The settings."""
+    """The settings of the experiment."""
 
     contenders: tuple[Contender, ...]
     budgets: tuple[int, ...] = (8, 32)
@@ -90,7 +92,7 @@ class Rq3Config:
 
 @dataclass(frozen=True, slots=True)
 class Rq3Row:
-    """The results of one search at one k."""
+    """The results of one search with k transformations."""
 
     contest: Contest
     label: str
@@ -103,7 +105,7 @@ class Rq3Row:
 
 @dataclass(frozen=True, slots=True)
 class Rq3Table:
-    """The whole table with its configuration."""
+    """The tables with their configuration."""
 
     ground: SearchComparison
     config: Rq3Config
@@ -111,14 +113,14 @@ class Rq3Table:
     rows: tuple[Rq3Row, ...]
 
     def compared(self, contest: Contest) -> list[Rq3Row]:
-        """Return the rows that are compared, one for each search."""
+        """Return the row of each search at its best k."""
         return [row for row in self.rows if row.contest == contest and row.best]
 
 
 def run_rq3(ground: SearchComparison, config: Rq3Config) -> Rq3Table:
-    """Run the campaigns and compare them.
+    """Run the campaigns, and compare the searches.
 
-    The best k of a search is chosen in its first run. Its other runs use only this k.
+    The first run of a search tries all k and chooses the best. The other runs use only this k.
     """
     places = [(contest, item) for contest in config.contests for item in config.contenders]
 
@@ -128,7 +130,10 @@ def run_rq3(ground: SearchComparison, config: Rq3Config) -> Rq3Table:
         return ground.campaigns.figures(ground.settings(contest, item, k)[:runs])
 
     def best_k(contest: Contest, item: Contender) -> int:
-        """Return the k with the most turns broken per call. Ties go to the lowest."""
+        """Return the k with the most turns broken per call.
+
+        If several are equal, take the lowest.
+        """
 
         def rate(k: int) -> float:
             (found,) = figures(contest, item, k, 1)
@@ -211,25 +216,29 @@ def _markdown(table: Rq3Table) -> str:
 def _notes(subject: str) -> list[str]:
     return [
         (
-            "- budget: variants a turn; whole: every turn uses the whole budget; until broken: a "
-            "turn ends at its first violation, and later turns see it clean, so the rates of "
-            "variants depend on when turns end"
+            "- budget: variants per turn; whole: every turn uses the whole budget; until broken: a "
+            "turn gets no more variants after its first violation, and stays clean in the contexts "
+            "of later turns, so the rates of variants depend on when turns end"
         ),
         (
-            "- calls: the contexts that the tracker was asked for, including the clean ones and "
-            "those that find the cause of a violation; searches need different numbers of calls: "
-            "`dstfuzz experiment curves` compares at equal calls"
+            "- calls: how many contexts the tracker answered, including the clean ones and those "
+            "that show the cause of a violation; searches need different numbers of calls for "
+            "equally many variants, so `dstfuzz experiment curves` compares them at equal calls"
         ),
         (
-            "- each search has the k at which its first run breaks the most turns per call; "
-            f"{subject} / search: ratio of the turns broken per call, from a paired bootstrap; "
-            f"missed: share of the turns broken by {subject} that the search did not break"
+            "- k: number of transformations that a variant combines; each search uses the k at "
+            "which its first run breaks the most turns per call"
         ),
         (
-            "- weaknesses: different sets of changed slots with their new values; most frequent: "
-            "share of the most frequent weakness in the violations; failure rate (thesis) = "
-            "(violations + carried) / valid"
+            f"- {subject} / search: turns broken per call by {subject}, divided by those of the "
+            "search, from a paired bootstrap; missed: share of the turns that "
+            f"{subject} broke and the search did not"
         ),
+        (
+            "- weaknesses: number of different sets of changed slots with their new values; most "
+            "frequent: share of the violations that have the most frequent weakness"
+        ),
+        *RATE_NOTES,
     ]
 
 
@@ -287,7 +296,7 @@ def _described(row: Rq3Row) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments after its name."""
+    """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
     config = Rq3Config(**taken(given, Rq3Config))
     ground, folder = begin(given, config.contenders, "rq3", arguments)
@@ -305,8 +314,11 @@ def _parser() -> Parser:
         dest="contenders",
         default=_SEARCHES,
     )
-    budgets = "variants a turn (default: 8,32)"
+    budgets = "numbers of variants per turn (default: 8,32)"
     parser.value("--budgets", several(integer(1)), "N,...", help=budgets)
-    until = "yes: end a turn at its first violation; no: use the whole budget (default: yes,no)"
+    until = (
+        "whether a turn ends at its first violation (yes) or uses the whole budget (no) (default: "
+        "yes,no)"
+    )
     parser.value("--until-broken", switches, "yes|no|yes,no", help=until)
     return parser

@@ -223,7 +223,7 @@ def damage(folder: Path, change: Callable[[dict[str, Any], dict[str, str]], obje
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _, about: about.clear(), "an earlier version wrote it"),
+        (lambda _, about: about.clear(), "an earlier version wrote"),
         (lambda _, about: about.update({"dstfuzz.run": "{"}), "Expecting property name"),
         (lambda _, about: about.update({"dstfuzz.run": "[]"}), "does not describe its run"),
         (lambda _, about: about.update({"dstfuzz.run": "{}"}), "is damaged .lacks 'identity'"),

@@ -42,10 +42,11 @@ def test_searches_at_equally_many_variants(place: Path, capsys: pytest.CaptureFi
     out, err = capsys.readouterr()
     assert out == (place / "out" / "rq3.md").read_text(encoding="utf-8")
     for part in (
-        "from 72 dialogues right at every turn, without those that an agent was trained on; at",
+        "right at every turn of 72 dialogues; the searches use 3 of them, with ",
+        "turns, without those that an agent was trained on; at",
         "; at most 3, drawn by seed",
         "dstfuzz experiment rq3 --model memory_bot:track --split test --max-dialogues 3",
-        "up to 8 redraws of a variant that is vacuous, a duplicate or invalid; seeds 0, 1",
+        "a duplicate or invalid is drawn again, up to 8 times; seeds 0, 1",
         "## `edit-rate`, 2 variants a turn, until broken",
         "| near-value / search |",
         "| profile | counting | budget | random | greedy |",
@@ -123,7 +124,7 @@ def test_the_number_of_transformations(place: Path, capsys: pytest.CaptureFixtur
     assert out == (place / "out" / "rq2.md").read_text(encoding="utf-8")
     assert "comparing own, random" in err
     for part in (
-        "2 variants a turn, all run",
+        "2 variants per turn, also after a violation",
         "![Rates over k, strict](rq2-strict.svg)",
         "| 3 | own (near-value) | 4 |",
         "| 6 | 23.5 % | 99.1 % | 2.06 | 3.36 |",
@@ -173,7 +174,7 @@ def test_agents_meet_only_dialogues_that_they_were_not_trained_on(
     arguments += ["--budgets", "2", "--until-broken", "yes", "--output", "out", "--searches"]
     assert rq3.main([*arguments, "agent:one,random,agent:two,agent:three"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"; 2 dialogues with \d+ turns, from .* an agent was trained on\n", out)
+    assert re.search(r"use 2 of them, with \d+ turns, without .* an agent was trained on\n", out)
     assert "trained on the tracker memory_bot:track, sample test, profile strict" in out
     rows = {row["search"]: row for row in read(place / "out" / "rq3.csv")}
     assert {name: row["runs"] for name, row in rows.items()} == {"agent": "3", "random": "1"}
@@ -181,7 +182,7 @@ def test_agents_meet_only_dialogues_that_they_were_not_trained_on(
     assert float(rows["random"]["ratio"]) > 0
 
     untrained(place / "four", held_out=(ids[5],))
-    with pytest.raises(UserError, match="have seen all dialogues"):
+    with pytest.raises(UserError, match="no dialogue is left to compare on"):
         rq3.main([*arguments, "agent:one,agent:four"])
 
 

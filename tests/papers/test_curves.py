@@ -38,7 +38,8 @@ def test_curves_at_equal_calls(place: Path, capsys: pytest.CaptureFixture[str]) 
     out, _ = capsys.readouterr()
     assert out == (place / "out" / "curves.md").read_text(encoding="utf-8")
     for part in (
-        "from 72 dialogues right at every turn, without those that an agent was trained on; at",
+        "right at every turn of 72 dialogues; the searches use 3 of them, with ",
+        "turns, without those that an agent was trained on; at",
         "; at most 3, drawn by seed",
         "- profile natural",
         "## 4 calls a turn",
@@ -118,8 +119,8 @@ def test_trainings_and_the_dialogues_that_they_never_saw(
     arguments += ["random,agent:one,agent:two", "--leave-out", IDS[0], "--keep", "ids.txt"]
     assert curves.main(arguments) == 0
     out = capsys.readouterr().out
-    assert "; 8 dialogues with " in out
-    assert "; without 1 by --leave-out; only those of --keep\n" in out
+    assert "the searches use 8 of them, with " in out
+    assert " trained on, and 1 of --leave-out; only those of --keep\n" in out
     assert "The training of agent took 2,000 calls." in out
     assert "| 2 | agent | `agent:two` | 0 | 3,000 |" in out
     assert "| random | 1 |" in out

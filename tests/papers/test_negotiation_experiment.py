@@ -30,7 +30,7 @@ def test_the_experiment_trains_plays_and_goes_on(
     assert dstfuzz([*words, "--targets", "sv", "--rows", "no-attack,delayed,lookahead"]) == 0
     first = capsys.readouterr()
     assert "| Lookahead (ours) |" in first.out
-    assert "attack-hardened: an attack on hardened" in first.err
+    assert "attack-hardened: a new attacker trained" in first.err
     row = json.loads((output / "rows" / "sv-delayed-2-1000.json").read_text(encoding="utf-8"))
     assert row["figures"]["games"] == 2
     bytes_before = (output / "rl" / MODEL_FILE).read_bytes()

@@ -115,7 +115,7 @@ def test_files(table: rq1.Rq1Table) -> None:
         "perturbed: 8 dialogues right at every turn (at most 8, drawn by seed)",
         "## Validity profile `edit-rate`",
         "| TRADE, MultiWOZ 2.1 | 7.51 % |",
-        "- inertia: of the coordinates",
+        "- inertia: how far the drawn",
     ):
         assert part in text
     rows = list(csv.DictReader(texts["rq1.csv"].splitlines()))
@@ -167,7 +167,7 @@ def test_the_command(module: tuple[Path, str], capsys: pytest.CaptureFixture[str
     out, err = capsys.readouterr()
     assert out == (folder / "out" / "rq1.md").read_text(encoding="utf-8")
     assert f"`dstfuzz experiment rq1 {' '.join(arguments)}`" in out
-    assert "2 variants a turn, edit rates up to 0.25, seed 4" in out
+    assert "2 variants per turn, edit rates up to 0.25, seed 4" in out
     assert "edit-rate" not in out.split("## Published")[0].split("Validity")[1]
     assert "written: out/rq1.csv" in err
 
@@ -192,7 +192,7 @@ def test_the_flat_limit_of_the_thesis(
         assert rq1.main([*arguments, "--variants", "3", "--flat-edit-rate", value]) == 0
         tables.append(capsys.readouterr().out)
     assert "edit rates up to 0.25, seed 0" in tables[0]
-    assert "edit rates up to 0.25 in short utterances too, seed 0" in tables[1]
+    assert "edit rates up to 0.25, also in short utterances, seed 0" in tables[1]
     usual, flat = (
         float(next(line for line in table.splitlines() if line.startswith("| 6 ")).split()[3])
         for table in tables

@@ -1,1 +1,1 @@
-"""Internal: the shipped assistant, which calls tools based on the words of their schemas."""
+"""Internal: The shipped assistant, which finds the tool to call by the words of the schemas."""

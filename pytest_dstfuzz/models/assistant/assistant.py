@@ -1,4 +1,4 @@
-"""The shipped assistant: its turns, texts and calls."""
+"""The shipped assistant: it processes turns, asks questions and calls tools."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TOLD: Final = 5
 
 
 def question(slot: Slot) -> str:
-    """Return the question for a missing argument."""
+    """Return the assistant's question for a missing argument."""
     label = " ".join(slot.label) or slot.name
     if slot.boolean:
         about = slot.description[:1].lower() + slot.description[1:].rstrip(" .")
@@ -70,7 +70,7 @@ def confirmation(tool: ToolView, memory: Memory) -> str:
 
 
 def results(rows: list[dict[str, str]]) -> str:
-    """Return a text about the result of a tool."""
+    """Return the assistant's text about the result of a tool call."""
     if not rows:
         return f"That is done. {MORE}"
     count = f"I found {len(rows)}. The first is " if len(rows) > 1 else "Here it is: "
@@ -91,7 +91,7 @@ _LISTED: Final = re.compile(r"\s*(?:,|\band\b|&)\s*")
 
 @dataclass(frozen=True)
 class Decision:
-    """The next action: a call, or a text that asks for ``missing`` slots or a confirmation."""
+    """The assistant's next action: a call, or a question for ``missing`` slots or a yes."""
 
     tool: ToolView | None
     call: bool
@@ -129,7 +129,7 @@ def take_turn(weights: Weights, memory: Memory, tools: tuple[ToolView, ...], use
 def _answers(
     turn: TurnText, tool: ToolView, memory: Memory, asked: SlotsAsked, scores: list[SlotScores]
 ) -> list[tuple[Slot, str]]:
-    """Return the slot values given in a turn."""
+    """Return the slot values that a user turn gives, in the order of the tool's slots."""
     found: list[tuple[Slot, str]] = []
     spans: list[tuple[float, int, int, Slot]] = []
     for number, slot in enumerate(tool.slots):
@@ -156,7 +156,11 @@ def _answers(
 def _of_spans(
     turn: TurnText, tool: ToolView, memory: Memory, spans: list[tuple[float, int, int, Slot]]
 ) -> list[tuple[Slot, str]]:
-    """Return the values of text spans, the most certain first. Spans do not overlap."""
+    """Return the values of text spans, the most certain span first.
+
+    A span that overlaps a more certain one is left out, and so is a span with the name of a tool or
+    slot.
+    """
     found: list[tuple[Slot, str]] = []
     taken: set[int] = set()
     for _, start, end, slot in sorted(spans, key=lambda one: -one[0]):
@@ -170,7 +174,10 @@ def _of_spans(
 
 
 def _whole(value: str, slot: Slot, memory: Memory) -> str:
-    """Return the full value of a just named result if ``value`` is part of it, else ``value``."""
+    """Complete a value that the assistant has just named in a result.
+
+    If ``value`` is part of the value in the result, return all of it, else ``value``.
+    """
     part = fold_value(value)
     for one in memory.candidates(slot):
         if one.kind == "result" and one.age == 0 and says(fold_value(one.text), part):
@@ -179,7 +186,7 @@ def _whole(value: str, slot: Slot, memory: Memory) -> str:
 
 
 def _repeated(turn: TurnText, memory: Memory, slot: Slot, value: str) -> bool:
-    """Return whether the assistant repeated the current value, and the user named no other."""
+    """Return whether the assistant repeated the current value and the user named no other one."""
     current = memory.values.get(slot, ANY)
     if ANY in (current, value) or slot.boolean:
         return False
@@ -189,7 +196,10 @@ def _repeated(turn: TurnText, memory: Memory, slot: Slot, value: str) -> bool:
 
 
 def _span(turn: TurnText, ends: Array) -> tuple[int, int, float]:
-    """Return the most likely first and last token within one text, and the log-probability."""
+    """Return the most likely span of a value: its first and last token, and its log-probability.
+
+    The span lies within one text, of the assistant or of the user.
+    """
     count = len(turn.read)
     first = np.arange(count)
     length = first[None, :] - first[:, None]
@@ -216,7 +226,7 @@ def as_number(text: str) -> int | float | None:
 
 
 def json_value(slot: Slot, text: str) -> Any:
-    """Return a value with the JSON type of the schema."""
+    """Convert the text of a slot's value to the JSON type that the schema requires."""
     if slot.kind == "boolean":
         return text.casefold() == "true"
     if slot.number:
@@ -228,7 +238,7 @@ def json_value(slot: Slot, text: str) -> Any:
 
 
 def arguments(tool: ToolView, memory: Memory) -> dict[str, Any]:
-    """Return the arguments of a call, without those that may have any value."""
+    """Return the arguments of a call. A slot that may have any value is left out."""
     return {
         slot.name: json_value(slot, memory.values[slot])
         for slot in tool.slots
@@ -242,10 +252,10 @@ _KEPT: Final = 4096
 
 
 class Assistant:
-    """Calls tools based on the words of their schemas. Runs offline, in numpy.
+    """Finds the tool to call by the words of the schemas. It runs offline, in numpy.
 
     Args:
-        weights: weights of the network. Default: the shipped ones.
+        weights: weights of the network. By default the shipped weights.
     """
 
     #: The same messages and tools always give the same answer.
@@ -258,7 +268,10 @@ class Assistant:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the weights, which the answers depend on besides messages and tools."""
+        """A text that identifies the weights of the network.
+
+        The answers depend on the weights, the messages and the tools.
+        """
         return f"assistant-{self._weights.digest}"
 
     def __call__(
@@ -286,7 +299,10 @@ class Assistant:
     def _replayed(
         self, messages: Sequence[Mapping[str, Any]], tools: tuple[ToolView, ...], key: str
     ) -> tuple[Memory, Decision | None]:
-        """Process the dialogue, starting from the longest cached prefix."""
+        """Process a dialogue from its longest cached prefix on.
+
+        Return the memory and the decision.
+        """
         keys = [key]
         for message in messages:
             text = json.dumps(message, sort_keys=True, default=str)

@@ -1,4 +1,4 @@
-"""Features of the shipped assistant: words, schemas and dialogue memory."""
+"""What the shipped assistant's network reads: words, schemas and a memory of the dialogue."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def label_words(name: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def word_vector(word: str) -> tuple[Array, float]:
-    """Return the normalised vector ``[WIDTH]`` of a lower-case word, and its length."""
+    """Return the normalised vector ``[WIDTH]`` of a lower-case word, and the vector's length."""
     table = load_shipped_vectors()
     place = table.places.get(NUMBER if any(map(str.isdigit, word)) else word)
     row = (
@@ -81,12 +81,12 @@ def word_vector(word: str) -> tuple[Array, float]:
 
 @lru_cache(maxsize=65536)
 def plain(word: str) -> str:
-    """Return a lower-case word in the form for comparing values: numbers as digits."""
+    """Write a lower-case word in the form in which values are compared: numbers as digits."""
     return with_digits(word)
 
 
 def directions(words: list[str]) -> tuple[Array, Array]:
-    """Return the normalised vectors of words ``[words, WIDTH]`` and their lengths ``[words]``."""
+    """Return normalised vectors of words, ``[words, WIDTH]``, and their lengths, ``[words]``."""
     if not words:
         return np.zeros((0, WIDTH), np.float32), np.zeros(0, np.float32)
     found = [word_vector(word) for word in words]
@@ -122,7 +122,7 @@ def _shape(text: str) -> tuple[float, ...]:
 
 
 def shapes(read: list[TextToken], *, user: bool) -> Array:
-    """Return shape features ``[tokens, SHAPE]``: letters, digits, position, speaker."""
+    """Return features of each token's form ``[tokens, SHAPE]``: letters, digits, place, speaker."""
     table = np.zeros((len(read), SHAPE), np.float32)
     for number, token in enumerate(read):
         table[number, :13] = _shape(token.text)
@@ -134,12 +134,15 @@ def shapes(read: list[TextToken], *, user: bool) -> Array:
 
 @lru_cache(maxsize=65536)
 def fold_value(text: str) -> str:
-    """Return a text for comparing values: lower case, single spaces, numbers as digits."""
+    """Write a text in the form in which values are compared.
+
+    That is lower case with single spaces, and numbers as digits.
+    """
     return " ".join(with_digits(text).lower().split()).strip(" .,!?")
 
 
 def says(text: str, value: str) -> bool:
-    """Return whether a folded text contains a folded value as whole words."""
+    """Return whether a text contains a value as whole words. Both must be in folded form."""
     place = text.find(value) if value else -1
     while place >= 0:
         end = place + len(value)
@@ -160,14 +163,14 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class DescribedObject:
-    """An object with a name and a description."""
+    """An object with a name and a description: a tool or a slot."""
 
     name: str
     description: str
 
     @cached_property
     def label(self) -> list[str]:
-        """The words of the name, without numbers."""
+        """The words of the name, without those that are numbers."""
         return [word for word in label_words(self.name) if not word.isdigit()]
 
     @cached_property
@@ -187,12 +190,12 @@ class DescribedObject:
 
     @cached_property
     def label_rows(self) -> Array:
-        """The word vectors of the name ``[words, WIDTH]``, with lengths of at most 1."""
+        """The word vectors of the name ``[words, WIDTH]``. Longer ones are scaled to length 1."""
         return _rows(self.label)
 
     @cached_property
     def about_rows(self) -> Array:
-        """The word vectors of the description ``[words, WIDTH]``, with lengths of at most 1."""
+        """The word vectors of the description, ``[words, WIDTH]``, scaled to length 1 at most."""
         return _rows(self.about)
 
 
@@ -203,7 +206,7 @@ def _rows(words: list[str]) -> Array:
 
 @dataclass(frozen=True)
 class Slot(DescribedObject):
-    """A parameter. Slots are equal if name, description, values and type are equal."""
+    """A parameter of a tool. Slots are equal if name, description, values and type are equal."""
 
     values: tuple[str, ...]
     #: JSON type of the parameter. Default: ``string``.
@@ -223,12 +226,12 @@ class Slot(DescribedObject):
 
     @cached_property
     def value_rows(self) -> tuple[Array, ...]:
-        """The word vectors of each value, with lengths of at most 1."""
+        """The word vectors of each value, scaled to length 1 at most."""
         return tuple(_rows(words) for words in self.value_words)
 
     @cached_property
     def folded_values(self) -> tuple[str, ...]:
-        """The values in folded form, to search in texts."""
+        """The values in the form in which texts are searched for them, see `fold_value`."""
         return tuple(fold_value(value.replace("_", " ")) for value in self.values)
 
     @cached_property
@@ -238,7 +241,7 @@ class Slot(DescribedObject):
 
     @cached_property
     def value_tokens(self) -> tuple[tuple[str, ...], ...]:
-        """The tokens of each value, to search in texts."""
+        """The tokens of each value, in the form in which texts are searched for them."""
         return tuple(
             tuple(plain(token.lower) for token in tokens(value.replace("_", " ")))
             for value in self.values
@@ -246,7 +249,7 @@ class Slot(DescribedObject):
 
     @property
     def boolean(self) -> bool:
-        """Whether the values are true and false."""
+        """Whether the only values are true and false."""
         return {value.lower() for value in self.values} == {"true", "false"}
 
     @property
@@ -265,7 +268,7 @@ class ToolView(DescribedObject):
 
 
 def read_tools(tools: Sequence[Mapping[str, Any]] | None) -> tuple[ToolView, ...]:
-    """Return the tools of a request, without entries that are not named functions."""
+    """Return the tools of a request. Entries that are not functions with a name are left out."""
     found = []
     for tool in tools or ():
         function = tool.get("function", tool) if isinstance(tool, Mapping) else None
@@ -344,7 +347,7 @@ class EarlierValue(NamedTuple):
 
 @dataclass
 class Result:
-    """The result of one call, as rows of texts."""
+    """The result of one tool call, as rows of texts."""
 
     tool: str
     rows: list[dict[str, str]]
@@ -352,7 +355,10 @@ class Result:
 
 @dataclass
 class Memory:
-    """The dialogue up to a turn. ``values`` are keyed by slot."""
+    """All that the assistant remembers of the dialogue up to a turn.
+
+    Slots are keys of ``values``.
+    """
 
     values: dict[Slot, str] = field(default_factory=dict)
     #: Name of the tool of the last turn.
@@ -379,7 +385,7 @@ class Memory:
         )
 
     def begin_answer(self) -> None:
-        """Begin the assistant's turn."""
+        """Prepare for the assistant's next message: forget what belongs to the last one."""
         self.system = ""
         self.after_results = False
         self.said.append("")
@@ -394,7 +400,7 @@ class Memory:
                 self.said.append(fold_value(text))
 
     def hear_call(self, tool: ToolView | None, name: str, arguments: Mapping[str, Any]) -> None:
-        """Store a call. Its arguments become the current values."""
+        """Store a call. Its arguments become the current values of the tool's slots."""
         given = {key: as_text(value) for key, value in arguments.items() if value is not None}
         self.calls[name] = given
         self.active = name
@@ -411,7 +417,7 @@ class Memory:
             self.results = [*self.results[1 - _RESULTS :], Result(name, rows)]
 
     def candidates(self, slot: Slot) -> list[EarlierValue]:
-        """Return the values that the slot could take, the most recent of each kind first."""
+        """Return earlier values that the slot could take, the most recent of each kind first."""
         found: dict[tuple[str, str], EarlierValue] = {}
         for result in reversed(self.results):
             for place, row in enumerate(result.rows[:_ROWS]):
@@ -450,7 +456,7 @@ class Memory:
         found[kind, low] = EarlierValue(value, kind, _key(key), tool, age, place)
 
     def age(self, value: str) -> int | None:
-        """Return how many exchanges ago the assistant named a value; 0 means the latest one."""
+        """Return how many exchanges ago the assistant named a value. 0 means its last message."""
         wanted = fold_value(value)
         for back, text in enumerate(reversed(self.said[-8:])):
             if says(text, wanted):
@@ -470,7 +476,7 @@ def _key(name: str) -> DescribedObject:
 
 
 def as_text(value: Any) -> str:
-    """Return a JSON value as a slot value.
+    """Write a JSON value as the text of a slot's value.
 
     >>> as_text(True), as_text(2), as_text(["a", "b"])
     ('True', '2', 'a, b')
@@ -535,7 +541,7 @@ _KINDS: Final = ("result", "argument", "other")
 
 @dataclass(frozen=True)
 class TurnText:
-    """The assistant's latest text, a gap and the user's text as one token sequence."""
+    """The assistant's latest text and the user's text as one token sequence, with a gap between."""
 
     read: list[TextToken]
     #: Number of tokens in the assistant's text. The gap and the user's tokens follow.
@@ -560,7 +566,7 @@ _GAP: Final = TextToken("", 0, 0, "")
 
 
 def turn_text(system: str, user: str) -> TurnText:
-    """Tokenise both texts of a turn."""
+    """Split the assistant's text and the user's text of a turn into tokens."""
     heard, spoken = tokens(system)[-LONGEST:], tokens(user)[:LONGEST]
     gap_vector, gap_shape = np.zeros((1, WIDTH), np.float32), np.zeros((1, 16), np.float32)
     vectors = [
@@ -584,7 +590,7 @@ def turn_text(system: str, user: str) -> TurnText:
 
 @dataclass(frozen=True)
 class ToolsAsked:
-    """Inputs for tools: vectors ``[tools, 2, WIDTH]`` (name, description), ``[tools, TOOL]``."""
+    """The network's inputs for choosing among the tools of a turn."""
 
     vectors: Array
     facts: Array
@@ -592,7 +598,7 @@ class ToolsAsked:
 
 @dataclass(frozen=True)
 class ValuesAsked:
-    """Inputs for the values that the schema lists for a slot."""
+    """The network's inputs for the values that the schema lists for a slot."""
 
     #: ``[values, WIDTH]``
     vectors: Array
@@ -604,7 +610,7 @@ class ValuesAsked:
 
 @dataclass(frozen=True)
 class SlotsAsked:
-    """Inputs for the slots of one tool at a turn."""
+    """The network's inputs for the slots of one tool at a turn."""
 
     #: Slots for numbers list the possible numbers as values.
     slots: tuple[Slot, ...]
@@ -620,7 +626,11 @@ class SlotsAsked:
 
 
 def _overlap(turn: TurnText, rows: Array) -> tuple[float, float]:
-    """Return the mean best match of word vectors in the assistant's and in the user's text."""
+    """Return how well words are matched by the assistant's text and by the user's text.
+
+    A word's match is the highest product of its vector with a word of the text. The result is the
+    mean over ``rows``, for each text.
+    """
     if not len(rows):
         return 0.0, 0.0
     met = rows @ turn.vectors.T
@@ -630,7 +640,7 @@ def _overlap(turn: TurnText, rows: Array) -> tuple[float, float]:
 
 
 def ask_tools(turn: TurnText, tools: tuple[ToolView, ...], memory: Memory) -> ToolsAsked:
-    """Return the tools of a turn as input of the network."""
+    """Compute the network's inputs for choosing among the tools of a turn."""
     vectors = np.stack([np.stack([one.label_vector, one.about_vector]) for one in tools])
     facts = np.zeros((len(tools), TOOL), np.float32)
     for number, tool in enumerate(tools):
@@ -646,7 +656,7 @@ def ask_tools(turn: TurnText, tools: tuple[ToolView, ...], memory: Memory) -> To
 
 
 def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
-    """Return the slots of a tool as input of the network."""
+    """Compute the network's inputs for the slots of a tool."""
     slots = tuple(_listed(turn, slot) for slot in tool.slots)
     open_slots = missing(tool, memory)
     facts = np.zeros((len(slots), SLOT), np.float32)
@@ -684,7 +694,7 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
 
 
 def _listed(turn: TurnText, slot: Slot) -> Slot:
-    """Return the slot. If it is a number without listed values, list the possible ones."""
+    """Return the slot. If it is a number whose schema lists no values, list possible numbers."""
     if not slot.number or slot.values:
         return slot
     said = {word for word in turn.plain if _FIGURE.fullmatch(word)}
@@ -697,7 +707,7 @@ _NOTHING: Final = np.zeros((0, WIDTH), np.float32)
 
 
 def _meet(met: Array, turn: TurnText, slot: Slot, current: str | None) -> None:
-    """Fill in the features of each token for a slot."""
+    """Fill in the features that each token has for a slot."""
     for place, rows in ((0, slot.label_rows), (1, slot.about_rows)):
         if len(rows):
             met[:, place] = (turn.vectors @ rows.T).max(axis=1)
@@ -792,7 +802,10 @@ def _about(slot: Slot, source: DescribedObject) -> float:
 
 
 def ask_call(turn: TurnText, tool: ToolView, memory: Memory, new: int) -> Array:
-    """Return features ``[CALL]`` for the call decision. ``new`` is the number of changed values."""
+    """Return the features ``[CALL]`` for deciding whether to call a tool now.
+
+    ``new`` is the number of slots whose value the turn has changed.
+    """
     given = {
         slot.name: memory.values[slot] for slot in tool.slots if memory.values.get(slot, ANY) != ANY
     }

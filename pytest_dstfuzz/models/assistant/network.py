@@ -32,7 +32,7 @@ _LOWEST: Final = np.float32(-9)
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights by name, as written by ``tools.assistant.train``."""
+    """The network's weights by name, as ``tools.assistant.train`` writes them."""
 
     by_name: Mapping[str, Array]
     common: Mapping[str, int]
@@ -41,7 +41,7 @@ class Weights:
 
     @classmethod
     def read(cls, content: bytes) -> Weights:
-        """Read weights from the content of a file."""
+        """Read the weights from the content of a file."""
         with np.load(BytesIO(content), allow_pickle=False) as file:
             words = bytes(file["common_words"]).decode("utf-8").split("\n")
             named = {
@@ -60,7 +60,7 @@ def load_shipped_weights() -> Weights:
 
 @dataclass(frozen=True)
 class SlotScores:
-    """Scores of the answers for one slot, ``[FIXED + values + candidates]``."""
+    """Scores of one slot's possible answers, ``[FIXED + values + candidates]``."""
 
     answers: Array
     #: Scores of the first and the last token of a span ``[tokens, 2]``.
@@ -68,7 +68,7 @@ class SlotScores:
 
 
 class TurnNetwork:
-    """One encoded turn, with scores for tools, slots and the call."""
+    """Encodes one turn, and scores the tools, the slots and the call."""
 
     def __init__(self, weights: Weights, turn: TurnText) -> None:
         self._weights, self._turn = weights, turn
@@ -113,7 +113,7 @@ class TurnNetwork:
         return self._linear("token_tool", self._states)
 
     def tools(self, asked: ToolsAsked) -> Array:
-        """Return the scores for no tool and for each tool ``[1 + tools]``."""
+        """Return the scores ``[1 + tools]``: of calling no tool first, then of each tool."""
         keys = self._keys
         queries = self._linear("tool", asked.vectors.reshape(len(asked.vectors), -1))
         shares = _softmax(queries @ keys.T / np.float32(keys.shape[1] ** 0.5))
@@ -124,7 +124,7 @@ class TurnNetwork:
         return np.concatenate([none, tools])
 
     def slots(self, asked: SlotsAsked) -> list[SlotScores]:
-        """Return the scores of every slot."""
+        """Return the scores of the possible answers for every slot."""
         if not len(asked.vectors):
             return []
         about = asked.vectors.reshape(len(asked.vectors), -1)
@@ -171,7 +171,10 @@ class TurnNetwork:
         return self._linear("value_out", _gelu(self._linear("value_in", inner)))[:, 0]
 
     def call(self, tool: Array, facts: Array) -> float:
-        """Return the score for calling a tool now, positive for yes. ``tool`` is ``[2, WIDTH]``."""
+        """Return the score for calling a tool now.
+
+        Positive means yes. ``tool`` is ``[2, WIDTH]``.
+        """
         keys = self._keys
         looks = self._linear("call_look", keys)
         seen = []
@@ -199,7 +202,7 @@ def _softmax(x: Array) -> Array:
 
 
 def _beside(x: Array) -> Array:
-    """Concatenate each token with its two neighbours on the last axis."""
+    """Append to the features of each token those of its two neighbours."""
     zero = np.zeros_like(x[..., :1, :])
     before = np.concatenate([zero, x[..., :-1, :]], axis=-2)
     after = np.concatenate([x[..., 1:, :], zero], axis=-2)
@@ -207,7 +210,7 @@ def _beside(x: Array) -> Array:
 
 
 def _most(x: Array) -> Array:
-    """Return the maximum over tokens, or 0 without tokens."""
+    """Return the maximum over tokens, or 0 if there are no tokens."""
     if not x.shape[-2]:
         return np.zeros((*x.shape[:-2], x.shape[-1]), np.float32)
     return np.asarray(x.max(axis=-2), np.float32)

@@ -14,7 +14,7 @@ LONGEST_BELIEF = 128
 
 @dataclass(frozen=True)
 class SimpleTodTrainingConfig(RunSettings):
-    """The settings of a SimpleTOD training. The defaults made the shipped checkpoint."""
+    """The settings of a SimpleTOD training. With the defaults, the shipped checkpoint was made."""
 
     COUNTS = ("epochs", "batch_tokens", "vocabulary", "hidden", "layers", "heads")
     RATES = ("dropout", "weight_decay", "average_decay")
@@ -51,7 +51,7 @@ class SimpleTodTrainingConfig(RunSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class SimpleTodEpoch(EpochFigures):
-    """The results of one epoch: mean negative log-likelihood per belief and context token."""
+    """The results of one epoch. The losses are mean negative log-likelihoods per token."""
 
     LOSSES: ClassVar[str] = "{belief_loss:.3f} (context {context_loss:.3f})"
 

@@ -1,4 +1,4 @@
-"""Greedy decoding for SimpleTOD, with a cache of keys and values."""
+"""Greedy decoding for SimpleTOD, with a cache of the model's keys and values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ANSWERS: Final = 64
 
 @dataclass(frozen=True)
 class CachedPrefix:
-    """The start of a dialogue, up to a user utterance."""
+    """The start of a dialogue up to a user utterance, with the model's keys and values for it."""
 
     states: Tensor  #: Keys and values ``[layers, 2, heads, T, width]``.
     #: Tokens of user utterances, and the generated tokens after them.
@@ -39,11 +39,11 @@ class CachedPrefix:
 
     @property
     def bytes(self) -> int:
-        """Size of the states."""
+        """Size of the stored keys and values in bytes."""
         return self.states.numel() * self.states.element_size()
 
     def learn(self, utterance: Sequence[int], answer: tuple[int, ...]) -> None:
-        """Store the generated tokens after an utterance."""
+        """Store the tokens that the model generated after an utterance."""
         pair = (frozenset(utterance), answer)
         if pair not in self.answers:
             self.answers.append(pair)
@@ -59,7 +59,7 @@ class CachedPrefix:
 
 
 class PrefixCache:
-    """A cache of prefixes by their tokens."""
+    """A cache of dialogue beginnings, by their tokens."""
 
     def __init__(self, capacity: int = _BYTES) -> None:
         self._capacity = capacity
@@ -77,7 +77,7 @@ class PrefixCache:
         return found
 
     def keep(self, key: tuple[int, ...], prefix: CachedPrefix) -> None:
-        """Add a new prefix. Drop old ones if the cache is full."""
+        """Add a new prefix. If the cache is full, drop the oldest ones."""
         self._kept[key] = prefix
         self._size += prefix.bytes
         while self._size > self._capacity and len(self._kept) > 1:
@@ -90,7 +90,7 @@ _ROOM = 64
 
 
 class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # untyped
-    """Keys and values of a layer with spare columns. The base class copies them at each step."""
+    """Keys and values of a layer with spare columns, because the base class copies at each step."""
 
     def __init__(self, states: Tensor, used: int) -> None:
         """Take ``states [2, B, heads, T, width]``, with the first ``used`` columns in use."""
@@ -119,9 +119,9 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # untyped
 
 
 class KVBatch:
-    """Texts in one batch that advance at different speeds. Gaps between columns are masked.
+    """Texts in one batch that advance at different speeds. Gaps between their columns are masked.
 
-    ``known`` has the cached keys and values of each row, see `CachedPrefix`, or ``None``.
+    ``known`` has for each row the cached keys and values, see `CachedPrefix`, or ``None``.
     """
 
     def __init__(self, model: GPT2LMHeadModel, known: Sequence[Tensor | None]) -> None:
@@ -143,11 +143,11 @@ class KVBatch:
     def read(
         self, feeds: Sequence[list[int]], guesses: Sequence[list[int]], positions: Sequence[int]
     ) -> tuple[list[int], list[float]]:
-        """Read the tokens of each row and the guesses after them. Finished rows have no tokens.
+        """Run the model on new tokens of each row, and on the guessed tokens after them.
 
-        Return the most likely next token and the Gini impurity of its distribution, for the last
-        token of each feed and for each guess, row by row. ``positions`` are those of the first
-        tokens.
+        Finished rows have no tokens. Returns the most likely next token and the Gini impurity of
+        its distribution, for the last token of each feed and for each guess, row by row.
+        ``positions`` are the positions of the first tokens.
         """
         lines = [feed + guess for feed, guess in zip(feeds, guesses, strict=True)]
         width = max(map(len, lines))
@@ -186,7 +186,7 @@ class KVBatch:
         return scores.argmax(-1).tolist(), impurities.tolist()
 
     def accept(self, sizes: Sequence[int]) -> None:
-        """Make the first ``sizes`` tokens of the last read visible in each row."""
+        """Keep in each row the first ``sizes`` tokens of the last `read`, and mask the others."""
         width = torch.tensor(sizes)[:, None]
         accepted = torch.arange(self._used - self._start) < width
         self._seen[:, self._start : self._used] = accepted.to(self._seen.device)
@@ -197,7 +197,7 @@ class KVBatch:
         return self._states[:, :, row].index_select(3, columns)
 
     def select(self, rows: Sequence[int]) -> None:
-        """Keep only some rows."""
+        """Keep only some rows of the batch."""
         kept = torch.tensor(rows, device=self._seen.device)
         self._states = self._states.index_select(2, kept)
         self._seen = self._seen.index_select(0, kept)
@@ -212,7 +212,7 @@ class KVBatch:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The generated continuation of a prompt."""
+    """The tokens that the model generated after a prompt."""
 
     tokens: tuple[int, ...]  #: Without the end token.
     #: Gini impurity of the distribution of each token, including the end token.
@@ -221,7 +221,7 @@ class Generation:
 
 
 class _Impurities(LogitsProcessor):
-    """Records the Gini impurity of each token's distribution."""
+    """Records the Gini impurity of each generated token's distribution."""
 
     def __init__(self) -> None:
         self.steps: list[Tensor] = []
@@ -233,7 +233,7 @@ class _Impurities(LogitsProcessor):
 
 
 class GreedyDecoder:
-    """Continues texts up to the token ``end``, or by ``longest`` tokens."""
+    """Continues texts up to the token ``end``, or by at most ``longest`` tokens."""
 
     def __init__(self, model: PreTrainedModel, *, end: int, longest: int, batch_size: int) -> None:
         self._model = model
@@ -253,7 +253,7 @@ class GreedyDecoder:
         )
 
     def generate(self, prompts: Sequence[list[int]]) -> list[Generation]:
-        """Continue each prompt greedily."""
+        """Continue each prompt with the most likely tokens."""
         # Batches of similar length need little padding.
         ordered = sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place))
         found: dict[int, Generation] = {}
@@ -297,7 +297,7 @@ _LONGEST_MATCH = 3
 
 
 class TokenDraft:
-    """Guesses the tokens of one row from a similar reference, which may be empty."""
+    """Guesses the next tokens of one row from a similar earlier answer, which may be empty."""
 
     def __init__(self, reference: Sequence[int]) -> None:
         self._reference = list(reference)
@@ -310,9 +310,9 @@ class TokenDraft:
         return self._reference[self._place : self._place + self._length]
 
     def learn(self, written: Sequence[int], confirmed: int) -> None:
-        """Update the position after a guess with ``confirmed`` correct tokens.
+        """Move on after a guess of which ``confirmed`` tokens were correct.
 
-        The last token of ``written`` was not guessed.
+        ``written`` are all tokens so far. Its last token is the model's own, not a guess.
         """
         # After a wrong guess, a long guess would probably be wasted.
         self._length = min(max(1, 2 * confirmed), _LONGEST_GUESS)
@@ -322,7 +322,7 @@ class TokenDraft:
         """Return the position in the reference that continues the end of ``written``.
 
         ``place`` is the position of the first wrong guess. The longest match wins, then the
-        nearest. Without a match, the wrong token is assumed to be a substitution.
+        nearest. If nothing matches, the wrong token is taken for a substitution.
         """
         for size in range(min(_LONGEST_MATCH, len(written)), 0, -1):
             end = list(written[-size:])
@@ -375,23 +375,23 @@ class _Text:
 
     @property
     def pending(self) -> list[int]:
-        """Tokens to read next, without the guess."""
+        """Tokens on which the model must run next, without the guess."""
         return (self.prompt + self.tokens)[self.read :]
 
     @property
     def width(self) -> int:
-        """Number of tokens to read next, including the guess."""
+        """Number of tokens on which the model must run next, with the guess."""
         return len(self.pending) + len(self.guessed)
 
     def take(self, tokens: Sequence[int], impurities: Sequence[float], end: int) -> None:
-        """Add generated tokens up to the end token. Correct guesses after it are dropped."""
+        """Add generated tokens up to the end token, and drop correct guesses after it."""
         size = tokens.index(end) + 1 if end in tokens else len(tokens)
         self.tokens += tokens[:size]
         self.impurities += impurities[:size]
 
 
 class SpeculativeDecoder:
-    """Continues texts up to the token ``end``, or by ``longest`` tokens.
+    """Continues texts like `GreedyDecoder`, but faster by checking several guesses at once.
 
     The weights of the model must not change afterwards. ``user`` is the token before a user
     utterance. It is one of the ``marks`` that end an utterance.
@@ -418,7 +418,7 @@ class SpeculativeDecoder:
         self._prefixes = PrefixCache() if prefixes is None else prefixes
 
     def generate(self, prompts: Sequence[list[int]]) -> list[Generation]:
-        """Continue each prompt greedily.
+        """Continue each prompt with the most likely tokens.
 
         A prompt must have at least one token, and leave ``longest`` positions free.
         """
@@ -448,7 +448,8 @@ class SpeculativeDecoder:
     def _ready(self, texts: Sequence[_Text]) -> tuple[list[_Text], list[_Text]]:
         """Split texts into those to generate now and those that will find a cached prefix later.
 
-        Of texts with the same prefix, the first goes ahead. Texts of earlier turns go first.
+        If texts have the same prefix, one is generated now, and the others wait for it. Texts of
+        earlier turns go first.
         """
         said = {text.said for text in texts}
         ready: list[_Text] = []
@@ -495,7 +496,7 @@ class SpeculativeDecoder:
                 prefix.learn(text.utterance, tuple(text.tokens))
 
     def _parts(self, texts: Sequence[_Text]) -> Iterator[list[_Text]]:
-        """Group prepared texts, sorted by length, so that no group has too many tokens."""
+        """Divide prepared texts, sorted by length, into groups that do not have too many tokens."""
         part: list[_Text] = []
         for text in texts:
             if part and (len(part) + 1) * text.width > self._tokens:
@@ -506,7 +507,7 @@ class SpeculativeDecoder:
             yield part
 
     def _read(self, texts: Sequence[_Text]) -> None:
-        """Read texts and their first guesses, and cache the prefixes."""
+        """Run the model on texts and their first guesses, and cache the prefixes."""
         rows = KVBatch(self._model, [text.states for text in texts])
         self._step(rows, texts)
         for row, text in enumerate(texts):
@@ -515,7 +516,10 @@ class SpeculativeDecoder:
             text.states = None if self._done(text) else rows.states(row, text.read)
 
     def _step(self, batch: KVBatch, texts: Sequence[_Text]) -> None:
-        """Read the pending tokens and a guess of each text, and accept the confirmed ones."""
+        """Run the model on the pending tokens and guessed next tokens of each text.
+
+        The guesses that the model confirms are kept.
+        """
         feeds = [([] if self._done(text) else text.pending) for text in texts]
         guesses = [([] if self._done(text) else text.guessed) for text in texts]
         best, impurities = batch.read(feeds, guesses, [text.read for text in texts])

@@ -1,4 +1,4 @@
-"""The language model and tokeniser of SimpleTOD: creation, loading and saving."""
+"""The language model and the tokeniser of SimpleTOD: creating, loading and saving them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def learn_subwords(lines: Iterable[str], size: int) -> PreTrainedTokenizerFast:
 
 
 def add_marks(tokeniser: PreTrainedTokenizerBase) -> None:
-    """Make each mark of SimpleTOD one token. Existing tokens keep their ids."""
+    """Make each mark of SimpleTOD a token of its own. Existing tokens keep their ids."""
     tokeniser.add_tokens(_MARKS, special_tokens=True)
 
 
@@ -78,7 +78,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, ImportError, SafetensorError)
 
 @dataclass(frozen=True)
 class SimpleTodReading:
-    """The formats that a model reads and writes."""
+    """The formats that a model was trained on, which its tracker must use too."""
 
     common: bool  #: Whether utterances are in the form of `texts.utterance_words`.
     normalisation: str  #: Normalisation of labels and predictions.
@@ -90,7 +90,11 @@ class SimpleTodReading:
 def new_model(
     config: SimpleTodTrainingConfig, lines: Iterable[str], seed: int
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a model to train: ``config.base``, or random weights and subwords from ``lines``."""
+    """Return a model to train, with its tokeniser.
+
+    If ``config.base`` names a model, it is loaded. Otherwise the weights are random, and the
+    subwords are learned from ``lines``.
+    """
     if config.base is not None:
         model, tokeniser = read_pretrained(config.base)
         add_marks(tokeniser)
@@ -140,7 +144,7 @@ def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
 
 
 def positions_of(model: PreTrainedModel) -> int:
-    """Return the maximum number of tokens of a model. Default: 1,024."""
+    """Return the maximum number of tokens of a model, or 1,024 if the model does not say."""
     return getattr(model.config, "max_position_embeddings", None) or 1024
 
 
@@ -171,7 +175,7 @@ def save(
 
 
 def _distinct(model: PreTrainedModel) -> dict[str, Tensor]:
-    """Return the weights by name, without duplicates of tied weights."""
+    """Return the weights by name. Weights that several names share are listed once."""
     seen: set[int] = set()
     found: dict[str, Tensor] = {}
     for name, tensor in model.state_dict().items():
@@ -182,7 +186,7 @@ def _distinct(model: PreTrainedModel) -> dict[str, Tensor]:
 
 
 def read_reading(folder: Path) -> SimpleTodReading | None:
-    """Return the reading settings written by `save`, or ``None`` for other models."""
+    """Read the formats that `save` wrote, or return ``None`` if another program saved the model."""
     path = folder / READING_FILE
     if not path.is_file():
         return None
@@ -201,7 +205,7 @@ def read_reading(folder: Path) -> SimpleTodReading | None:
 
 @contextmanager
 def _without_progress_bar() -> Iterator[None]:
-    """Disable the progress bars of transformers, which appear even without a terminal."""
+    """Switch off the progress bars of transformers, which appear even if there is no terminal."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # untyped
     try:
@@ -215,7 +219,7 @@ def _without_progress_bar() -> Iterator[None]:
 def seed_torch(seed: int) -> Iterator[None]:
     """Seed the random numbers of torch, and restore the global state afterwards.
 
-    Models of transformers can only draw from the global generator.
+    This is necessary because models of transformers draw from the global generator.
     """
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -28,8 +28,8 @@ TURNOVER = (END_OF_CONTEXT, BELIEF)
 def utterance_words(text: str, *, common: bool) -> tuple[str, ...]:
     """Return the words of an utterance.
 
-    If ``common``, they are in the normalised form that TRADE uses too. Otherwise they are only
-    lower-cased, as in the published models of SimpleTOD.
+    If ``common`` is true, they are in the normalised form that TRADE uses too. Otherwise they are
+    only lower-cased, as in the published models of SimpleTOD.
     """
     return tokenise(text) if common else tuple(text.lower().split())
 
@@ -45,17 +45,17 @@ def context_words(context: Context, *, common: bool) -> Iterator[str]:
 
 
 def value_words(value: str) -> tuple[str, ...]:
-    """Return the words of a value in a belief."""
+    """Return the words of a value as they stand in a belief."""
     return tuple(word for word in tokenise(value) if word != SEPARATOR)
 
 
 def slot_words(slot: str) -> tuple[str, ...]:
-    """Return the words of a slot in a belief: ``hotel-book day`` has three."""
+    """Return the words of a slot as they stand in a belief: ``hotel-book day`` has three."""
     return tuple(slot.replace("-", " ", 1).split())
 
 
 def belief_words(state: Mapping[str, str]) -> Iterator[str]:
-    """Yield the words of a belief with slots in alphabetical order, and the end mark."""
+    """Yield the words of a belief, with the slots in alphabetical order, then the end mark."""
     for number, slot in enumerate(sorted(state)):
         if number:
             yield SEPARATOR
@@ -66,7 +66,7 @@ def belief_words(state: Mapping[str, str]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class BeliefText:
-    """The content of a generated belief."""
+    """The slots and values of a generated belief, and its malformed parts."""
 
     values: Mapping[str, str]  #: Slot -> words of its value joined by spaces.
     #: Slot -> index of its part among the parts between separators.
@@ -76,14 +76,14 @@ class BeliefText:
 
 
 class BeliefParser:
-    """Parses beliefs over known slots."""
+    """Parses generated beliefs. The slots are known."""
 
     def __init__(self, slots: Sequence[str]) -> None:
         self._slots = {slot_words(slot): slot for slot in slots}
         self._longest = max((len(words) for words in self._slots), default=0)
 
     def parse(self, parts: Sequence[Sequence[str]], *, ended: bool) -> BeliefText:
-        """Parse a generated belief. ``parts`` are the words between separators, without marks.
+        """Parse a generated belief. ``parts`` are the words between its separators, without marks.
 
         A part is malformed if it names no known slot, has no value, or repeats an earlier slot with
         another value. If the end mark is missing, the last part may be incomplete, and counts as
@@ -102,7 +102,10 @@ class BeliefParser:
         return BeliefText(values, places, tuple(malformed))
 
     def _read(self, part: Sequence[str]) -> tuple[str, str]:
-        """Return the longest known slot at the start of a part, and its value, or empty strings."""
+        """Return the longest known slot at the start of a part, and the value after it.
+
+        If there is none, both are empty.
+        """
         for length in range(min(self._longest, len(part)), 0, -1):
             slot = self._slots.get(tuple(part[:length]))
             if slot is not None:

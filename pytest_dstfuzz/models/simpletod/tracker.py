@@ -1,4 +1,4 @@
-"""The SimpleTOD tracker, which generates belief states with impurities."""
+"""The SimpleTOD tracker, which generates belief states and says how certain they are."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ _PUBLISHED = SimpleTodReading(common=False, slots=SLOTS, normalisation="multiwoz
 def load_simpletod(
     checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
 ) -> SimpleTodTracker:
-    """Return the tracker of a causal language model in SimpleTOD's format, on a torch device.
+    """Load a causal language model in SimpleTOD's format, and return its tracker.
 
-    ``checkpoint`` is a folder in the format of transformers, a name on the hub, or ``None`` for the
-    shipped model. If the folder has no ``simpletod.json``, utterances are lower-cased, and the
-    slots of MultiWOZ are used. Nothing is unpickled, and no code from the hub is run.
+    ``device`` is a torch device. ``checkpoint`` is a folder in the format of transformers, a name
+    on the hub, or ``None`` for the shipped model. If the folder has no ``simpletod.json``,
+    utterances are lower-cased, and the slots of MultiWOZ are used. Nothing is unpickled, and no
+    code from the hub is run.
     """
     name = str(SHIPPED if checkpoint is None else checkpoint)
     reading = read_reading(Path(name)) or _PUBLISHED
@@ -88,11 +89,12 @@ _KEPT = 20
 
 
 class SimpleTodTracker:
-    """Predicts belief states with a causal language model; see `load_simpletod`.
+    """Predicts belief states with a causal language model. `load_simpletod` makes it.
 
-    The impurity of a slot is the mean over the tokens of its part of the belief, including the slot
-    name and the separator after the value. Slots that are not generated have none. It is rounded to
-    4 decimals, because further digits depend on the batch.
+    The impurity of a slot says how uncertain its value is. It is the mean over the tokens of the
+    slot's part of the belief, including the slot name and the separator after the value. Slots that
+    are not generated have none. The impurity is rounded to 4 decimals, because further digits
+    depend on the batch.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class SimpleTodTracker:
         batch_size: int = 64,
         fingerprint: str | None = None,
     ) -> None:
-        """Take a model that is on its device, and put it into evaluation mode."""
+        """Store a model that is on its device, and put it into evaluation mode."""
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
         self.model = model
@@ -157,7 +159,7 @@ class SimpleTodTracker:
         return (note,)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return one prediction for each context. Equal texts are generated once."""
+        """Return one prediction for each context. If two texts are equal, one is generated."""
         common = self.reading.common
         texts = [" ".join((*context_words(item, common=common), *TURNOVER)) for item in contexts]
         distinct = sorted(set(texts))

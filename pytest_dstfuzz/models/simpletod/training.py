@@ -1,4 +1,4 @@
-"""Training of SimpleTOD: sequences, augmentation and epochs."""
+"""Trains SimpleTOD: makes sequences, replaces values in them, and measures epochs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _UNSAID = frozenset({DONTCARE, "yes", "no"})
 
 @dataclass(frozen=True, slots=True)
 class DialogueWords:
-    """The words of a labelled dialogue. Turns are (system, user, slot -> words of its value)."""
+    """The words of a labelled dialogue. A turn is (system, user, slot -> words of its value)."""
 
     turns: tuple[tuple[Words, Words, Mapping[str, Words]], ...]
 
@@ -66,13 +66,13 @@ def split_dialogue(dialogue: Dialogue) -> DialogueWords:
 
 
 class SlotValueAugmenter:
-    """Replaces values in a dialogue by others of their slots in the training data.
+    """Replaces values in a dialogue by other values that their slots have in the training data.
 
-    A model that sees only a few names memorises them. If names vary, it has to read them. A value
-    is replaced everywhere in a dialogue: in the utterances and in the states of all its slots. All
-    of these slots must have the same name (``hotel-area``, ``restaurant-area``), and none of the
-    value's words may occur in another value. The new value comes from the first of the slots. A
-    ``share`` of the dialogues is changed.
+    A model that sees only a few names memorises them. If names vary, the model has to read them. A
+    value is replaced everywhere in a dialogue: in the utterances and in the states of all its
+    slots. All of these slots must have the same name (``hotel-area``, ``restaurant-area``), and
+    none of the value's words may occur in another value. The new value comes from the first of the
+    slots. A ``share`` of the dialogues is changed.
     """
 
     def __init__(self, dialogues: Sequence[DialogueWords], share: float) -> None:
@@ -85,7 +85,7 @@ class SlotValueAugmenter:
         self._share = share
 
     def __call__(self, dialogue: DialogueWords, rng: np.random.Generator) -> DialogueWords:
-        """Return the dialogue, possibly with other values."""
+        """Return the dialogue. A ``share`` of the dialogues gets other values."""
         if rng.random() >= self._share:
             return dialogue
         swaps = {
@@ -129,7 +129,7 @@ def _parts(words: Words, size: int) -> Iterator[Words]:
 
 
 def _replaced(words: Words, swaps: Mapping[Words, Words]) -> Words:
-    """Return ``words`` with every key of ``swaps`` replaced. Keys do not overlap."""
+    """Return ``words`` with every key of ``swaps`` replaced by its value. Keys do not overlap."""
     firsts = {value[0]: value for value in swaps if value}
     result: list[str] = []
     place = 0
@@ -150,7 +150,7 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class TreeSequence:
-    """The tokens of one dialogue. All arrays are ``[T]``, int64."""
+    """The tokens of one dialogue, and the beliefs that branch off it. Arrays are ``[T]``, int64."""
 
     tokens: np.ndarray  #: The context, then the belief of each turn.
     positions: np.ndarray  #: Positions in a text with only this turn.
@@ -160,7 +160,7 @@ class TreeSequence:
 
 
 class Encoder:
-    """Encodes dialogues. Turns with more than ``positions`` tokens are left out."""
+    """Encodes dialogues as tokens. Turns with more than ``positions`` tokens are left out."""
 
     def __init__(self, tokeniser: PreTrainedTokenizerBase, positions: int) -> None:
         self._tokeniser = tokeniser
@@ -182,7 +182,7 @@ class Encoder:
         return _sequence(context[: self._positions], beliefs, len(TURNOVER))
 
     def _tokens(self, words: Sequence[str]) -> list[int]:
-        """Encode word by word, which is faster than text by text and has the same result."""
+        """Encode words one by one, which is faster than whole texts and has the same result."""
         result: list[int] = []
         for word in words:
             known = self._known.get(word)
@@ -196,7 +196,10 @@ class Encoder:
 def _sequence(
     context: list[int], beliefs: Sequence[tuple[int, list[int]]], given: int
 ) -> TreeSequence:
-    """Lay out a context and the beliefs that branch off it. ``given`` tokens have no loss."""
+    """Lay out a context and the beliefs that branch off it.
+
+    Its first ``given`` tokens have no loss.
+    """
     size = len(context)
     tokens, targets = list(context), [*context[1:], IGNORED]
     positions, reach = list(range(size)), list(range(1, size + 1))
@@ -213,7 +216,7 @@ def _sequence(
 
 @dataclass(frozen=True)
 class SequenceBatch(TensorBatch):
-    """Sequences padded on the right.
+    """Several sequences as tensors, padded on the right.
 
     ``tokens``, ``positions``, ``targets`` and ``branches`` are ``[B, T]``. ``mask`` is
     ``[B, 1, T, T]``, true if the token of the row sees the token of the column.
@@ -270,7 +273,7 @@ def batches(
 
 
 class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
-    """A training run of SimpleTOD, with a new or a pretrained model."""
+    """A training run of SimpleTOD. Its model is new or pretrained."""
 
     FIGURES = SimpleTodEpoch
     LOSSES = ("belief_loss", "context_loss")
@@ -308,17 +311,17 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         super().__init__(config, model, optimiser)
 
     def groups(self, rng: np.random.Generator) -> list[list[TreeSequence]]:
-        """Return batches of dialogues of similar length, with some values replaced."""
+        """Return batches of dialogues of similar length. Some have values replaced."""
         sequences = [self.encoder.encode(self._augment(item, rng)) for item in self.dialogues]
         chosen = batches(sequences, self.config.batch_tokens, rng)
         return [[sequences[place] for place in group] for group in chosen]
 
     def noise(self, seed: int) -> AbstractContextManager[object]:
-        """Seed the global generator of torch, which dropout uses."""
+        """Seed torch's global random generator, which dropout uses."""
         return seed_torch(seed)
 
     def losses(self, group: Sequence[TreeSequence]) -> tuple[Tensor, list[Tensor | float]]:
-        """Return the weighted mean loss, and loss sums and token counts of beliefs and contexts."""
+        """Return the weighted mean loss, and the loss sums and token counts of its two parts."""
         batch = collate(group).to(self.config.device)
         logits, targets, in_context = self._logits(batch)
         losses = cross_entropy(logits.float(), targets, reduction="none")
@@ -330,7 +333,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         return (losses * weights).sum() / weights.sum(), sums
 
     def _logits(self, batch: SequenceBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """Return logits ``[N, V]``, targets and context mask of the tokens with a target."""
+        """For tokens with a target, return logits ``[N, V]``, targets and context mask."""
         kind = torch.bfloat16 if self.config.bfloat16 else torch.float32
         hidden = torch.zeros(batch.mask.shape, dtype=kind, device=batch.mask.device)
         hidden.masked_fill_(~batch.mask, torch.finfo(kind).min)
@@ -349,7 +352,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         return {"joint_goal_accuracy": self.accuracy(self._heldout, self._heldout_turns)}
 
     def save_model(self, about: Mapping[str, Any]) -> None:
-        """Write the model."""
+        """Write the model and its description."""
         save(self.config.output, self.model, self.tokeniser, self._reading, about)
 
     def accuracy(self, sequences: Sequence[TreeSequence], turns: int) -> float:
@@ -357,7 +360,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
 
         Greedy decoding gives the right belief exactly if each of its tokens is the most likely one
         after the right tokens before it. The beliefs are therefore not generated. ``turns`` is the
-        number of all turns. Those that were too long to encode count as wrong.
+        number of all turns. Turns that were too long to encode count as wrong.
         """
         self.model.train(mode=False)
         right = 0
@@ -382,7 +385,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
 
 
 def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> TrainingRun:
-    """Train SimpleTOD and its subwords on the training split; see `ResumableTrainer`."""
+    """Train SimpleTOD on the training split, after it has learned subwords from there."""
     train, valid = begin(config)
     lines = _lines(split_dialogue(dialogue) for dialogue in train.dialogues)
     model, tokeniser = new_model(config, lines, derive(config.seed, "weights") % 2**63)
@@ -396,7 +399,7 @@ def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> Trai
 
 
 def _reading(train: DialogueSet) -> SimpleTodReading:
-    """Return the reading settings of a model that is trained on these labels."""
+    """Return the formats of a model that is trained on these labels."""
     states = [
         turn.state or BeliefState() for dialogue in train.dialogues for turn in dialogue.turns
     ]
@@ -410,7 +413,7 @@ def _reading(train: DialogueSet) -> SimpleTodReading:
 
 
 def _lines(dialogues: Iterable[DialogueWords]) -> Iterator[str]:
-    """Yield the texts for learning subwords: utterances, and the last belief of each dialogue."""
+    """Yield texts to learn subwords from: utterances, and the last belief of each dialogue."""
     for dialogue in dialogues:
         for system, user, _ in dialogue.turns:
             yield " ".join(system)

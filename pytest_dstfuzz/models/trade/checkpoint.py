@@ -1,4 +1,4 @@
-"""The files of a TRADE model, with a clear message for every possible error."""
+"""Reads and writes the files of a TRADE model, with a clear message for each error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class TradeReading:
-    """Settings of the training that also apply to predictions."""
+    """Settings of the training that the tracker must use, too."""
 
     history_limit: int  #: Maximum number of history words. Older words are cut.
     normalisation: str  #: Name of the normalisation of labels and predictions.
@@ -134,7 +134,7 @@ def _strings(value: object) -> TypeGuard[list[str]]:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file. Nothing is unpickled."""
+    """Return the tensors of a file. A pickle is never loaded."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Files and settings of TRADE, read without torch."""
+"""The files and settings of TRADE, which are read without torch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings
 
 @dataclass(frozen=True)
 class TradeTrainingConfig(RunSettings):
-    """The settings of a TRADE training. The defaults made the shipped checkpoint.
+    """The settings of a TRADE training. With the defaults, the shipped checkpoint was made.
 
-    (The model card lists the differences of that run.)
+    (The model card lists what was different in that run.)
     """
 
     CHANGEABLE = ("epochs", "patience", "max_minutes", "device")
@@ -52,7 +52,7 @@ SHIPPED: Final = Path(__file__).parents[1] / "resources" / "trade"
 def folder_of(checkpoint: str | Path | None) -> Path:
     """Return the folder of a model, given the folder or one of its files.
 
-    ``None`` is the shipped model.
+    If ``checkpoint`` is ``None``, return the folder of the shipped model.
     """
     path = SHIPPED if checkpoint is None else Path(checkpoint)
     folder = path.parent if path.name in FILES else path
@@ -65,7 +65,7 @@ def folder_of(checkpoint: str | Path | None) -> Path:
 
 
 def fingerprint(checkpoint: str | Path | None, device: str) -> str:
-    """Return a fingerprint of a model on a device: its files, the code and the version of torch.
+    """Return a fingerprint of a model's files, its code, the version of torch and the device.
 
     Raises:
         UserError: the model does not exist.

@@ -1,4 +1,4 @@
-"""The network of TRADE, with its GRU and its decoding."""
+"""The network of TRADE, with its recurrent encoder (GRU) and its decoding of values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST_ROWS = 8
 
 
 def _step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return gates r|z ``[2, B, 2H]``, candidate n and recurrent part of n ``[2, B, H]``."""
+    """Return gates r|z ``[2, B, 2H]``, candidate n, and n's recurrent part ``[2, B, H]``."""
     size = h.shape[-1]
     g = _multiply(h, weight).add_(bias)
     rz = torch.sigmoid_(x[..., : 2 * size] + g[..., : 2 * size])
@@ -29,12 +29,12 @@ def _step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, T
 
 
 def _multiply(left: Tensor, right: Tensor) -> Tensor:
-    """Return the batched product in the type of ``left``, computed in that of ``right``."""
+    """Return the batched product, computed in the type of ``right``, in the type of ``left``."""
     return torch.bmm(left.to(right.dtype), right).to(left.dtype)
 
 
 class BidirectionalGRU(torch.autograd.Function):
-    """A GRU that runs both directions at once. Each step covers only the rows that have begun.
+    """A GRU that runs both directions at once. A step covers only the rows that have begun.
 
     All rows end at the last step. The longest rows come first, so that step ``t`` covers the first
     ``active[t]`` rows. Before its beginning, the state of a row is zero.
@@ -154,7 +154,7 @@ _PART = 128
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a network."""
+    """The sizes of a network's layers."""
 
     words: int
     outputs: int
@@ -188,7 +188,7 @@ class FirstStep:
 
 
 def at_least(values: Tensor) -> Tensor:
-    """Return ``values`` with zeros appended up to ``LEAST_ROWS`` rows."""
+    """Return ``values`` with zero rows appended, so that there are ``LEAST_ROWS`` at least."""
     missing = LEAST_ROWS - len(values)
     if missing <= 0:
         return values
@@ -199,8 +199,8 @@ class TradeNetwork(nn.Module):
     """TRADE with word embeddings shared by encoder, decoder and output layer.
 
     The decoder has no input feeding: its state does not depend on the attention. All parts of a
-    step that depend only on the history or only on the slot are computed once. The first step of 30
-    slots therefore costs little more than that of one.
+    step that depend only on the history or only on the slot are computed once. The first step for
+    30 slots therefore costs little more than for one slot.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class TradeNetwork(nn.Module):
         dropout: float,
         generator: torch.Generator,
     ) -> None:
-        """Draw weights, and later the dropout masks, from ``generator``.
+        """Draw the weights from ``generator``, and later the dropout masks.
 
         ``slots`` has the domain index and the name index of each slot. ``dropout`` is the rate for
         embeddings and encoder outputs.
@@ -254,7 +254,7 @@ class TradeNetwork(nn.Module):
         return values * (keep >= self.dropout) / (1 - self.dropout)
 
     def encode(self, words: Tensor, lengths: Tensor) -> EncodedHistories:
-        """Encode histories ``words [B, T]`` (padded on the right) of ``lengths [B]``."""
+        """Encode histories ``words [B, T]``, padded on the right, with ``lengths [B]`` words."""
         size = self.shape.hidden
         half = self.fast and self.training
         unique, inverse = torch.unique(words, return_inverse=True)
@@ -286,7 +286,7 @@ class TradeNetwork(nn.Module):
         return FirstStep(hidden, attention, context, context @ self.gate + self.gate_bias)
 
     def _cell(self, x: Tensor, g: Tensor, h: Tensor) -> Tensor:
-        """Return the next state from input part ``x``, recurrent part ``g`` and state ``h``."""
+        """Return the next state of the GRU for input part ``x`` and recurrent part ``g``."""
         size = self.shape.hidden
         rz = torch.sigmoid(x[..., : 2 * size] + g[..., : 2 * size])
         n = torch.tanh(x[..., 2 * size :] + rz[..., :size] * g[..., 2 * size :])
@@ -298,7 +298,7 @@ class TradeNetwork(nn.Module):
         return self._cell(x, hidden @ self.decoder + self.decoder_bias, hidden)
 
     def attend(self, hidden: Tensor, outputs: Tensor, padding: Tensor) -> tuple[Tensor, Tensor]:
-        """Return attention ``[B, R, T]`` and context ``[B, R, H]`` for states ``[B, R, H]``."""
+        """For states ``[B, R, H]``, return attention ``[B, R, T]`` and context ``[B, R, H]``."""
         scores = torch.bmm(hidden, outputs.transpose(1, 2))
         scores = scores.masked_fill(padding[:, None], float("-inf"))
         attention = torch.softmax(scores, -1)
@@ -310,7 +310,7 @@ class TradeNetwork(nn.Module):
         return attention, context
 
     def embed(self, words: Tensor) -> Tensor:
-        """Embed words for the decoder."""
+        """Return the embeddings of words, for the decoder."""
         return self._drop(functional.embedding(words, self.embedding))
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -319,7 +319,7 @@ class TradeNetwork(nn.Module):
         return functional.linear(hidden @ self.output, shared, self.output_bias)
 
     def generate_share(self, hidden: Tensor, context: Tensor, inputs: Tensor) -> Tensor:
-        """Return the weight of generating against copying, in ``(0, 1)``, ``[...]``."""
+        """Return the weight in ``(0, 1)`` of generating a word against copying one, ``[...]``."""
         size = self.shape.hidden
         # Not a matrix-vector product: its rounding depends on the number of rows.
         score = (hidden * self.mix[:size] + context * self.mix[size : 2 * size]).sum(-1)
@@ -343,7 +343,7 @@ class DecodedValues:
 
 
 def decode(network: TradeNetwork, words: Tensor, copies: Tensor, lengths: Tensor) -> DecodedValues:
-    """Decode histories ``words [B, T]`` with ``copies [B, T]`` of ``lengths [B]``."""
+    """Decode the values of all slots for histories ``words [B, T]``."""
     encoded = network.encode(words, lengths)
     inputs = network.slot_inputs()
     first = network.first_step(encoded, inputs)
@@ -369,9 +369,10 @@ def _generate(
     words: Tensor,
     copies: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Generate the values of all pairs at once. A pair is removed when its value ends.
+    """Generate the values of all pairs of history and slot at once.
 
-    Returns words ``[N, MAX_STEPS]``, summed impurities ``[N]`` and number of steps ``[N]``.
+    A pair is removed when its value ends. Returns words ``[N, MAX_STEPS]``, summed impurities
+    ``[N]`` and number of steps ``[N]``.
     """
     row, slot = pairs.unbind(1)
     generated = pairs.new_full((len(pairs), MAX_STEPS), END)
@@ -415,7 +416,7 @@ def mix(logits: Tensor, share: Tensor, attention: Tensor, copies: Tensor) -> Ten
 
 
 def gini_rows(distributions: Tensor) -> Tensor:
-    """Return the Gini impurity ``1 - sum p^2`` over the last dimension, not below 0."""
+    """Return the Gini impurity ``1 - sum p^2`` over the last dimension, at least 0."""
     # In 64 bits, because the order of a sum depends on the width of the batch.
     return (1 - distributions.square().sum(-1, dtype=torch.float64)).clamp_min(0)
 

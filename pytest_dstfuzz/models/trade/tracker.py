@@ -1,4 +1,4 @@
-"""The TRADE tracker, which predicts belief states with impurities."""
+"""The TRADE tracker, which predicts belief states and says how certain they are."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ _LEAST_SHARE = 16
 def load_trade(
     checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
 ) -> TradeTracker:
-    """Return a tracker on a torch device.
+    """Load a TRADE network, and return its tracker.
 
-    ``checkpoint`` is a folder with ``model.safetensors``, ``config.json`` and ``vocabulary.json``,
-    or the path of one of these files. ``None`` is the shipped model. Nothing is unpickled.
+    ``device`` is a torch device. ``checkpoint`` is a folder with ``model.safetensors``,
+    ``config.json`` and ``vocabulary.json``, or the path of one of these files. ``None`` is the
+    shipped model. Nothing is unpickled.
     """
     folder = folder_of(checkpoint)
     config = read_config(folder)
@@ -72,7 +73,7 @@ def load_trade(
 
 
 class TradeTracker:
-    """Predicts belief states with a trained network; see ``load_trade``."""
+    """Predicts belief states with a trained network. `load_trade` makes it."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class TradeTracker:
         batch_size: int = 64,
         fingerprint: str | None = None,
     ) -> None:
-        """Take a network that is on its device, and put it into evaluation mode."""
+        """Store a network that is on its device, and put it into evaluation mode."""
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
         self.network = network.eval()
@@ -95,7 +96,7 @@ class TradeTracker:
         self.fingerprint = fingerprint
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return one prediction for each context. Equal histories are computed once."""
+        """Return one prediction for each context. Equal histories are computed only once."""
         histories = [history_words(context, self.reading.history_limit) for context in contexts]
         distinct = sorted(set(histories), key=lambda words: (len(words), words))
         # The products of one step are too small for several threads, which would wait for each
@@ -150,7 +151,7 @@ class TradeTracker:
     def _states(
         self, decoded: DecodedValues, local: Sequence[Sequence[str]]
     ) -> list[dict[str, str]]:
-        """Return raw states. An empty value counts as absent."""
+        """Return the states as the network spells them. An empty value counts as no value."""
         slots = self.vocabulary.slots
         states: list[dict[str, str]] = [{} for _ in local]
         for row, slot in (decoded.gates == GATE_DONTCARE).nonzero().tolist():
@@ -162,7 +163,7 @@ class TradeTracker:
         return states
 
     def value(self, numbers: Sequence[int], local: Sequence[str]) -> str:
-        """Return the value with these copy indices."""
+        """Return the text of a value, given the copy indices of its words."""
         words, known = self.vocabulary.words, self.vocabulary.outputs
         ended = numbers[: numbers.index(END)] if END in numbers else numbers
         return self.vocabulary.value_text(

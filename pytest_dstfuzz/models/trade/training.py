@@ -1,4 +1,4 @@
-"""Training of TRADE: rows, loss and epochs."""
+"""Trains TRADE: encodes turns, computes the loss, and measures epochs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from pytest_dstfuzz.seeding import derive
 
 @dataclass(frozen=True)
 class LabelledTurn:
-    """One labelled turn."""
+    """One labelled turn as indices of words."""
 
     words: np.ndarray  #: Vocabulary indices of the history, ``[T]`` int32.
     copies: np.ndarray  #: Copy indices of the history, ``[T]`` int32.
@@ -54,7 +54,7 @@ class LabelledTurn:
 
 
 def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int) -> LabelledTurn:
-    """Encode turn ``index`` of ``dialogue``, with at most ``limit`` history words."""
+    """Encode turn ``index`` of a dialogue, with the last ``limit`` words of its history."""
     words = history_words(dialogue.context(index), limit)
     copies, local = vocabulary.copy_numbers(words)
     state = dialogue.turns[index].state or BeliefState()
@@ -87,12 +87,12 @@ def _target(word: str, vocabulary: Vocabulary, local: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class TurnBatch(TensorBatch):
-    """Rows padded together.
+    """Several turns as tensors, padded to the same length.
 
     ``words [B, T]``, ``copies [B, T]`` (-2 at padding, which no target equals), ``lengths [B]``,
-    ``gates [B, S]``. The words of all pointer slots' values are flat: ``pairs [N, 2]`` (row, slot),
-    with ``inputs [N, L]``, the words read after the first step. ``tokens [M, 4]`` has pair, step,
-    row, and index among the tokens of the row. ``targets [M]``.
+    ``gates [B, S]``. Pairs are those of a row and a slot whose value is generated. ``pairs [N, 2]``
+    has row and slot, and ``inputs [N, L]`` the words that the decoder reads after its first step.
+    ``tokens [M, 4]`` has pair, step, row, and index among the tokens of the row. ``targets [M]``.
     """
 
     words: Tensor
@@ -160,10 +160,11 @@ _TINY = 1e-9
 
 
 def batch_loss(network: TradeNetwork, batch: TurnBatch, words: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gate and value losses of ``batch``, with its history read as ``words [B, T]``.
+    """Return the gate loss and the value loss of a batch.
 
-    They are sums over slots and words, and means over turns. Their sum is the mean
-    ``-log p(state)`` of a turn. Words may be masked.
+    Both are summed over slots and words, and averaged over turns. The sum of both is the mean
+    ``-log p(state)`` of a turn. ``words [B, T]`` are the words of the history, in which some may be
+    masked.
     """
     encoded = network.encode(words, batch.lengths)
     inputs = network.slot_inputs()
@@ -185,7 +186,7 @@ def _target_log_probability(
     first: FirstStep,
     inputs: Tensor,
 ) -> Tensor:
-    """Return ``log p`` of every target word ``[M]`` under the copy mixture."""
+    """Return ``log p`` of every target word, ``[M]``, when words are generated or copied."""
     pair, step, row, place = batch.tokens.unbind(1)
     hidden, embedded = _teacher_forced(network, batch, first, inputs)
     hidden, embedded = hidden[pair, step], embedded[pair, step]
@@ -208,7 +209,7 @@ def _target_log_probability(
 def _teacher_forced(
     network: TradeNetwork, batch: TurnBatch, first: FirstStep, inputs: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return states ``[N, L + 1, H]`` and inputs ``[N, L + 1, E]`` of all pointer pairs."""
+    """Run the decoder on the right words. Return its states and inputs for all pairs."""
     row, slot = batch.pairs.unbind(1)
     states = [first.hidden[row, slot]]
     embedded = network.embed(batch.inputs)
@@ -231,7 +232,7 @@ def _teacher_forced(
 def row_accuracy(
     network: TradeNetwork, rows: Sequence[LabelledTurn], batch_size: int, device: str
 ) -> tuple[float, float]:
-    """Return joint goal accuracy and slot accuracy on ``rows``, both in [0, 1]."""
+    """Return the joint goal accuracy and the slot accuracy on ``rows``, both in [0, 1]."""
     joint = slots = 0
     with torch.inference_mode():
         for chosen in bucket([len(row.words) for row in rows], batch_size, None):
@@ -269,8 +270,8 @@ def word_vectors(
 ) -> np.ndarray:
     """Return skip-gram vectors ``[words, size]`` with a standard deviation of 0.1.
 
-    Words that do not occur in the utterances get random vectors with the same deviation. Training
-    uses one thread, so that a seed gives the same vectors again.
+    Words that do not occur in the utterances get random vectors with the same deviation. The
+    training uses one thread, so that the same seed gives the same vectors.
     """
     with needs_extra("training word vectors", "lexicon", "gensim"):
         from gensim.models import Word2Vec  # noqa: PLC0415 - optional
@@ -297,7 +298,7 @@ def word_vectors(
 
 
 def mask_words(words: Tensor, rate: float, generator: torch.Generator) -> Tensor:
-    """Return ``words`` with a share of ``rate`` replaced by unknown words, except padding."""
+    """Return ``words`` with a share of ``rate`` replaced by the unknown word. Padding stays."""
     hidden = torch.rand(words.shape, generator=generator, device=words.device) < rate
     return words.masked_fill(hidden & (words != PAD), UNKNOWN)
 
@@ -354,12 +355,12 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
         return {"joint_goal_accuracy": joint, "slot_accuracy": slot}
 
     def save_model(self, about: Mapping[str, Any]) -> None:
-        """Write the network."""
+        """Write the network and its description."""
         weights, shape = self.network.state_dict(), self.network.shape
         save_model(self.config.output, weights, shape, self.vocabulary, self._reading, about)
 
     def impatient(self) -> bool:
-        """Return whether ``patience`` epochs have passed since the best one."""
+        """Return whether the last ``patience`` epochs brought no better accuracy."""
         return self.history[-1].epoch - best(self.history).epoch >= self.config.patience
 
     def identity(self) -> dict[str, Any]:
@@ -372,7 +373,7 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
 
 
 def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
-    """Train TRADE with its vocabulary and word vectors; see `ResumableTrainer`."""
+    """Train TRADE, after its vocabulary and word vectors."""
     train, valid = begin(config)
     vocabulary = training_vocabulary(train.dialogues)
     rows = make_rows(train.dialogues, vocabulary, config.history_limit)

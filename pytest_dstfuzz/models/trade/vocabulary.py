@@ -21,7 +21,7 @@ SPECIAL_WORDS = ("<pad>", "<unk>", "<end>", SYSTEM_MARK, USER_MARK)
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Indexed words: special words, then words of slot values, then other words.
+    """Words with an index: first special words, then words of slot values, then other words.
 
     Only the first ``outputs`` words can be generated, but any word of the history can be copied.
     The original TRADE generates from the whole vocabulary. In the training split, all targets are
@@ -61,7 +61,7 @@ class Vocabulary:
         return [numbers.get(word, UNKNOWN) for word in words]
 
     def copy_numbers(self, words: Sequence[str]) -> tuple[list[int], list[str]]:
-        """Return the copy indices of a history's words, and its words that cannot be generated.
+        """Return the copy indices of a history's words, and those words that cannot be generated.
 
         A word that can be generated keeps its own index. The k-th distinct other word has the index
         ``outputs + k``.
@@ -76,7 +76,7 @@ class Vocabulary:
         return result, list(local)
 
     def value_text(self, words: Sequence[str]) -> str:
-        """Return the value of generated words in the spelling of the labels."""
+        """Join generated words to a value, in the spelling of the labels."""
         text = " ".join(words)
         return self.spellings.get(text, text)
 
@@ -106,7 +106,7 @@ def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:
 
 
 def history_words(context: Context, limit: int) -> tuple[str, ...]:
-    """Return the newest words of all utterances, with a speaker mark before each utterance."""
+    """Return the last ``limit`` words of all utterances, with a speaker mark before each one."""
     words: list[str] = []
     for system, user in context.exchanges:
         if system:
