@@ -50,7 +50,7 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report, judge_info
 from pytest_dstfuzz.report.packing import report_of_models
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.screen import Verdict, screen_lines
+from pytest_dstfuzz.report.screen import Ruling, screen_lines
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.totals.plainest import Novelty
@@ -329,7 +329,7 @@ class SessionEnd:
         if self._tests_its_tracker or self._collector or gated:
             self._end(session, exitstatus)
             self._tell_gone(session, facts.gone, exitstatus)
-        record_failed_gate(config, [line.text for line in self._last_lines if line.style == "bad"])
+        record_failed_gate(config, [line.text for line in self._every_line if line.style == "bad"])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(
@@ -350,21 +350,19 @@ class SessionEnd:
         verbosity = reporter.config.get_verbosity()
         if self._collector and verbosity:
             self._print_figures(reporter)
-        screen = verbosity >= 0
-        lines = list(self._last_lines)
         if self._collector and self._collector.missing:
             why = f" ({self._ended})" if self._ended else ""
             text = f"{no_result_text(self._collector.missing)}{why}"
-            lines.append(StyledLine(f"{text}{self._unseen_relations()}", "warning"))
-        if screen and (lines or self._collector):
+            self._last_lines.append(StyledLine(f"{text}{self._unseen_relations()}", "warning"))
+        lines = self._every_line
+        if verbosity >= 0 and (lines or self._collector):
             # Else the first line below the heading ends the line of the progress.
             reporter.ensure_newline()
             reporter.section("dstfuzz", "=", bold=True)
-        for line in lines:
-            markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
-            reporter.write_line(printable(f"{'' if screen else 'dstfuzz: '}{line.text}"), **markup)
-        if screen and self._collector:
+        if verbosity >= 0 and self._collector:
             self._print_screen(reporter)
+        else:
+            _print_lines(reporter, lines, "" if verbosity >= 0 else "dstfuzz: ")
         for command in annotation_lines(
             self._not_accepted,
             self._context.settings,
@@ -376,25 +374,42 @@ class SessionEnd:
 
     def _print_screen(self, reporter: pytest.TerminalReporter) -> None:
         """Print the first screen of each tracker."""
-        verdict: Verdict = ""
-        if self._gate.judges and self._judged is not None:
-            verdict = "gate" if self._judged.lines else "passed"
-        elif any(line.style == "bad" for line in self._last_lines):
-            verdict = "failed"
+        rulings, more = self._rulings, self._other_lines
+        if len(self._models) > 1:
+            _print_lines(reporter, more)
+            more = []
+        bad = any(line.style == "bad" for line in self._every_line)
         for one in self._models:
             if one.name:
                 reporter.section(printable(one.name), "-")
+            ruling = rulings.get(one.name, Ruling())
+            ruling = ruling._replace(reasons=(*ruling.reasons, *more))
             lines = screen_lines(
                 one.results,
                 one.settings,
                 self._info(one, shared=not one.name),
                 one.totals,
-                verdict=verdict,
+                ruling=ruling,
+                failed=bad or bool(reporter.stats.get("failed")),
                 width=min(shutil.get_terminal_size().columns, _WIDEST),
                 encoding=_encoding(),
             )
-            for line in lines:
-                reporter.write_line(line.text, **_MARKUP[line.style])
+            _print_lines(reporter, lines)
+
+    @property
+    def _rulings(self) -> Mapping[str, Ruling]:
+        """The verdict on each tracker, by its name."""
+        return {} if self._judged is None else self._judged.rulings
+
+    @property
+    def _other_lines(self) -> list[StyledLine]:
+        """Lines for the end of the summary that are about no tracker."""
+        return [*(() if self._judged is None else self._judged.written), *self._last_lines]
+
+    @property
+    def _every_line(self) -> list[StyledLine]:
+        """All lines for the end of the summary, the verdict first."""
+        return [*(() if self._judged is None else self._judged.lines), *self._last_lines]
 
     def _not_accepted(self, new: bool) -> Iterator[TurnResult]:
         """Yield results with violations that are not accepted: new ones, or those not compared.
@@ -490,7 +505,6 @@ class SessionEnd:
         decision = self._judged = self._gate.decide()
         for one in self._models:
             one.totals.novelty = Novelty.of(decision.judgements[one.name].comparison)
-        self._last_lines += decision.lines
         return decision.status
 
     def _write_reports(self) -> bool:
@@ -620,6 +634,14 @@ class SessionEnd:
             text = f"all trackers together predicted {facts.asked:,} contexts"
             for said in (text, *([] if facts.usage is None else [usage_text(facts.usage)])):
                 reporter.write_line(f"dstfuzz: {said}", light=True)
+
+
+def _print_lines(
+    reporter: pytest.TerminalReporter, lines: Iterable[StyledLine], before: str = ""
+) -> None:
+    """Print lines in their colours, each after ``before``."""
+    for line in lines:
+        reporter.write_line(printable(f"{before}{line.text}"), **_MARKUP[line.style])
 
 
 def _encoding() -> str:

@@ -36,7 +36,6 @@ from pytest_dstfuzz.gate.verdict import (
     Gates,
     Judgement,
     LimitFinding,
-    Verdict,
     check_names,
     check_relations,
 )
@@ -57,6 +56,7 @@ from pytest_dstfuzz.report.figures import (
 )
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
+from pytest_dstfuzz.report.screen import VERDICTS, Ruling
 from pytest_dstfuzz.report.weaknesses import moved_weaknesses
 from pytest_dstfuzz.report.wording import visible
 from pytest_dstfuzz.search.registry import search_by_name
@@ -156,14 +156,6 @@ def _updated(
     return update_all(old, baselines, contents, narrowed=narrowed)
 
 
-_STYLES: Final[Mapping[Verdict, Style]] = {
-    "pass": "good",
-    "drift": "bad",
-    "regression": "bad",
-    "inconclusive": "warning",
-    "not-compared": "bad",
-    "infrastructure": "bad",
-}
 #: Maximum number of names for dialogues of each kind, and for turns with a changed answer.
 _MOST_NAMES: Final = 5
 _UNDECIDED: Final = (
@@ -180,8 +172,20 @@ class GateDecision(NamedTuple):
     judgements: Mapping[str, Judgement]
     #: The exit status, 0 if nothing failed.
     status: int
-    #: Lines for the terminal.
-    lines: tuple[StyledLine, ...]
+    #: By the name of the tracker.
+    rulings: Mapping[str, Ruling]
+    #: What happened to the baseline, if it was to be written.
+    written: tuple[StyledLine, ...] = ()
+
+    @property
+    def lines(self) -> list[StyledLine]:
+        """All lines, after the name of their tracker if there are several."""
+        said = (
+            line._replace(text=visible(f"{model}: {line.text}" if model else line.text))
+            for model, ruling in self.rulings.items()
+            for line in ruling.lines
+        )
+        return [*said, *self.written]
 
 
 class SessionGate:
@@ -291,7 +295,8 @@ class SessionGate:
         status = self.status_of(error)
         if status == pytest.ExitCode.USAGE_ERROR:
             return pytest.UsageError(str(error))
-        return pytest.exit.Exception(f"{error} (verdict: infrastructure)", returncode=status)
+        words = VERDICTS["infrastructure"][1]
+        return pytest.exit.Exception(f"{error} (verdict: {words})", returncode=status)
 
     def judge(
         self,
@@ -339,35 +344,30 @@ class SessionGate:
 
         Also writes the baseline if requested.
         """
-        lines, status = list[StyledLine](), 0
-        for model, (_, judgement) in self._judged.items():
-            said, own = self._said(judgement)
-            name = f"{model}: " if model else ""
-            lines += [line._replace(text=visible(f"{name}{line.text}")) for line in said]
-            status = worst_status(status, own)
-        if self._settings.gate.update_baseline:
-            written = write_baselines(self._judged, self._settings, narrowed=self._narrowed)
-            lines.append(written)
-            status = FAILED if written.style == "bad" and not status else status
         judgements = {model: judgement for model, (_, judgement) in self._judged.items()}
-        return GateDecision(judgements, status, tuple(lines))
+        how, status = self._settings.gate, 0
+        for each in judgements.values():
+            own = each.exit_status(compared=how.baseline is not None, policy=how.inconclusive)
+            status = worst_status(status, own)
+        rulings = {model: self._ruling(each) for model, each in judgements.items()}
+        if not how.update_baseline:
+            return GateDecision(judgements, status, rulings)
+        written = write_baselines(self._judged, self._settings, narrowed=self._narrowed)
+        status = FAILED if written.style == "bad" and not status else status
+        return GateDecision(judgements, status, rulings, (written,))
 
-    def _said(self, judgement: Judgement) -> tuple[list[StyledLine], int]:
-        """Return the lines for a verdict, and its exit status."""
-        settings = self._settings
-        compared = settings.gate.baseline is not None
-        status = judgement.exit_status(compared=compared, policy=settings.gate.inconclusive)
-        lines = [*self._lines(judgement)]
-        if compared and not settings.gate.update_baseline:
-            style = "bad" if status else _STYLES[judgement.verdict]
-            text = f"verdict: {judgement.verdict}"
-            if (figures := judgement.comparison) is not None:
-                both, tested = figures["dialogues"], figures["tested_dialogues"]
-                text += f" (based on {both:,} of the {tested:,} dialogues of this run)"
-            lines.append(StyledLine(text, style))
-        if judgement.verdict == "inconclusive" and not status:
-            lines.append(StyledLine(_UNDECIDED, "warning"))
-        return lines, status
+    def _ruling(self, judgement: Judgement) -> Ruling:
+        """Return the lines for a verdict."""
+        reasons = [*self._reasons(judgement)]
+        if judgement.verdict == "inconclusive" and self._settings.gate.inconclusive != "fail":
+            reasons.append(StyledLine(_UNDECIDED, "warning"))
+        changes = () if judgement.comparison is None or self._quiet else _compared(judgement)
+        return Ruling(
+            judgement.verdict if self.judges else "",
+            # Limits that hold come last.
+            tuple(sorted(reasons, key=lambda line: line.style == "good")),
+            tuple(map(StyledLine, changes)),
+        )
 
     def judge_answers(self, found: ModelResults) -> tuple[StyledLine, ...]:
         """Return a line if a tracker gives one answer to all clean turns, even without a gate."""
@@ -384,14 +384,12 @@ class SessionGate:
         deselected = reporter is not None and reporter.stats.get("deselected")
         return selection_of(self._config).selects or bool(deselected)
 
-    def _lines(self, judgement: Judgement) -> Iterator[StyledLine]:
+    def _reasons(self, judgement: Judgement) -> Iterator[StyledLine]:
         new = [each for each in judgement.findings if each.gate == "max-new-violations"]
         yield from filter(None, map(self._finding, new))
         clean = [finding for finding in judgement.findings if finding.gate == "max-clean-drift"]
         for finding in clean:
             yield from self._drift(finding, judgement.comparison or {})
-        if judgement.comparison is not None and not self._quiet:
-            yield from map(StyledLine, _compared(judgement))
         for trouble in (*judgement.troubles, *filter(None, [judgement.cut_short])):
             yield StyledLine(f"failed: {trouble}", "bad")
         for reason in judgement.not_compared:
@@ -445,6 +443,9 @@ def _compared(judgement: Judgement) -> Iterator[str]:
     figures = judgement.comparison or {}
     if not judgement.not_compared:
         yield from _variants(figures)
+    both, tested = figures["dialogues"], figures["tested_dialogues"]
+    if both != tested:
+        yield f"compared: {both:,} of the {tested:,} dialogues of this run"
     if expected := expected_text(figures):
         yield expected
     moved, which = moved_weaknesses(figures)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 from pytest_dstfuzz.campaign.figures import TURNS, interval_name
@@ -29,15 +29,43 @@ _MOST: Final = 5
 _MOST_NEW: Final = 2
 #: Error probability of an upper bound for a weakness that the sample did not meet.
 _UNSEEN: Final = 0.05
-#: End of the verdict of a run without a gate.
-_NO_LIMIT: Final = "; no limit is set (--dst-max-failure-rate=5%)"
+_NO_LIMIT: Final = "no limit is set (--dst-max-failure-rate=5%)"
 #: Maximum length of an example and of a change, in characters.
 _LONGEST: Final = 100
 
 
-#: Whether lines above the screen are the verdict of a gate, or say why the run failed; or whether
-#: a gate passed without such lines.
-Verdict = Literal["gate", "passed", "failed", ""]
+#: Verdict of a gate -> its style, and its words in everything that people read. Its name, which the
+#: JSON report and the properties of JUnit have, follows in parentheses if the words are others.
+VERDICTS: Final[Mapping[str, tuple[Literal["good", "bad", "warning"], str]]] = {
+    "pass": ("good", "passed"),
+    "drift": ("bad", "failed: clean answers changed (drift)"),
+    "regression": ("bad", "failed: outside the limits (regression)"),
+    "inconclusive": ("warning", "inconclusive"),
+    "not-compared": ("bad", "not compared with the baseline (not-compared)"),
+    "infrastructure": ("bad", "not judged: the run is incomplete (infrastructure)"),
+}
+
+
+class Ruling(NamedTuple):
+    """The decision on the results of a tracker, in lines for the terminal."""
+
+    #: The verdict of the gate, see `VERDICTS`; ``""`` if the tests decide.
+    verdict: str = ""
+    #: Why, and what else the user has to know.
+    reasons: tuple[StyledLine, ...] = ()
+    #: What changed since the baseline.
+    changes: tuple[StyledLine, ...] = ()
+
+    @property
+    def lines(self) -> tuple[StyledLine, ...]:
+        """All lines, the verdict first."""
+        if not self.verdict:
+            return (*self.reasons, *self.changes)
+        style, words = VERDICTS[self.verdict]
+        return (StyledLine(f"verdict: {words}", style), *self.reasons, *self.changes)
+
+
+_NO_RULING: Final = Ruling()
 
 
 class Fact(NamedTuple):
@@ -81,31 +109,30 @@ def screen_lines(
     info: RunInfo,
     totals: Totals,
     *,
-    verdict: Verdict = "",
+    ruling: Ruling = _NO_RULING,
+    failed: bool | None = None,
     width: int = 100,
     encoding: str = "utf-8",
 ) -> list[StyledLine]:
-    """Return at most 30 lines about the results of one tracker.
+    """Return at most 30 lines about the results of one tracker, and those of its ruling.
 
     Args:
         results: the results of the tracker.
         settings: the settings of the run.
         info: facts of the run.
         totals: the figures of ``results``.
-        verdict: ``gate`` if lines above this text give the verdict of a gate. ``passed`` if a gate
-            passed without such lines, ``failed`` if lines above say why the run failed, else
-            ``""``.
+        ruling: the verdict of the gate if there is one, and why the run failed.
+        failed: whether a test failed; by default, see `verdict_fact`.
         width: the width of the terminal in columns.
         encoding: the encoding of the terminal.
     """
     page = TerminalPage(width, encoding)
     sections = totals.sections(settings.variant.relation)
-    if verdict == "gate":
-        page.lines.append(StyledLine(""))
-    else:
-        fact = verdict_fact(sections, limited=bool(verdict))
-        passed = "; no limit is exceeded" if verdict == "passed" else ""
-        _show(page, [fact._replace(text=f"{fact.text}{passed}")])
+    fact = verdict_fact(totals, sections, settings, ruling.verdict, failed=failed)
+    _show(page, [fact])
+    page.lines += ruling.reasons
+    if ruling.reasons:
+        page.gap()
     _show(page, run_facts(totals, settings.variant.relation, info, most=_MOST))
     new = totals.novelty.plainest_new(results, _MOST_NEW)
     if new:
@@ -113,6 +140,9 @@ def screen_lines(
         page.line(new_heading(totals), "heading")
     for turn, variant in new:
         page.field(f"  {place_text(turn, variant)}: ", _example(turn, variant), "bad")
+    if ruling.changes and not new:
+        page.gap()
+    page.lines += ruling.changes
     _show_weaknesses(page, totals, sections)
     _show(page, corrector_facts(totals.mending))
     show_added(page, totals)
@@ -129,8 +159,41 @@ def _show(page: TerminalPage, facts: Iterable[Fact]) -> None:
         page.field(label(fact.name), fact.text, fact.style)
 
 
-def verdict_fact(sections: Sequence[RelationTotals], *, limited: bool) -> Fact:
-    """Return how many turns break; ``limited`` says whether the run already shows a verdict."""
+def verdict_fact(
+    totals: Totals,
+    sections: Sequence[RelationTotals],
+    settings: Settings,
+    verdict: str = "",
+    *,
+    failed: bool | None = None,
+) -> Fact:
+    """Return the verdict on a run, and how many turns break.
+
+    Args:
+        totals: the figures of the run.
+        sections: the figures of its relations.
+        settings: the settings of the run.
+        verdict: the verdict of the gate, ``""`` if there is none.
+        failed: if there is no gate, whether a test failed. By default, a run fails if the tracker
+            failed or a weakness is not accepted.
+    """
+    text, style = _broken(sections)
+    if verdict:
+        style, words = VERDICTS.get(verdict, ("warning", verdict))
+        return Fact("verdict", f"{words}; {text}", style)
+    if failed is None:
+        errors = any(one.summary.errors for one in sections)
+        failed = errors or not all(one.accepted for one in totals.weaknesses)
+    if failed:
+        limit = "" if settings.gate.fail_on == "gate" else f"; {_NO_LIMIT}"
+        return Fact("verdict", f"failed: {text}{limit}", "bad")
+    if settings.gate.fail_on == "gate":
+        return Fact("verdict", f"not judged: {_NO_LIMIT}; {text}", style)
+    return Fact("verdict", f"{'passed' if style != 'warning' else 'not judged'}: {text}", style)
+
+
+def _broken(sections: Sequence[RelationTotals]) -> tuple[str, Style]:
+    """Return how many turns break, as text, and its style."""
     broken = sum(one.summary.turns_broken for one in sections)
     tested = sum(one.summary.turns_tested for one in sections)
     errors = sum(one.summary.errors for one in sections)
@@ -146,7 +209,7 @@ def verdict_fact(sections: Sequence[RelationTotals], *, limited: bool) -> Fact:
         text = f"could not be judged: {sections[0].kind.words.who} failed each time"
     elif errors:
         text += f", and {counted(errors, 'variant')} got no answer"
-    return Fact("verdict", f"{text}{'' if limited else _NO_LIMIT}", style)
+    return text, style
 
 
 def run_facts(

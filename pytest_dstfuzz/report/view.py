@@ -28,7 +28,13 @@ from pytest_dstfuzz.report.figures import (
 from pytest_dstfuzz.report.json_report import RunInfo, info_of, report_turns
 from pytest_dstfuzz.report.packing import reports_of
 from pytest_dstfuzz.report.page import Style
-from pytest_dstfuzz.report.screen import Fact, corrector_facts, cost_text, run_facts, verdict_fact
+from pytest_dstfuzz.report.screen import (
+    Fact,
+    corrector_facts,
+    cost_text,
+    run_facts,
+    verdict_fact,
+)
 from pytest_dstfuzz.report.weaknesses import Card, cards_of, wanted_examples
 from pytest_dstfuzz.report.wording import earlier_edits, shorten
 from pytest_dstfuzz.totals.plainest import Novelty, OnPage, OnPageTally
@@ -60,17 +66,6 @@ _MOST_CHARACTERS = 200
 Kind = Literal["good", "bad", "warning"]
 #: Style of a verdict -> its kind.
 _KINDS: Final[Mapping[Style, Kind]] = {"good": "good", "bad": "bad", "warning": "warning"}
-#: Verdict of the gate -> its style and headline.
-VERDICTS: dict[str, tuple[Kind, str]] = {
-    "pass": ("good", "Passed"),
-    "drift": ("bad", "Failed: the clean answers changed"),
-    "regression": ("bad", "Failed: regression"),
-    "inconclusive": ("warning", "Inconclusive"),
-    "not-compared": ("bad", "Failed: nothing was compared with the baseline"),
-    "infrastructure": ("warning", "Not judged: infrastructure"),
-}
-
-
 #: Verdicts of limits that fail the run together.
 _FAILED: Final = {"drift", "regression"}
 
@@ -186,11 +181,11 @@ class View:
     @cached_property
     def verdict(self) -> Headline:
         """The verdict of the gate if there is one, or else that of the first screen."""
-        more = self._caveats()
-        if self.gate is not None:
-            return _judged(self.gate, more)
-        fact = verdict_fact(self.sections, limited=False)
-        return Headline(_KINDS[fact.style], f"{fact.text[:1].upper()}{fact.text[1:]}", tuple(more))
+        verdict = "" if self.gate is None else str(self.gate["verdict"])
+        fact = verdict_fact(self.totals, self.sections, self.settings, verdict)
+        reasons = [] if self.gate is None else _reasons(self.gate)
+        headline = f"{fact.text[:1].upper()}{fact.text[1:]}"
+        return Headline(_KINDS[fact.style], headline, (*reasons, *self._caveats()))
 
     @cached_property
     def info(self) -> RunInfo:
@@ -296,22 +291,18 @@ def _read_totals(
     return totals, cards_of(report, found)
 
 
-def _judged(gate: Mapping[str, Any], more: Sequence[str]) -> Headline:
-    """Return the verdict of the gate with its reasons."""
+def _reasons(gate: Mapping[str, Any]) -> list[str]:
+    """Return the reasons of the gate, one sentence each."""
     failed = {gate["verdict"]} | (_FAILED if gate["verdict"] in _FAILED else set())
     found = [item for item in gate["findings"] if item["verdict"] in failed]
     found.sort(key=lambda item: item.get("gate") != "max-new-violations")
     why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
-    kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
-    if gate["verdict"] == "regression" and gate["comparison"] is None:
-        # There is no earlier build that could have been better.
-        headline = "Failed: outside the limits"
     if names := [str(name) for name in gate.get("not_judged", ())]:  # Missing in earlier versions.
         why.insert(0, f"not judged: {unlimited_text(names)}")
     reasons = [_sentence(str(reason)) for reason in why]
     if (rest := len(reasons) - _MOST_REASONS) > 0:
         reasons[_MOST_REASONS:] = [f"And {rest} more; see the limits."]
-    return Headline(kind, headline, (*reasons, *more))
+    return reasons
 
 
 def _facts(report: Mapping[str, Any]) -> dict[str, RelationFacts]:

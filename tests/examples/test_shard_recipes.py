@@ -130,7 +130,7 @@ def judged(
         update = f"--dst-baseline={baseline} --dst-update-baseline"
         job(f"pytest tests/robustness --dst-results=robustness-results {update}")
     said = job(gate, DST_BASELINE=baseline)
-    assert "verdict: " in said
+    assert "verdict " in said
     report = json.loads((folder / "robustness" / "report.json").read_text("utf-8"))
     assert report["gate"]["verdict"] == "pass"
     assert len(report["turns"]) == DIALOGUES * len(SAID)
@@ -141,7 +141,7 @@ def judged(
     worse = "dstfuzz campaign --model=gate_bot:track --data=talks.jsonl --search=random --turns=all"
     job(f"{worse} --results robustness-results", BROKEN="1")
     command = gate.replace(f"bash {CI / 'slurm_gate.sh'}", _GATE)
-    assert "verdict: drift" in job(command, fails=True, DST_BASELINE=baseline)
+    assert "(drift)" in job(command, fails=True, DST_BASELINE=baseline)
 
 
 _GATE = "pytest tests/robustness --dst-results=robustness-results --dst-baseline=$DST_BASELINE"

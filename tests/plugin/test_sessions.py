@@ -215,7 +215,7 @@ def test_an_ini_file_names_the_tracker_of_a_suite(
     result = suite.runpytest_inprocess(*FEW, *workers)
     result.assert_outcomes(failed=4)
     assert result.ret == 1
-    assert "verdict       4 of 4 tested turns break" in result.stdout.str()
+    assert "verdict       failed: 4 of 4 tested turns break" in result.stdout.str()
 
 
 @WORKERS

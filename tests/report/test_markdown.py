@@ -62,7 +62,9 @@ def test_a_text_is_shown_as_it_is(text: str) -> None:
 def test_what_it_says(results: list[TurnResult]) -> None:
     text = markdown_text(views_of(build(results)))
     lines = text.splitlines()
-    assert lines[0].startswith("## \u274c 1 of 3 tested turns breaks, and 1 variant got no answer")
+    assert lines[0].startswith(
+        "## \u274c Failed&#58; 1 of 3 tested turns breaks, and 1 variant got no answer"
+    )
     assert "| unmodified | 100.00 % of the clean answers are right (3 of 3 with labels) |" in text
     assert "| failure rate | 14.29 % |" in text
     assert any(line.startswith("| accuracy | 100.00 % | ") for line in lines)
@@ -75,7 +77,7 @@ def test_what_it_says(results: list[TurnResult]) -> None:
     assert "### By domain" in text
     assert "| train-day | 14.29 % |" in text
     good = markdown_text(views_of(build([turn for turn in results if not turn.violations][1:])))
-    assert good.startswith("## \u2705 0 of 1 tested turn break")
+    assert good.startswith("## \u2705 Passed&#58; 0 of 1 tested turn break")
     assert "plainest" not in good
 
 

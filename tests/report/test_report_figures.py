@@ -128,9 +128,11 @@ def judged(verdict: str, reason: str, **other: Any) -> dict[str, Any]:
 def test_verdict_without_a_gate(results: list[TurnResult]) -> None:
     whole = view(results, ended="interrupted")
     assert whole.verdict.kind == "bad"
-    assert whole.verdict.headline.startswith("1 of 3 tested turns breaks, and 1 variant got no")
+    assert whole.verdict.headline.startswith(
+        "Failed: 1 of 3 tested turns breaks, and 1 variant got no"
+    )
     assert ("ended early", "interrupted", "warning") in whole.facts
-    assert view([]).verdict.headline.startswith("Nothing was tested")
+    assert view([]).verdict.headline.startswith("Not judged: nothing was tested")
     assert view(results[1:2]).verdict.kind == "good"
     assert view(results[:1]).verdict.kind == "bad"
 
@@ -163,7 +165,7 @@ def test_a_report_gives_back_the_facts_of_its_run(results: list[TurnResult]) -> 
         (judged("pass", "it is within the limit"), "good", "It is within the limit."),
         (judged("regression", "it is over"), "bad", "It is over."),
         (judged("inconclusive", "", not_compared=["another seed"]), "warning", "Another seed."),
-        (judged("infrastructure", "", troubles=["it failed"]), "warning", "It failed."),
+        (judged("infrastructure", "", troubles=["it failed"]), "bad", "It failed."),
     ],
 )
 def test_verdict_of_the_gate(

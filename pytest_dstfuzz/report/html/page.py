@@ -54,6 +54,7 @@ from pytest_dstfuzz.report.figures import (
     moved_dialogues,
 )
 from pytest_dstfuzz.report.screen import (
+    VERDICTS,
     estimated,
     new_heading,
     open_first,
@@ -61,7 +62,7 @@ from pytest_dstfuzz.report.screen import (
     weakness_text,
 )
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
-from pytest_dstfuzz.report.view import VERDICTS, View
+from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import (
     ALL_DISTORTED,
     Card,
@@ -500,7 +501,7 @@ def _environment() -> Environment:
         said=_said,
         most_on_page=MOST_ON_PAGE,
         most_shown=_MOST_OPEN,
-        tones={name: kind for name, (kind, _) in VERDICTS.items()},
+        verdicts=VERDICTS,
     )
     return made
 

@@ -127,7 +127,7 @@ PARTLY = "value-swap applied to 1 of 2 turns; main reason for the others (1)"
 
 def test_the_headline_says_what_came_of_each() -> None:
     view = View.of(some())
-    assert view.verdict.headline.startswith("2 of 3 relations are broken; no limit is set")
+    assert view.verdict.headline.startswith("Failed: 2 of 3 relations are broken; no limit is set")
     assert view.verdict.reasons == (f"{PARTLY}: no value of the state is mentioned.",)
     assert [fact.text for fact in view.facts if fact.name == "relation"] == [
         "duplicate: 1 violation in 1 of 1 turn",
