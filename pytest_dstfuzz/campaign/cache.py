@@ -155,9 +155,9 @@ class Store:
         return self._try(lambda base: self._get(base, keys), {}) if keys else {}
 
     def put(self, values: Mapping[bytes, bytes], *, owner: str = "") -> None:
-        """Store values, all or none. Existing values stay.
+        """Store values, all or none. Existing values are kept.
 
-        Renews the claims of ``owner``.
+        Also renews the claims of ``owner`` on keys whose values it is computing.
         """
         if values:
             self._try(lambda base: self._put(base, values, owner), None)

@@ -550,7 +550,7 @@ def variant_wanted(
     folding: Folding = AS_GIVEN,
     recorded: Outcome | None = None,
 ) -> list[Context]:
-    """Return the next requests for a variant or second pass that broke the relation at first.
+    """Return the next requests for a variant, or half of its edits, that first broke the relation.
 
     They repeat the context, or the ``clean`` one if a change leads. Empty if everything is decided.
     A change needs a lead of ``lead`` answers. The clean value needs two more, because all variants
@@ -622,9 +622,9 @@ def settle_sides(
 ) -> tuple[Outcome, Answer]:
     """Return the two sides that a relation compares: the clean state and an answer.
 
-    The answer is the majority of a vote, or the only answer. A slot without a majority on one side
-    counts as unchanged, or as changed as ``expected``. If the request for the clean context failed,
-    the answer is that failure.
+    The answer is the majority of a vote, or the only answer. If no value of a slot has a majority
+    on one side, the slot counts as unchanged, or as having an ``expected`` value. If the request
+    for the clean context failed, the answer is that failure.
     """
     if isinstance(failed := answers[clean], TrackerFailure):
         return Outcome(), failed

@@ -129,7 +129,10 @@ def _first(sets: Sequence[Subset], known: dict[Subset, bool]) -> Steps[Subset | 
 def _spare(
     current: Subset, chunks: Sequence[Subset], known: dict[Subset, bool]
 ) -> Steps[Subset | None]:
-    """Return a smaller set that breaks: without one chunk or all spare edits; else ``None``."""
+    """Return a smaller set that breaks: without one of the chunks, or without all that can go.
+
+    Return ``None`` if every chunk is needed.
+    """
     # Drop the last edits first: the edits of the turn come before those of its context.
     rests = [_less(current, chunk) for chunk in reversed(chunks)]
     smaller = yield from _first(rests, known)
@@ -166,7 +169,8 @@ def shrink(
 ) -> Generator[OptionalRequest, _Answers, list[Shrunk]]:
     """Minimise the violations of a dialogue. Return the results for each turn.
 
-    The answers to their second passes must be known, but not their causes.
+    The answers that show the causes of the violations, see `BlameProbe`, must be known. The causes
+    themselves need not be determined yet.
     """
     broken = [
         [item for item in results if item.result.outcome == "violation"] for results in judged
@@ -700,7 +704,7 @@ def _reason(attempts: TurnAttempts, outcome: TurnOutcome) -> str:
 
 
 def _probes(variants: Sequence[JudgedVariant]) -> list[Context]:
-    """Return the contexts of the second passes of a turn."""
+    """Return the contexts that are requested to find the causes of a turn's violations."""
     probes = [item.probe for item in variants if item.probe is not None]
     return [context for probe in probes for context in (probe.alone, probe.around)]
 

@@ -232,7 +232,7 @@ class DialogueScheduler:
         return place in self._waiting
 
     def windows(self, *, patient: bool = False) -> int:
-        """Return the number of windows with unfinished dialogues.
+        """Return the number of windows, groups of dialogues that run together, with unfinished ones.
 
         If ``patient`` is true, only dialogues without a `PatientRequest` count.
         """
@@ -587,7 +587,7 @@ class CampaignEngine:
         return votes and turns * self._first_variant < MOST_SPREAD
 
     def _estimate(self) -> tuple[int, int]:
-        """Return the number of contexts if no variant is a violation, and if all are."""
+        """Return the number of contexts if no variant is a violation, and the number if all are."""
         rules, settings = self._rules, self._rules.settings
         whole = rules.relation.unit == "dialogue"
         turns = sum(last + 1 for _, last in self._plan)

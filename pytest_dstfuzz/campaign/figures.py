@@ -310,18 +310,18 @@ class Counts:
 
     @property
     def valid(self) -> int:
-        """Variants that were run and are not unstable."""
+        """Number of variants that were run and are not unstable."""
         broken = self.violations + self.uncredited + self.carried
         return self.held + broken + self.improved + self.errors
 
     @property
     def answered(self) -> int:
-        """Variants that were run without a failure of the tracker."""
+        """Number of variants that were run without a failure of the tracker."""
         return self.valid - self.errors
 
     @property
     def generated(self) -> int:
-        """All variants."""
+        """Number of all variants."""
         not_run = self.vacuous + self.duplicate + self.vetoed + self.over_rate
         return not_run + self.unstable + self.valid
 

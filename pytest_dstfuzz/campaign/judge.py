@@ -30,7 +30,10 @@ UNDECIDED: Final = "unstable: the answers do not decide whether there is a chang
 
 @dataclass(frozen=True, slots=True)
 class BlameProbe:
-    """The second pass of a violation in a perturbed context: each half alone."""
+    """The two contexts that show the cause of a violation: each half of its edits alone.
+
+    The halves are the edits of the turn and the edits of earlier turns.
+    """
 
     #: The variant in its clean context.
     alone: Context
@@ -171,12 +174,13 @@ def with_cause(
     answers: Mapping[Context, Answer],
     minimal: Minimal | None = None,
 ) -> VariantResult:
-    """Return the result with its minimal version and its cause, as far as they are known.
+    """Return the result of a violation with its minimal version and its cause, if they are known.
 
-    A half is the cause if it alone breaks the relation in a slot that is not carried. If both
-    halves do, the cause is the turn. If neither does, the cause is both. The minimal version, if
-    there is one, takes precedence. The cause stays open if the budget ended before the second pass
-    or if a sequential test is undecided about a half.
+    The edits of the turn and those of earlier turns are the two halves of a violation. A half is
+    the cause if it alone breaks the relation in a slot that had not already changed at an earlier
+    turn. If both halves do, the cause is the turn. If neither does, the cause is both. If there is
+    a minimal version, its edits decide instead. The cause stays open if the budget ended before the
+    halves were tested, or if a sequential test is undecided about a half.
     """
     probe = judged.probe
     result = replace(judged.result, minimal=minimal)
@@ -196,10 +200,11 @@ def breaks(
     context: Context,
     answers: Mapping[Context, Answer],
 ) -> bool | None:
-    """Return whether a half of a violation breaks the relation in a slot that is not carried.
+    """Return whether a half of a violation, see `with_cause`, alone breaks the relation.
 
-    ``None`` if a sequential test is undecided and some answers to this half break the relation. If
-    its only answer keeps the relation, the half keeps it.
+    A slot that had already changed at an earlier turn does not count. The result is ``None`` if a
+    sequential test is undecided and some answers to this half break the relation. If its only
+    answer keeps the relation, the half keeps it.
     """
     attempt = turn.attempts[judged.result.index]
     clean, answer, undecided, split = turn.rules.decider.sides(

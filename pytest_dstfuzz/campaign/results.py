@@ -419,7 +419,7 @@ class BatchDone:
 
 @dataclass(frozen=True, slots=True)
 class TurnDone:
-    """A turn has its result. The events of a window are in the order of the plan."""
+    """A turn has its result. Turns of dialogues that run together come in the order of the plan."""
 
     result: TurnResult
 

@@ -323,7 +323,7 @@ def _table(path: Path, problems: list[str]) -> Any:
 
 
 def _of_ours(addopts: object) -> list[str]:
-    """Return the words of ``addopts``, masked, or nothing if no option of this plugin is there."""
+    """Return the words of ``addopts``, masked; nothing if none is an option of this plugin."""
     try:
         words = shlex.split(addopts) if isinstance(addopts, str) else list(map(str, addopts))  # type: ignore[call-overload]  # a list in TOML
     except (TypeError, ValueError):

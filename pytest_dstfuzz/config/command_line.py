@@ -156,6 +156,6 @@ def _action(item: Option) -> str:
 
 
 def adapter_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Remove the values for a tracker that is a service from ``given``, and return them."""
+    """Remove the options about a service from ``given``, and return those that have a value."""
     values = {name: given.pop(name, None) for name in ADAPTER}
     return {name: value for name, value in values.items() if value is not None}

@@ -125,7 +125,7 @@ def _flat(given: Mapping[Any, Any], before: str, where: str) -> Iterator[tuple[s
 
 
 def table_rules(path: Path) -> list[str]:
-    """Return the rules in the table ``[tool.dstfuzz.arguments]`` as lines of the option."""
+    """Return the rules in the table ``[tool.dstfuzz.arguments]`` as texts ``ARGUMENT=RULE``."""
     return rule_lines(read_table(path, ARGUMENTS_TABLE), f"{path}: {ARGUMENTS_TABLE}")
 
 

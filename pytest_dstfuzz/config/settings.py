@@ -329,7 +329,7 @@ def _with_keys(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
-    """Split names with keys into the plain names and the texts of the key options.
+    """Split names with keys into the plain names, and the values of the options behind the keys.
 
     The form is ``NAME:VALUE:KEY=VALUE``, in which the value and the keys are optional. Commas
     separate names. ``+`` separates the parts of a list in the value of a key. A value may be in
@@ -466,7 +466,7 @@ def settings_of_json(values: Mapping[str, Any]) -> Settings:
 
 
 def _of_plain(name: str, value: Any) -> Any:
-    """Return the value of an option that `_plain` made, with masks in place of credentials."""
+    """Return the value of an option from the output of `_plain`, which masks credentials."""
     if isinstance(value, str) and name in _ADDRESSES:
         return without_credentials(value)
     if isinstance(value, list) and all(isinstance(one, str) for one in value):

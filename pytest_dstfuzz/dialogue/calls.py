@@ -454,7 +454,7 @@ def value_of_tree(tree: Tree) -> object:
 
 
 def _put(tree: dict[str | int, Tree], way: Sequence[str | int], text: str) -> None:
-    """Store a text at a path, or under a dotted name if a parent of the path has a text."""
+    """Store a text at a path. If a parent of the path has a text, store it under a dotted name."""
     here, named, start = tree, tree, 0
     for at, step in enumerate(way[:-1]):
         if isinstance(step, str):

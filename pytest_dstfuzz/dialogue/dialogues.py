@@ -287,7 +287,7 @@ class Context:
         return tuple(text for index, text in enumerate(both) if text or index % 2)
 
     def again(self, repetition: int) -> Again:
-        """Return the same context for another repetition of the question."""
+        """Return this context as another repetition of the same request."""
         return Again(self.exchanges, repetition, transcript=self.transcript)
 
     def saying(self, user: str) -> Context:

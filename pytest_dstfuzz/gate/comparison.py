@@ -419,7 +419,7 @@ def _judge_relations(
     session: Session,
     ways: Mapping[str, Sequence[str]],
 ) -> dict[str, LimitFinding]:
-    """Judge each relation with a limit; the relations share the session's 5 %.
+    """Judge each relation with a limit; together they have the error rate of 5 % of the session.
 
     If a limit names a relation that the baseline lacks, the verdict is ``inconclusive``. The same
     holds for a relation with an entry in ``ways``, the reasons why variants cannot be compared.
@@ -446,7 +446,7 @@ def _judge_relations(
 
 
 def _margins(gates: Gates) -> dict[Part, float]:
-    """Return the limits of regression for domains, slots and transformations."""
+    """Return the maximum regression of each domain, slot and transformation that has one."""
     return {
         part: limits["max_regression"]
         for part, limits in gates.parts.items()
@@ -465,7 +465,7 @@ def _undecided_parts(
 
 
 def _judge_parts(pairing: Pairing, gates: Gates, seed: int) -> Iterator[LimitFinding]:
-    """Judge domains, slots and transformations, which share 5 %."""
+    """Judge domains, slots and transformations, which together have an error rate of 5 %."""
     margins = _margins(gates)
     level = 1 - (1 - LEVEL) / max(1, len(margins))
     return (_judge(pairing, part, most, level, seed) for part, most in margins.items())

@@ -89,7 +89,7 @@ class PairedViolations:
 
     @classmethod
     def of(cls, tallies: Iterable[Tally]) -> PairedViolations:
-        """Create the arrays from the tallies of dialogues, each with a variant."""
+        """Create the arrays from the tallies of dialogues; each tally has at least one variant."""
         return cls.of_rows((tally.before, tally.after, tally.variants) for tally in tallies)
 
     @classmethod
@@ -191,7 +191,7 @@ def dialogues_needed(paired: PairedViolations, margin: float, level: float = LEV
 
 
 def _subsets(count: int, rng: np.random.Generator) -> Iterable[Floats]:
-    """Yield arrays of ones and zeros, [subsets, dialogues]."""
+    """Yield arrays of ones and zeros, [subsets, dialogues]; each row is a set of dialogues."""
     if 2**count - 1 <= RESAMPLES:
         numbers = np.arange(1, 2**count)[:, None]
         yield (numbers >> np.arange(count) & 1).astype(np.float64)
@@ -263,7 +263,7 @@ _FEW: Final = 1
 
 
 class OwnAnswersTally:
-    """Collect the clean turns that both builds were asked several times."""
+    """Collects the clean turns that both builds answered several times."""
 
     def __init__(self) -> None:
         self._rows: dict[str, tuple[float, float, int]] = {}
@@ -724,7 +724,7 @@ class _Places:
         self.count = 0
 
     def begin(self) -> None:
-        """Start the next relation."""
+        """Begin to count the turns of the next relation."""
         self._earlier |= self._now
         self._now = set()
 
@@ -754,7 +754,7 @@ class _Common:
         self.failures: list[tuple[str, str]] = []
 
     def begin(self, before: Mapping[str, Sequence[TurnOutcomes]]) -> _OfOne:
-        """Start the next relation; ``before`` holds its turns in the baseline."""
+        """Begin to collect the next relation; ``before`` holds its turns in the baseline."""
         for places in (self.old, self.new, self.both, self._answered):
             places.begin()
         known = self.matching.known

@@ -168,6 +168,6 @@ class AnswerKind(ABC):
         return tuple(sorted({member for value in values for member in members_of(value)}))
 
     def values(self, data: DialogueSet, turn: Turn, clean: Outcome | None) -> Iterator[str]:
-        """Yield the values that the user gave, by the labels and by the ``clean`` answer."""
+        """Yield the values that the user gave, according to the labels and the ``clean`` answer."""
         del data, turn, clean
         yield from ()

@@ -440,7 +440,7 @@ class RunContext:
 
     @cached_property
     def _hopeless(self) -> dict[tuple[str, int], str]:
-        """(name of a relation, ``id()`` of the data) -> why it cannot apply to them."""
+        """(name of a relation, ``id()`` of the data) -> why it cannot apply to the data."""
         return {}
 
     @cached_property

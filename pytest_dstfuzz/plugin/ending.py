@@ -291,7 +291,7 @@ class SessionEnd:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Record a crash of a worker of xdist, or the plan of a worker that finished."""
+        """Record that a worker of xdist crashed, or the planned results of a finished one."""
         self._crashed = self._crashed or bool(error)
         self._collector.plan(getattr(node, "workeroutput", {}).get(_PLANNED, {}))
 

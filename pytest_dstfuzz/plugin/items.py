@@ -101,7 +101,7 @@ def _why_none(settings: Settings, context: RunContext) -> str:
 def _params(
     settings: Settings, marked: tuple[str, ...], side: Side | None, context: RunContext
 ) -> Iterator[TurnParam]:
-    """Yield the parameters of a test. A ``side`` excludes relations of the other side."""
+    """Yield the parameters of a test. If ``side`` is given, only for relations of that side."""
     turns = context.turns(settings)
     for one in each_of(settings, context.relations(settings)):
         if side in (None, one.relation.side):
@@ -240,7 +240,7 @@ def own_items(
 
 
 def suite_items(session: pytest.Session, context: RunContext) -> Iterator[pytest.Item]:
-    """Collect the built-in suite: a test for each side of the run's relations.
+    """Collect the built-in suite: a test for relations that expect a change, and one for others.
 
     Works even if the settings are wrong. Then the session ends after collection.
     """
@@ -375,7 +375,7 @@ class FixtureValues:
         return CampaignKey(*key, ids["search"], ids["relation"], ids["compare"])
 
     def _checked(self, name: str, value: object, settings: Settings) -> Any:
-        """Return the object that a fixture gave in place of a name. It is checked once."""
+        """Return the object that a fixture gave instead of a name; each object is checked once."""
         if id(value) not in self._given:
             where = (
                 f"the fixture dst_{name} returned neither a name nor a {_CALLED.get(name, name)}"

@@ -136,7 +136,7 @@ def _as_keys(given: GivenOption) -> list[GivenOption]:
 
 
 def _without_keys(found: Sequence[GivenOption]) -> tuple[list[GivenOption], list[GivenOption]]:
-    """Return options without the keys of their names, and these keys in the form of options."""
+    """Return the options with plain names, and the keys of these names as separate options."""
     named, keys = [], []
     for given in found:
         if given.name in NAMED:
@@ -153,7 +153,11 @@ def _without_keys(found: Sequence[GivenOption]) -> tuple[list[GivenOption], list
 
 
 def _of_names(config: pytest.Config, found: Sequence[GivenOption]) -> Iterator[GivenOption]:
-    """Yield options, without the ini keys of names that the command line leaves out."""
+    """Yield the options, but not those for an object that the command line leaves out.
+
+    For example, the threshold of a comparison in an ini file is left out if the command line names
+    other comparisons.
+    """
     typed = {one.name: set(one.value.split(",")) for one in found if one.on_command_line}
     typed |= {owner: set() for owner in NAMED if _is_off(config, owner)}
     for given in found:
@@ -196,7 +200,7 @@ def gates_of(config: pytest.Config, settings: Settings) -> Gates:
 
 
 def table_rules_of(config: pytest.Config) -> list[str]:
-    """Return the rules of the table ``[tool.dstfuzz.arguments]``, as lines of the option."""
+    """Return the rules in the table ``[tool.dstfuzz.arguments]`` as texts ``ARGUMENT=RULE``."""
     path = _pyproject(config)
     return table_rules(path) if path.is_file() else []
 

@@ -439,7 +439,7 @@ class StoredCollector(ResultCollector):
         return {key: self._run.results(names[key]) for key in sorted(names)}
 
     def _names(self) -> dict[str, str]:
-        """Return group -> relation."""
+        """Return the relation of each group by the name of the group."""
         settings, info = self._settings, self._run.info
         suite, comparison = next(iter(SUITES[settings.reply.outcome])), self._comparison()
         names: dict[str, str] = {}

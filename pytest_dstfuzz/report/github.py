@@ -252,7 +252,7 @@ def _comparison(view: View) -> Iterator[str]:
 
 
 def _relations(view: View) -> Iterator[str]:
-    """Yield one table for each side; the sides have no common figure."""
+    """Yield a table of the relations that expect no change, and one of those that expect one."""
     short = view.words.short
     titles = (
         (False, f"Over-sensitive: the {short} should not change"),

@@ -235,7 +235,7 @@ def run_facts(
 
 
 def _clean(totals: Totals, summary: Summary) -> Iterator[Fact]:
-    """Yield how often the unmodified turns are answered right, or not at all."""
+    """Yield how often the answers to the clean turns are right, or how often there is no answer."""
     words = totals.kind.words
     texts = []
     if summary.clean_labelled:

@@ -524,7 +524,10 @@ def report_lines(
 def _in_lines(
     totals: Totals, settings: Settings, info: RunInfo, sections: Sequence[RelationTotals]
 ) -> list[StyledLine]:
-    """Return one line per relation and for an early end; without relations, one for the run."""
+    """Return one line for each relation, and one more if the run ended early.
+
+    Without ``sections``, return one line for the whole run.
+    """
     if sections:
         ended = [StyledLine(f"dstfuzz: {text}", "warning") for text in left_out_texts(totals, info)]
         return [*map(_in_a_line, sections), *ended]
@@ -576,7 +579,10 @@ def show_sides(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
 
 
 def _side(page: TerminalPage, sections: Sequence[RelationTotals], *, follows: bool) -> None:
-    """Add the figures of the relations of one side, with intervals if the page is wide enough."""
+    """Add the figures of the relations that expect a change if ``follows``, else of the others.
+
+    The table has intervals if the page is wide enough.
+    """
     if not sections:
         page.line("  not tested: no relation of this side was named (--dst-relation)", "dim")
         return

@@ -226,7 +226,7 @@ def _marked(span: Span, colour: bool, margin: int | None) -> str:
 
 
 def _seen(text: str) -> str:
-    """Return changed text for display; blanks alone become visible marks."""
+    """Return changed text for display; if it has only blanks, each becomes a visible mark."""
     return "<SPACE>" * len(text) if text and not text.strip(" ") else _unmistakable(text)
 
 

@@ -390,7 +390,7 @@ class Totals:
 
     @cached_property
     def outcomes(self) -> Counter[TurnOutcome]:
-        """Results by outcome of the turn."""
+        """The number of results by the outcome of their turn."""
         return sum((one.outcomes for one in self.relations.values()), Counter[TurnOutcome]())
 
     @cached_property
@@ -403,7 +403,7 @@ class Totals:
 
 
 def outcome_columns(sections: Sequence[RelationTotals], *, follows: bool) -> dict[str, list[int]]:
-    """Return the columns of a table of relations of one side: the outcomes of their rewrites.
+    """Return the columns of a table of relations: the numbers of their rewrites by outcome.
 
     There is a column for errors if the tracker failed, because a rewrite without an answer did not
     hold.

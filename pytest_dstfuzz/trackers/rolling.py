@@ -393,7 +393,7 @@ class _CallTurn(_OpenTurn):
 
 
 class _Stubs:
-    """Tools that return the recorded result of a call with the same `loose_key`."""
+    """Simulated tools: each call gets the recorded result of a call with the same `loose_key`."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._names = transcript.names

@@ -218,7 +218,7 @@ def fingerprint_of(tracker: object) -> str | None:
 
 
 def _fingerprinted(tracker: object) -> Iterator[object]:
-    """Yield a tracker and the object that our adapter adapts, if they have a fingerprint."""
+    """Yield those with a fingerprint: a tracker, and the object that our adapter adapts."""
     ours = type(tracker).__module__.startswith(f"{__name__.partition('.')[0]}.")
     for thing in (tracker, declared(tracker, "wrapped")) if ours else (tracker,):
         try:

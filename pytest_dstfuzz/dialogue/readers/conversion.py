@@ -123,7 +123,7 @@ def is_foreign(message: object) -> bool:
 
 
 def role_of(message: Mapping[str, Any]) -> str | None:
-    """Return the role of a message in OpenAI's words, or ``None`` if it has none that is known."""
+    """Return the role of a message as OpenAI calls it, or ``None`` if it has no known role."""
     for key in _SPEAKERS:
         if isinstance(named := message.get(key), str):
             word = _MESSAGE.sub("", _letters(named)) or "message"
@@ -190,7 +190,7 @@ def _body(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _converted(message: Mapping[str, Any], place: str, odd: Oddities) -> Iterator[Json]:
-    """Yield a message in OpenAI's form. Prompts and results among its parts come first."""
+    """Convert a message to messages in OpenAI's form; prompts and results in it come first."""
     role, parts, made = _role_and_parts(message, place)
     texts: list[Any] = []
     in_parts = not made  # LangChain repeats the calls of Anthropic's blocks.

@@ -358,7 +358,7 @@ def _parsed(value: Any) -> Any:
 
 
 def _possible_answers(file: SourceFile) -> Mapping[str, Any]:
-    """Return the answers of BFCL by id, from the file of this name in ``possible_answer``."""
+    """Return the answers of BFCL by id, from the file of the same name in ``possible_answer``."""
     path = file.path.parent / "possible_answer" / file.path.name
     if file.member is not None or not path.is_file():
         return {}

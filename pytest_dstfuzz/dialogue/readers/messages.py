@@ -107,7 +107,10 @@ class Messages(Reader):
 
 
 def _is_recorded(head: str) -> bool:
-    """Return whether a text begins a recorded conversation. Its tools may fill the whole head."""
+    """Return whether the first part of a file shows a recorded conversation.
+
+    If it contains only tools, because these come first and are long, that is enough.
+    """
     cut_off = len(head) > HEAD_BYTES // 5  # A character has up to four bytes.
     return bool(MESSAGES_KEY.search(head) or (cut_off and _TOOLS.search(head)))
 
