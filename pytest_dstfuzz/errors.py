@@ -31,7 +31,7 @@ class UserError(DstFuzzError):
     """A mistake in the user's input.
 
     The message says what was wrong, where, and how to fix it. The plugin prints only this message
-    and exits with 4, the command line with 2.
+    and exits with status 4. The command ``dstfuzz`` exits with status 2.
     """
 
 

@@ -78,7 +78,7 @@ def read_text(path: Path, what: str = "") -> str:
 
 
 def encoding_of(head: bytes) -> str:
-    """Return the encoding of a text by its first bytes, as Python calls it.
+    """Return Python's name for the encoding of a text, given its first bytes.
 
     Editors and spreadsheets begin a file with a byte order mark. Without a mark, UTF-16 is
     recognised by the zero bytes of Latin letters and blanks. The default is UTF-8.
@@ -229,7 +229,7 @@ _PICKLES: Final = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def is_pickled(content: bytes) -> bool:
-    """Return whether the first bytes are those of a file that may run code when it is loaded."""
+    """Return whether a file, given its first bytes, is a pickle, which may run code when loaded."""
     # A safetensors file begins with the size of its header, which may look alike, and a brace.
     return content.startswith(_PICKLES) and content[8:9] != b"{"
 
@@ -301,7 +301,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error if a report cannot be written; for use before a long run. Leaves no file."""
+    """Raise an error if a report cannot be written. Used before a long run; leaves no file."""
     target = _target(path)
     folder = next(parent for parent in target.parents if parent.exists())
     draft = _draft(folder, target)

@@ -1,4 +1,4 @@
-"""JSON: dataclasses to plain values and back, and objects without duplicate keys."""
+"""Conversion of dataclasses to JSON and back, and JSON parsing that rejects duplicate keys."""
 
 from __future__ import annotations
 

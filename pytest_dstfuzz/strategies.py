@@ -68,7 +68,7 @@ _MOST_NEWS: Final = 3
 
 
 def actions(transformations: int = 3, *, edits: Sequence[str] = ()) -> st.SearchStrategy[Action]:
-    """Return a strategy for actions: points of the unit cube on its grid of 1/1024.
+    """Return a strategy for actions: points whose coordinates are multiples of 1/1024 from 0 to 1.
 
     Coordinates of unused transformations and of inactive repetitions have no effect. They are 0, so
     that equivalent actions are equal. Shrinks towards one transformation that is carried out once,

@@ -1,4 +1,4 @@
-"""The variants of a dialogue and their contexts, pass by pass."""
+"""The variants of a dialogue and their contexts, which are made in one or more passes."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ __all__ = ["Attempt", "TurnAttempts", "attempt_turn", "begin_turn", "lock_values
 def fold_label(
     folding: Folding, label: Outcome, clean: Outcome, found: Outcome, asked: Context
 ) -> Outcome:
-    """Return a label whose texts are replaced by texts of two answers if they agree.
+    """Return a label with each text replaced by the text of an answer that agrees with it.
 
     Args:
         folding: compares texts.
-        label: from the data.
+        label: the label from the data.
         clean: the reference answer.
-        found: the other answer, aligned to the paths of the clean one. It wins if both agree with
-            the label.
+        found: the other answer, aligned to the paths of the clean one. If the texts of both agree
+            with the label, this one's is used.
         asked: the clean context.
     """
     if folding.exact:
@@ -82,7 +82,7 @@ def fold_label(
 
 
 def judge_by_label(label: Outcome, changes: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Return the changes with the comparison of their values with the label.
+    """Return the changes, each with its verdict by the label, such as ``right-to-wrong``.
 
     The label must be in the wording of both answers, see `fold_label`.
 
@@ -335,8 +335,8 @@ class TurnAttempts:
     def seen_with(self, number: int) -> Attempt | None:
         """Return the attempt that later turns see in the context ``number``, if any.
 
-        This is the attempt of that number. If the search waited in that pass, it is the last valid
-        attempt before it.
+        This is the attempt of that number. If the search made no variant in that pass, it is the
+        last valid attempt before it.
         """
         found = self.attempts.get(number)
         if found is None or not self.skips(found.proposal):
@@ -467,7 +467,7 @@ _VARIES: Final = "the tracker may answer the same question differently each time
 def begin_own(
     rules: CampaignSpec, dialogue: Dialogue, clean: Sequence[Answer], place: int, last: int
 ) -> TurnAttempts:
-    """Return turn ``place`` of a dialogue of ``last + 1`` turns, its rewrites in random order.
+    """Return turn ``place`` of a dialogue of ``last + 1`` turns, with rewrites in random order.
 
     If the relation works on whole dialogues, only the last turn has rewrites.
     """

@@ -176,7 +176,10 @@ class Store:
         self._try(lambda base: base.execute(delete, (run, owner)), None)
 
     def close(self) -> None:
-        """Close the file and let other processes take the claims. It reopens on the next use."""
+        """Close the file, and let other processes claim the keys that this one has claimed.
+
+        The file is opened again when it is next used.
+        """
         for alive in self._alive.values():
             alive.end()
         self._alive.clear()
@@ -473,7 +476,7 @@ class PredictionCache:
         self._store.put(values, owner=self._owner)
 
     def texts(self, keys: Mapping[Name, object]) -> dict[Name, bytes]:
-        """Return the cached texts of this tracker by the names of their keys."""
+        """Return the cached text of each name in ``keys``, which maps names to keys."""
         digests = {self._digest(key): name for name, key in keys.items()}
         return {digests[key]: text for key, text in self._store.get(list(digests)).items()}
 

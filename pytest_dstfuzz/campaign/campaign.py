@@ -213,9 +213,9 @@ class Campaign:
     def identity(self) -> dict[str, Any]:
         """Everything that decides the results, by name: the key of stored results.
 
-        Besides the settings (see `identity_of`), that is what was read from the data, the tracker,
-        the words, the policy of the search, and the files with a user's own code. ``shard`` and the
-        drawn dialogues are not included.
+        Besides the settings (see `identity_of`), it identifies the data that were read, the
+        tracker, the words, the policy of the search, and the files with a user's own code.
+        ``shard`` and the drawn dialogues are not included.
         """
         settings = self.settings
         search, comparison = settings.variant.search, self._comparison

@@ -106,7 +106,7 @@ class _VariantJudgement(Protocol):
 
 
 class AskedTurn(Protocol):
-    """A turn as a decider sees it. Attempts are opaque to the decider."""
+    """The part of a turn that a vote or a sequential test needs, with attempts of any type."""
 
     @property
     def rules(self) -> _Rules:
@@ -191,12 +191,12 @@ class Vote:
 
         Args:
             turn: the turn of the attempt.
-            attempt: the attempt, whose relation a test calls. A vote ignores it.
+            attempt: the attempt. A sequential test calls its relation, and a vote ignores it.
             clean: the reference context.
             context: the context of the attempt, or of a part of its edits.
             answers: all answers so far.
-            expected: the expected changes. A vote counts any other value as a change. A test
-                ignores it and calls the relation.
+            expected: the expected changes. A vote counts any other value as a change. A sequential
+                test ignores this argument and calls the relation.
         """
         return Sides(*settle_sides(clean, context, answers, expected, turn.rules.folding))
 
@@ -260,7 +260,7 @@ class AnswerTally(NamedTuple):
 
     @property
     def ratio(self) -> Fraction:
-        """The likelihood ratio of different usual answers to the same usual answer."""
+        """The likelihood of different usual answers, divided by that of the same usual answer."""
         r, q, c, s = self
         return Fraction(factorial(r + c) * factorial(q + s), factorial(r + s) * factorial(q + c))
 
@@ -301,7 +301,7 @@ class SequentialTest:
         return True if tally.ratio >= upper else False if tally.ratio <= lower else None
 
     def clean_wanted(self, context: Context, answers: Answers, folding: Folding) -> list[Context]:
-        """Return the next requests for a clean turn, up to its noise floor."""
+        """Return the next requests for a clean turn, until it has `floor` answers."""
         given = folding.alike(all_answers(context, answers), context)
         if isinstance(given[0], TrackerFailure):
             return []
@@ -352,7 +352,7 @@ class SequentialTest:
         return Ruling(before, answer, changed, tally, len(given), len(usual))
 
     def more(self, clean: Context, context: Context, ruling: Ruling) -> list[Context]:
-        """Return the next requests for a variant. Empty if it is decided or cannot be."""
+        """Return the next requests for a variant; none if it is decided or cannot be decided."""
         if ruling.changed is not None or isinstance(ruling.answer, TrackerFailure):
             return []
         r, q, c, s = ruling.tally
@@ -503,7 +503,7 @@ def clean_wanted(
     votes: int,
     folding: Folding = AS_GIVEN,
 ) -> list[Context]:
-    """Return the next requests for a clean turn. Empty if each slot is decided.
+    """Return the next requests for a clean turn; none if each slot is decided.
 
     A vote needs at least ``votes`` answers, and a value must lead the others by as many.
     """
@@ -552,10 +552,10 @@ def variant_wanted(
 ) -> list[Context]:
     """Return the next requests for a variant, or half of its edits, that first broke the relation.
 
-    They repeat the context, or the ``clean`` one if a change leads. Empty if everything is decided.
-    A change needs a lead of ``lead`` answers. The clean value needs two more, because all variants
-    of the turn depend on it. If changes are expected, a value that is not as ``expected`` counts as
-    a change, even if it is the clean value.
+    They repeat the context, or the ``clean`` one if a change leads. If everything is decided, there
+    are none. A change needs a lead of ``lead`` answers. The clean value needs two more, because all
+    variants of the turn depend on it. If changes are expected, a value that is not as ``expected``
+    counts as a change, even if it is the clean value.
     """
     before, given, expected = _compare_sides(clean, context, answers, expected, folding, recorded)
     slots = sorted({*_slots(given), *before, *(delta.slot for delta in expected.deltas)})

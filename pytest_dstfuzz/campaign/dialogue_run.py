@@ -209,7 +209,8 @@ def shrink(
 def _comes_apart(attempt: Attempt) -> bool:
     """Return whether some edits of an attempt may be left out.
 
-    Not if a relation made them and expects the result of all edits together, or if it moved rounds.
+    They may not if a relation made them and expects the result of all edits together, or if the
+    relation moved rounds.
     """
     rewrite = attempt.proposal.rewrite
     return rewrite is None or (rewrite.separable and not rewrite.moves)
@@ -387,10 +388,11 @@ def run_dialogue(
 ) -> DialogueRun:
     """Run turns ``0`` to ``last`` of a dialogue.
 
-    Each answer that is sent must include the answers of all earlier steps. If an answer for a turn
-    is missing, this turn and all later ones get the outcome ``skipped``. If ``one_by_one`` is true,
-    all turns get their first variant, with the causes of its violations, before any turn gets its
-    second. Then a turn keeps the variants that were completed.
+    The generator yields contexts to request. The mapping of answers that is sent to it must include
+    all earlier answers. If an answer for a turn is missing, this turn and all later ones get the
+    outcome ``skipped``. If ``one_by_one`` is true, all turns get their first variant, with the
+    causes of its violations, before any turn gets its second. If the run then ends early, a turn
+    keeps its completed variants.
     """
     return _DialogueSteps(rules, dialogue, last, one_by_one).steps()
 
@@ -499,13 +501,16 @@ class _DialogueSteps:
             self._judged.append({})
 
     def _ask(self, wanted: Iterable[tuple[int, Context]], done: int) -> _Asking:
-        """Request contexts. A turn with a missing answer is not done, nor are later turns."""
+        """Request contexts, and return how many turns from the start of the dialogue are done.
+
+        A turn is done if none of its answers is missing.
+        """
         found = list(wanted)
         self._answers = yield [context for _, context in found]
         return min([done, *(place for place, one in found if one not in self._answers)])
 
     def _ask_again(self, wanted: Callable[[int], _Requests], done: int) -> _Asking:
-        """Request contexts until ``wanted`` has none for the turns that are done."""
+        """Request contexts as `_ask` does, until ``wanted`` yields none."""
         while found := list(wanted(done)):
             done = yield from self._ask(found, done)
         return done

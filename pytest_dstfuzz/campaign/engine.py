@@ -232,7 +232,7 @@ class DialogueScheduler:
         return place in self._waiting
 
     def windows(self, *, patient: bool = False) -> int:
-        """Return the number of windows, groups of dialogues that run together, with unfinished ones.
+        """Return the number of windows (see `CampaignEngine`) with unfinished dialogues.
 
         If ``patient`` is true, only dialogues without a `PatientRequest` count.
         """
@@ -569,14 +569,14 @@ class CampaignEngine:
     def _first_variant(self) -> int:
         """Number of contexts for a turn and its first variant.
 
-        If there are votes, this assumes a violation. Otherwise only turns that hold would have
-        results.
+        With votes, this is the number for a violation. If the budget were planned with the smaller
+        number for a held variant, only turns that hold would have results.
         """
         decider = self._rules.decider
         return 4 * decider.votes if decider.again else 2
 
     def _may_wait(self) -> bool:
-        """Return whether dialogues delay their second variants for the first ones of others.
+        """Return whether dialogues wait with their second variants until others have a first one.
 
         Without votes, all dialogues are in one window, see `_spread_over`.
         """

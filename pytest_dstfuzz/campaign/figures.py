@@ -53,7 +53,7 @@ class DialogueNumbers(dict[str, int]):
 
 
 class DialogueSums:
-    """Sums of a few integers for each dialogue, stored in 4 bytes each: below 2 ** 31."""
+    """Sums of a few integers for each dialogue, stored in 4 bytes each, so below 2 ** 31."""
 
     def __init__(self, columns: int, numbers: DialogueNumbers | None = None) -> None:
         self._columns: Final = columns
@@ -266,7 +266,7 @@ def _trials_worth(
 def binomial_interval(part: float, trials: float, level: float = 0.95) -> tuple[float, float]:
     """Return Clopper and Pearson's interval (Biometrika 26, 1934, pages 404 to 413).
 
-    Neither ``part``, from 0 to ``trials``, nor ``trials``, above 0, must be an integer.
+    ``part`` is from 0 to ``trials``, and ``trials`` is above 0. They need not be integers.
     """
     # Loads scipy, which a run with few dialogues does not need.
     from scipy.special import betaincinv  # noqa: PLC0415

@@ -51,8 +51,8 @@ _OTHERS = "Use --dst-max-calls or --dst-max-seconds"
 class Budget:
     """Tracks the resources that a run has used and those that are left.
 
-    Seconds count from the first use or from the start of `deadline`. ``spent_seconds`` had passed
-    before.
+    Seconds count from the first use or from the start of `deadline`. ``spent_seconds`` is the time
+    that had passed before.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ def _size(edits: Sequence[Edit], context_edits: Sequence[ContextEdits]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Minimal:
-    """A minimal violation: without any one of its edits, the same slots hold."""
+    """A violation with a minimal set of edits: without any one of them, its slots do not change."""
 
     text: str
     #: User utterances of the earlier turns.
@@ -175,7 +175,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantResult:
-    """The result of a generated variant, run or not."""
+    """The result of a generated variant, whether or not it was run."""
 
     #: Number of the variant. Earlier turns appear with their variants of the same number.
     index: int

@@ -99,7 +99,7 @@ def _doctor(given: Namespace) -> int:
 
 
 def examine(folder: Path) -> dict[str, Any]:
-    """Return the description of pytest started in a directory, as plain JSON values."""
+    """Describe the installation as a pytest run in a directory would find it, as plain JSON."""
     problems: list[str] = []
     package = Path(__file__).parents[1]
     cache: Path | None = None
@@ -167,7 +167,7 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
 
 
 def _older(version: str, wanted: str) -> bool:
-    """Return whether a version is below that of ``>=``, by its leading numbers."""
+    """Return whether a version is below the one after ``>=``; only their leading numbers count."""
     least, has = re.search(r">=\s*([\d.]+)", wanted), re.match(r"([\d.]+)", version)
     if least is None or has is None:
         return False
@@ -298,7 +298,7 @@ def _files_of_this_pytest() -> tuple[str, ...]:
 
 
 def _keys(path: Path) -> Mapping[str, Any] | None:
-    """Return pytest's keys in a file, or ``None`` if pytest would skip the file."""
+    """Return pytest's settings in a file, or ``None`` if pytest would skip the file."""
     if path.suffix == ".toml":
         if path.name != "pyproject.toml":
             return dict(read_table(path, "[pytest]"))

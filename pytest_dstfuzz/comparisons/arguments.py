@@ -81,7 +81,7 @@ def number_of(text: str) -> Decimal | None:
 
 
 def numeral(value: object) -> Decimal | None:
-    """Return the number that a JSON value is, or that a text of digits denotes.
+    """Return the number that a JSON value is or that a text of digits denotes, else ``None``.
 
     A text with a leading zero is an id and not a number. The same holds for a text with a plus sign
     or an exponent.

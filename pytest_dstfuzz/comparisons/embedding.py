@@ -112,9 +112,9 @@ def apart(one: TextVectors, other: TextVectors) -> TextDistance:
     different questions share almost none.
 
     If two texts have mostly the same words, a replaced word (``oak``, ``glass``) may still change
-    the meaning. In this case the distance has a minimum, which is at most 1. It is computed for the
-    word of each text of which the other lacks most, and the smaller of the two values is used: a
-    text with only additional words replaces nothing.
+    the meaning. In this case the distance has a minimum, which is at most 1. For each text, it
+    takes the word whose content the other text lacks most, and then the smaller of these two
+    contents. If one text only has additional words, there is no such minimum.
     """
     if not one.words or not other.words:
         return TextDistance(0.0 if one.words == other.words else 1.0, ("", ""))
@@ -334,7 +334,7 @@ _NOWHERE: Final = Context((Exchange("", "?"),))
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Distances of replies, and the threshold from them."""
+    """Distances of replies, and the threshold that follows from them."""
 
     #: Distances of recorded replies to different questions, in ascending order.
     different: tuple[float, ...]
@@ -345,9 +345,9 @@ class Calibration:
     def threshold(self) -> float:
         """The maximum distance of equivalent replies, to two digits.
 
-        With own replies, it balances both error rates: own replies that are farther apart, and
-        replies to different questions that are nearer. Without own replies, 95 % of the replies to
-        different questions are farther apart.
+        If the bot's own replies are known, two error rates are balanced: the share of own replies
+        to one question that are farther apart, and the share of replies to different questions that
+        are nearer. Otherwise, 95 % of the replies to different questions are farther apart.
         """
         if not self.own:
             return math.floor(100 * self.different[int(TAKEN * len(self.different))]) / 100

@@ -292,7 +292,7 @@ class Judges:
         return sum(found[1:], found[0]) if found else None
 
     def new_facts(self) -> JudgeFacts | None:
-        """Return what was added to `facts` since the last call, or ``None`` if nothing was."""
+        """Return the facts added to `facts` since the last call, or ``None`` if there are none."""
         before, self._reported = self._reported, self.facts
         if self._reported is None or before == self._reported:
             return None

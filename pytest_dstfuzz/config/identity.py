@@ -38,16 +38,16 @@ def decides(item: Option) -> bool:
 
 
 def identity_of(settings: Settings, *parts: str) -> dict[str, Any]:
-    """Return what identifies the value of each option that decides a result, as plain JSON.
+    """Return an identifier of the value of each option that decides a result, as plain JSON.
 
-    A file counts by its content, wherever it is. An address, a header, a key and a token count
-    with their credentials, of which only a keyed digest is shown. Variables of the environment are
-    resolved.
+    A file is identified by its content, wherever it is. An address, a header, a key and a token are
+    identified with their credentials, which appear only as a keyed digest. Variables of the
+    environment are resolved.
 
     Args:
         settings: the settings.
-        parts: the parts of the settings, such as ``tracker`` for what decides its answers; by
-            default all.
+        parts: the parts of the settings, such as ``tracker`` for the settings that decide its
+            answers; by default all.
     """
     return {
         item.name: _identity(item, settings.option(item.name))

@@ -83,7 +83,7 @@ def argument_rules(value: str) -> tuple[str, ...]:
 
 
 def rule_lines(given: object, where: str) -> list[str]:
-    """Return rules from a mapping as lines of the option.
+    """Return the rules in a mapping as texts ``ARGUMENT=RULE``.
 
     Args:
         given: argument or pattern -> rule, which is a name or a list of admissible values. Keys of
@@ -91,7 +91,7 @@ def rule_lines(given: object, where: str) -> list[str]:
         where: prefix of error messages.
 
     Raises:
-        UserError: it is not a mapping, or a rule has the wrong type.
+        UserError: ``given`` is not a mapping, or a rule has the wrong type.
     """
     if not isinstance(given, Mapping):
         raise UserError(

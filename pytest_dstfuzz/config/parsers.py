@@ -156,7 +156,7 @@ def parse_slip_rate(text: str) -> float:
 
 
 def parse_error_rates(text: str) -> tuple[float, ...]:
-    """Parse one error rate for both kinds, or two with a comma. ``no`` gives an empty tuple.
+    """Parse the rates of false positives and negatives; one rate is both. ``no`` gives ``()``.
 
     >>> parse_error_rates("5%"), parse_error_rates("0.01,0.1")
     ((0.05, 0.05), (0.01, 0.1))
@@ -175,8 +175,8 @@ def parse_error_rates(text: str) -> tuple[float, ...]:
 def parse_limit(text: str) -> float:
     """Parse the limit of a rate: a share such as 0.05, or a percentage.
 
-    A bare 1 is rejected. A user who writes it after limits such as 5 % means one per cent. As a
-    share, it would be a gate that always passes.
+    A bare 1 is rejected. A user who writes 1 beside limits such as 5 % means 1 %, but as a share it
+    would be a limit that no rate exceeds.
     """
     number = parse_rate(text)
     if number == 1.0 and not text.strip().endswith("%"):

@@ -1,4 +1,4 @@
-"""Texts that contain a credential but show themselves masked: addresses and headers.
+"""Addresses and headers, which may contain credentials but are masked if they are shown.
 
 Every output has the masked form: an `Address` is a masked text, and a `Header` shows only its name.
 The code that needs the full form asks for it (`reveal_credentials`, ``Header.value``).

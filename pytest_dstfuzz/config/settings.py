@@ -308,7 +308,7 @@ def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
 
 
 def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
-    """Return the parsed values of the tracker keys in the option table."""
+    """Return the parsed values of those tracker keys that are in the option table."""
     texts: dict[str, str] = {}
     for key in keys:
         if key.name in KEYS:

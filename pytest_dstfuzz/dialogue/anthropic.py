@@ -135,7 +135,7 @@ def _block(kind: type[Any], block: dict[str, Any], place: str) -> Any:
 
 
 def _picture(block: dict[str, Any]) -> dict[str, Any]:
-    """Convert an image block of the user to OpenAI's form, and keep other blocks."""
+    """Convert an image block of the user to OpenAI's form; return other blocks unchanged."""
     source = block.get("source")
     if block.get("type") != "image" or not isinstance(source, dict):
         return block

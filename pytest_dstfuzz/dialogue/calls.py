@@ -577,7 +577,7 @@ def transcript_json(transcript: Transcript) -> dict[str, Any]:
 def transcript_of_json(data: object) -> Transcript:
     """Build a transcript from the output of `transcript_json`.
 
-    Messages and schemas get sorted keys, in whatever order they were written.
+    The keys of messages and schemas are sorted, whatever their order in the data.
 
     Raises:
         ValueError: If the data is malformed. The message names the fault.

@@ -379,7 +379,7 @@ class Catalogue:
     readers: tuple[Reader, ...]
 
     def of(self, *kinds: str) -> Pairs:
-        """Return the pairs of these kinds."""
+        """Return the files of these kinds, as pairs (kind, file)."""
         return tuple(pair for pair in self.files if pair[0] in kinds)
 
 
@@ -779,9 +779,9 @@ def _ontology(
 ) -> tuple[Ontology | None, tuple[str, ...]]:
     """Return the given ontology, or one found with the data, and notes.
 
-    An ``<stem>.ontology.json`` of JSON Lines belongs to them and must be valid. Other files in the
-    folder may have another purpose. The first readable one is used, and the notes name those that
-    failed before it.
+    If JSON Lines have an ontology file ``<stem>.ontology.json``, it must be valid. Other files in
+    the folder may have another purpose. The first readable one is used, and the notes name those
+    that failed before it.
     """
     if given is not None:
         path = Path(given)

@@ -23,7 +23,7 @@ _ADDRESS: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def list_tools(server: str, seconds: float) -> list[dict[str, Any]]:
-    """Return the tools of a server in the form of MCP, in its order.
+    """Return the tools of a server in the form of MCP, in the order of the server.
 
     Args:
         server: a command that starts a server on standard input and output, or the address
@@ -57,7 +57,7 @@ def list_tools(server: str, seconds: float) -> list[dict[str, Any]]:
 def _shown(server: str) -> str:
     """Return an address without its credentials, or a command without its arguments.
 
-    Keys may occur in arguments in too many ways to mask them alone.
+    Arguments may contain credentials in too many ways to mask only these.
     """
     if _ADDRESS.match(server):
         return mask_credentials(server)

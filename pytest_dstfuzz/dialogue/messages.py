@@ -188,7 +188,7 @@ def text_of_content(content: object) -> str:
 
 
 def without_text(content: object) -> list[Any]:
-    """Return the parts of a content that are not text: pictures, files, sound."""
+    """Return the parts of a message's content that are not text: pictures, files, sound."""
     parts = content if isinstance(content, list) else []
     return [part for part in parts if _text_of_part(part) is None]
 
@@ -312,7 +312,7 @@ def _checked_arguments(given: object, where: str) -> Mapping[str, Any]:
 
 
 def _is_deep(value: object) -> bool:
-    """Return whether a JSON value is nested too deeply, which no recursive function can read."""
+    """Return whether a JSON value is nested too deeply for functions that are recursive."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [

@@ -266,8 +266,7 @@ def normalise_slot(slot: str, normalisation: str) -> str | None:
     """Return the canonical name of ``slot``, or ``None`` if it is out of scope.
 
     ``plain`` lower-cases the name and collapses blanks. The other normalisations map the names of
-    all layouts to those in ``SLOTS``, drop the slots of the other three domains, and keep unknown
-    names.
+    all layouts to those in ``SLOTS``, drop the slots of `OTHER_DOMAINS`, and keep unknown names.
     """
     text = _clean(slot)
     if normalisation == "plain":
@@ -332,8 +331,9 @@ def _one_value(slot: str, text: str, normalisation: str) -> str | None:
 def value_text(slot: str, value: object) -> str:
     """Return a raw value of a tracker or service as a text.
 
-    It is a text, a number, a boolean (``true``, ``false``), ``None`` (absent: ``""``) or a list of
-    such values, which becomes JSON. NaN, infinity and integers of more than 100 digits are errors.
+    The value is a text, a number, a boolean (``true``, ``false``), ``None`` (absent: ``""``) or a
+    list of such values, which becomes JSON. NaN, infinity and integers of more than 100 digits are
+    errors.
     """
     if type(value) is str:  # Fast path for nearly all values.
         return value

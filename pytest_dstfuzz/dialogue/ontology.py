@@ -52,10 +52,10 @@ def complete_ontology(
 ) -> Ontology | None:
     """Fill slots without values in ``known`` with the values from the labels.
 
-    With the normalisation ``multiwoz``, closed slots get all their values, and slots that are
-    neither among MultiWOZ's 30 nor in a label are dropped (its schemas have phone numbers). The
-    result is incomplete if labels are its only source. Return ``None`` if there is no ontology,
-    no label, and no slot of MultiWOZ.
+    With the normalisation ``multiwoz``, closed slots get all their values. Slots that are neither
+    among MultiWOZ's 30 nor in a label are dropped, such as the phone numbers in its schemas. The
+    result is incomplete if labels are its only source. Return ``None`` if there is no ontology, no
+    label, and no slot of MultiWOZ.
     """
     states = (turn.state for dialogue in dialogues for turn in dialogue.turns)
     # Deduplicate, because states repeat from turn to turn.

@@ -410,7 +410,7 @@ def _check_domains(
 
 
 def end_state(calls: Iterable[ToolCall], tools: Iterable[Tool]) -> Outcome:
-    """Return an outcome with all calls that took effect, only the first of each `loose_key`.
+    """Return an outcome with all calls that took effect; of each `loose_key`, the first call.
 
     Calls of read-only tools take no effect.
 

@@ -144,7 +144,7 @@ def _add_options(parser: pytest.Parser) -> None:
 
 
 class _Spelling(argparse.Action):
-    """Stores the value of an option without an argument: --no-dst-NAME, --dst-NAME=yes."""
+    """Stores the value that the spelling of an option has: --no-dst-NAME, --dst-NAME=yes."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **how: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, **how)

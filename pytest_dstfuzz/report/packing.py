@@ -80,7 +80,7 @@ _UNKNOWN: Final[list[str | None]] = [None, None]
 
 
 class _LastDialogue:
-    """The current dialogue, as long as consecutive turns belong to it."""
+    """The known texts of the current dialogue; a turn of another dialogue replaces it."""
 
     def __init__(self) -> None:
         self._id = ""

@@ -149,7 +149,7 @@ class View:
 
     @property
     def by_relation(self) -> bool:
-        """Whether there is more to show than one relation whose turns the search edits."""
+        """Whether there are several relations, or one that makes edits or expects a change."""
         own = any(one.follows or one.facts.edits == "own" for one in self.sections)
         return own or len(self.sections) > 1
 

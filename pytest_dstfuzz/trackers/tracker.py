@@ -210,7 +210,7 @@ def fingerprint_of(tracker: object) -> str | None:
 
     Only the adapters of this package pass on the fingerprint of the object that they adapt. A
     user's object that wraps another one may change its answers, so it needs a fingerprint of its
-    own. One that ``__getattr__`` finds in the inner object does not count.
+    own. A fingerprint that ``__getattr__`` finds in the inner object does not count.
     """
     texts = (declared(one, "fingerprint") for one in _fingerprinted(tracker))
     # In a tracker that is not ours, the attribute may be anything.

@@ -260,7 +260,7 @@ def _text(part: Any) -> str:
 
 
 def _texts(part: Any, kind: str | None, role: str, place: str, odd: Oddities) -> list[Any]:
-    """Return the texts of a part, and the pictures among them. Count a part that is dropped."""
+    """Return the texts of a part, and the pictures among them; count a dropped part in ``odd``."""
     if kind == "text":
         inner = None if isinstance(part, str) else _first(part, _TEXTS)
         if not isinstance(inner, list):
@@ -321,7 +321,7 @@ def _parsed_calls(text: str, place: str) -> list[Any]:
 def _calls_in_text(
     text: str, message: Mapping[str, Any], place: str
 ) -> tuple[str | None, list[Json]]:
-    """Return what an assistant said, and the calls in its text."""
+    """Return the words of an assistant, and the calls that its text contains."""
     if _letters(str(_first(message, _SPEAKERS))) in ("functioncall", "toolcall"):
         return None, [c for one in _parsed_calls(text, place) for c in _calls(one, place)]
     inside = [one["call"] for one in _CALL_IN_TEXT.finditer(text)]
@@ -377,7 +377,7 @@ def chat_tools(given: object, place: str, odd: Oddities) -> object:
 
 
 def json_types(value: Any) -> Any:
-    """Return a schema with the names of types of JSON Schema, in small letters."""
+    """Return a schema whose type names are in lower case, as in JSON Schema."""
     if isinstance(value, list):
         return [json_types(one) for one in value]
     if not isinstance(value, Mapping):

@@ -185,7 +185,7 @@ class ShardedMultiwoz(Reader):
     published = True
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Recognise schema-guided dialogues with services without numbers."""
+        """Recognise schema-guided dialogues whose services have no numbers in their names."""
         return 0.8 if schema_guided(file, head) == self.name else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
@@ -362,7 +362,7 @@ class Sgd(Reader):
     published = True
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Recognise schema-guided dialogues by the numbers of their services."""
+        """Recognise schema-guided dialogues whose services have numbers in their names."""
         return 0.8 if schema_guided(file, head) == self.name else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:

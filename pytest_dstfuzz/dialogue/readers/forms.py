@@ -386,7 +386,7 @@ def _bfcl(raw: Json, beside: Mapping[str, Any]) -> Iterator[Json]:
 
 
 def _bfcl_calls(one: Any) -> Iterator[Json]:
-    """Yield the calls of an answer: alternatives of each argument, or a call of Python."""
+    """Yield the calls of an answer, which has alternatives of each argument, or a Python call."""
     if isinstance(one, str):
         found = _python_call(one)
         if found is not None:
@@ -397,7 +397,7 @@ def _bfcl_calls(one: Any) -> Iterator[Json]:
 
 
 def _first_values(arguments: Mapping[str, Any]) -> Json:
-    """Return the first value of each argument. An empty text says that it may be left out."""
+    """Return the first value of each argument. If that is an empty text, omit the argument."""
     return {
         name: _chosen(values[0])
         for name, values in arguments.items()
@@ -467,7 +467,7 @@ def _tau(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the oth
 
 
 def _without_signal(message: Json) -> Json | None:
-    """Return a message without signals, ``None`` if it has nothing else."""
+    """Return a message without signals of a simulated user; ``None`` if nothing else is in it."""
     content = message.get("content")
     if message.get("role") != "user" or not isinstance(content, str):
         return message

@@ -1,10 +1,10 @@
 """Readers of conversations without tool calls: JSON Lines, tables, and user texts.
 
-JSON Lines have one dialogue per line in one of three forms. By turns:
+JSON Lines have one dialogue per line in one of three forms. The first form has turns:
 ``{"dialogue_id": "a", "turns": [{"system": "", "user": "hi", "state": {}}]}``. ``system`` and
-``state`` are optional. Alternating, with the user first:
+``state`` are optional. The second form has alternating utterances, with the user first:
 ``{"dialogue_id": "a", "utterances": ["hi", "hello", "a pizza"], "states": [{}, {}]}``. ``states``
-is optional and has one entry per user utterance. Only the user:
+is optional and has one entry per user utterance. The third form has only the user:
 ``{"dialogue_id": "a", "users": ["hi", "a pizza"], "states": [{}, {}]}``. ``states`` is optional.
 
 The ``answer`` to the last turn is a key of the turn, or the last system utterance. Any other turn

@@ -228,7 +228,7 @@ def dialogue_of(entry: Entry, normalisation: str, odd: Oddities) -> Dialogue:
 
 
 def _is_of_anthropic(raw: Json) -> bool:
-    """Return whether messages have Anthropic's form, and not one with some of the same blocks."""
+    """Return whether messages have Anthropic's form, not another one with some of its blocks."""
     messages = raw["messages"] if isinstance(raw["messages"], list) else []
     listed = [one for one in messages if isinstance(one, dict)]
     contents = [one["content"] for one in listed if isinstance(one.get("content"), list)]

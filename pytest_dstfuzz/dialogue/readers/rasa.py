@@ -254,12 +254,12 @@ class _Talk:
         return Dialogue(name, turns)
 
     def _reply(self, number: int) -> str:
-        """Return the bot's utterances in a block; ``""`` if a part of them is not in the files."""
+        """Return the bot's utterances before a turn; ``""`` if the files lack a part of them."""
         said = [one.text for one in self._before[number] if one.role == "assistant"]
         return "" if number in self._mute else "\n".join(said)
 
     def _recorded(self, number: int) -> tuple[str, ...] | None:
-        """Return the messages of a block, or ``None`` if they are only utterances of the bot."""
+        """Return the messages before a turn, or ``None`` if they are only utterances of the bot."""
         block = self._before[number]
         if all(one.role == "assistant" for one in block):
             return None

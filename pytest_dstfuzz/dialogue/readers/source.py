@@ -57,7 +57,7 @@ _BEGUN: Final = 1 << 16
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
-    """Return a zip, opened once: its directory is as long as the number of its members."""
+    """Return an opened zip. It is opened only once, because a long directory takes time to read."""
     found = path.stat()
     return _opened_archive(path, os.getpid(), found.st_ino, found.st_mtime_ns, found.st_size)
 
@@ -296,7 +296,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+|"', re
 
 @lru_cache(maxsize=8)
 def begun_json(head: str) -> object:
-    """Return the first JSON value of a text without the values that are cut off, if it is JSON.
+    """Return the first JSON value of a text that may be cut off, without incomplete values.
 
     >>> begun_json('[{"a": 1, "b": [2, {"c": "text that is cut of')
     [{'a': 1, 'b': [2, {}]}]

@@ -175,17 +175,19 @@ def page_data(
         cards: the weaknesses.
         on_page: the violations to show; by default chosen by `OnPageTally`.
         novelty: the violations that are new since the baseline.
-        command: repeats the run, or ``""``.
+        command: the command that repeats the run, or ``""``.
         baseline: file of the baseline, or ``""``.
 
     Returns:
         ``turns``: all turns of dialogues with a violation: ``id``, ``dialogue``, ``index``,
             ``system``, ``user``. A turn with a violation also has ``state`` (of a tracker) or
-            ``called`` (of an assistant). It has ``word``, its keyword, and ``name``, its quoted id,
-            if these differ from the id. ``violations``, the new and then the plainest first: see
-        `violation_record`. ``weaknesses``: [id, indices in that list] for each of the ``cards``.
-        ``earlier``: perturbed earlier turns without duplicates, as [index of the one before it in
-        this list or null, turn index, spans]. ``commands``: see `command_parts`.
+            ``called`` (of an assistant). It has ``word``, its keyword, and ``name``, its quoted
+            id, if these differ from the id.
+        ``violations``: see `violation_record`; new violations come first, then the plainest.
+        ``weaknesses``: for each of the ``cards``, [id, indices in ``violations``].
+        ``earlier``: perturbed earlier turns without duplicates, as [index in this list of the
+            perturbed turn before it or null, turn index, spans].
+        ``commands``: see `command_parts`.
     """
     novelty = novelty or Novelty()
     if on_page is None:
