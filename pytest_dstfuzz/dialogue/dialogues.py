@@ -305,7 +305,7 @@ class Context:
         return [self.exchanges, *told]
 
     def size(self) -> int:
-        """Number of characters in all utterances; batches group contexts of similar length by it."""
+        """Number of characters in all utterances; batches hold contexts of similar length."""
         return sum(len(system) + len(user) for system, user in self.exchanges)
 
 
