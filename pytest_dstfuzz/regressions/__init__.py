@@ -1,1 +1,1 @@
-"""Internal: Remembered violations, which a team commits, replays, accepts and retires."""
+"""Internal: Remembered violations. A team commits them, replays, accepts and retires them."""

@@ -1,4 +1,4 @@
-"""Plain pytest tests of remembered violations, which need neither corpus nor campaign."""
+"""Turns remembered violations into plain pytest tests, which need no corpus and no campaign."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def {name}(dst_model):
 
 
 def promoted(regression: Regression, existing: str = "") -> str:
-    """Return the text of a test file with the test of a violation appended.
+    """Append a test for a remembered violation to the text of a test file.
 
-    Missing imports are added. The test passes if the changed slots stay as they should. It uses the
-    fixture ``dst_model``, so it runs against the tracker of any suite, and accepts the same answers
-    as a campaign.
+    Missing imports are added, too. The test passes if the slots that changed wrongly have the right
+    values. The test uses the fixture ``dst_model``, so it runs against the tracker of any suite,
+    and accepts the same answers as a campaign.
 
     Raises:
         UserError: the violation was found with the system's own messages in the history. A plain
-            test has only the recorded messages, so it would always pass.
+            test has only the recorded messages, so it cannot find the violation again.
     """
     if regression.history == "own":
         raise UserError(
@@ -72,7 +72,7 @@ def promoted(regression: Regression, existing: str = "") -> str:
 
 
 def promoted_all(regressions: Iterable[Regression], existing: str = "") -> str:
-    """Return a test file with the tests of several violations appended, see `promoted`."""
+    """Append the tests of several violations to the text of a test file, see `promoted`."""
     for regression in regressions:
         existing = promoted(regression, existing)
     return existing
@@ -103,7 +103,7 @@ def _test(regression: Regression, name: str) -> str:
 
 
 def _compared(regression: Regression) -> str:
-    """Return the arguments for the kind of answer and its comparison."""
+    """Return the code of the arguments that set the kind of answer and its comparison."""
     if regression.kind.has_slots:
         _, *rules = re.split(_RULE, regression.compare)
         return f"        arguments={rules!r},\n" if rules else ""
@@ -118,7 +118,7 @@ def _compared(regression: Regression) -> str:
 
 
 def _with_imports(existing: str, module: ast.Module, wanted: Sequence[str]) -> str:
-    """Return a file with the missing imports of a test added after its own imports."""
+    """Return a file with a test's missing imports added after the file's own imports."""
     lines = existing.splitlines()
     missing = [line for line in wanted if line not in lines]
     place = 0
@@ -132,7 +132,7 @@ def _with_imports(existing: str, module: ast.Module, wanted: Sequence[str]) -> s
 
 
 def _delta(delta: Delta) -> str:
-    """Return the expected change of a slot as code."""
+    """Return the code for the expected change of a slot."""
     but = ", anything_but=True" if delta.after.anything_but else ""
     but += ", or_no_call=True" if delta.after.or_no_call else ""
     after = f"Admissible({delta.after.values!r}{but})"
@@ -140,7 +140,7 @@ def _delta(delta: Delta) -> str:
 
 
 def _transcripts(regression: Regression) -> str:
-    """Return the recorded transcript as code, and the one that was given instead."""
+    """Return the code for the recorded transcript, and for the one that was given instead."""
     named = {"recorded": regression.transcript, "given": regression.given}
     return "".join(
         f"    {name} = {_transcript(one)}\n" for name, one in named.items() if one is not None
@@ -171,7 +171,7 @@ def _within(lines: Sequence[str]) -> str:
 
 
 def _rules(regression: Regression) -> str:
-    """Return the arguments for comparing calls, with the rules that may affect this violation."""
+    """Return the code for how calls are compared, with the rules that may matter here."""
     order, *rules = re.split(_RULE, regression.compare.removeprefix("calls:"))
     tools = () if regression.transcript is None else regression.transcript.tools
     known = ArgumentTable(tools=tools)
@@ -184,7 +184,7 @@ def _rules(regression: Regression) -> str:
 
 
 def _context(context: Context, transcript: str) -> str:
-    """Return a context as code, one exchange per line, with the name of its transcript if any."""
+    """Return the code for a context, one exchange per line, with its transcript's name if any."""
     lines = (
         f"            Exchange({said.system!r}, {said.user!r}),\n" for said in context.exchanges
     )

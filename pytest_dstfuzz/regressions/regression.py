@@ -1,4 +1,4 @@
-"""A remembered violation, its file, and its line in a terminal."""
+"""Remembered violations, the file that holds them, and their lines in a terminal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Scope = Literal["violation", "weakness"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidEntry:
-    """An exchange in a line of a corpus."""
+    """An exchange as it stands in a line of the corpus, the file of remembered violations."""
 
     system: str
     user: str
@@ -59,7 +59,7 @@ class SaidEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusLine:
-    """A line of a corpus, as written to the file."""
+    """A line of the corpus, as it is written to the file."""
 
     id: str
     status: str
@@ -88,12 +88,12 @@ class CorpusLine:
 
 
 def with_sorted_keys(transcript: Transcript | None) -> Transcript | None:
-    """Return a transcript with sorted keys, as if it had been read from a line."""
+    """Return a transcript with sorted keys, as reading it from the corpus would give it."""
     return None if transcript is None else transcript_of_json(transcript_json(transcript))
 
 
 def transcript_of_line(name: str, data: dict[str, Any] | None) -> Transcript | None:
-    """Return the transcript under a key of a line; a ``ValueError`` names the key."""
+    """Return the transcript under a key of a corpus line. A ``ValueError`` names the key."""
     try:
         return None if data is None else transcript_of_json(data)
     except ValueError as error:
@@ -110,14 +110,17 @@ _DIGITS = 10
 
 
 class SeenExchange(NamedTuple):
-    """One exchange: the texts of system and user, and the user text that the tracker saw."""
+    """One exchange: the texts of system and user, and the user's text as the tracker read it."""
 
     system: str
     user: str
     seen: str
 
     def to_json(self) -> dict[str, str]:
-        """Return a plain dictionary, without ``seen`` if nothing was changed."""
+        """Return the exchange as a dictionary.
+
+        If the tracker read the original, ``seen`` is left out.
+        """
         return (
             self._asdict() if self.seen != self.user else {"system": self.system, "user": self.user}
         )
@@ -125,7 +128,7 @@ class SeenExchange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """A violation in its smallest known version."""
+    """A remembered violation, in the smallest version that is known."""
 
     #: Readable name of the turn in which it was found.
     turn: str
@@ -171,10 +174,10 @@ class Regression:
         compare: str = "",
         history: History = "recorded",
     ) -> Regression:
-        """Create a regression from a violation, in its smallest version if that is known.
+        """Create a remembered violation from a result of a campaign.
 
-        ``compare`` is the name of the comparison, or of several. For states, ``history`` is
-        ignored.
+        The smallest known version of the violation is stored. ``compare`` is the name of the
+        comparison, or the names of several. If the answers are states, ``history`` is ignored.
         """
         plain = variant.plain
         rounds = variant.exchanges
@@ -212,12 +215,12 @@ class Regression:
 
     @property
     def kind(self) -> AnswerKind:
-        """The kind of answer that is tested."""
+        """The kind of answer that the violation is about: states, calls or replies."""
         return KINDS[self.outcome]
 
     @property
     def id(self) -> str:
-        """A hash of the texts and of the test settings; nothing else affects it."""
+        """A hash of the texts and of the settings of the test. Nothing else affects it."""
         # For states, only the relation is included.
         tested = [self.relation] if self.kind.has_slots else [self.relation, self.outcome]
         tested += [] if self.history == "recorded" else [self.history]
@@ -230,12 +233,12 @@ class Regression:
 
     @property
     def slots(self) -> frozenset[str]:
-        """The slots that changed at the time of discovery."""
+        """The slots whose values changed when the violation was found."""
         return frozenset(change.slot for change in self.changed)
 
     @property
     def clean(self) -> Context:
-        """The unedited dialogue."""
+        """The unmodified dialogue up to the turn."""
         return Context(
             tuple(Exchange(said.system, said.user) for said in self.exchanges),
             transcript=self.transcript,
@@ -243,7 +246,7 @@ class Regression:
 
     @property
     def seen(self) -> Context:
-        """The edited dialogue."""
+        """The edited dialogue up to the turn, as the tracker reads it."""
         if self.rounds is not None:
             return Context(tuple(Exchange(said.system, said.user) for said in self.rounds))
         return Context(
@@ -253,7 +256,7 @@ class Regression:
 
     @property
     def told(self) -> Iterator[tuple[str, str]]:
-        """The texts of the dialogue with the speaker or a label, for display."""
+        """The texts of the dialogue for display, each with its speaker or a label."""
         for said in self.exchanges:
             if said.system:
                 yield "system", said.system
@@ -264,21 +267,21 @@ class Regression:
             yield f"seen {number}", f"{one.system} / {one.user}" if one.system else one.user
 
     def text_of(self, change: Difference, show: Callable[[str], str] = str) -> str:
-        """Describe the actual and the expected change of a slot; ``show`` formats the values."""
+        """Describe the actual and the expected change of a slot. ``show`` formats the values."""
         delta = Expectation(self.expected).of(change.slot)
         return replace(change, expected=delta.after if delta else None).told(show)
 
     def lines_of(
         self, changes: Sequence[Difference], show: Callable[[str], str] = str
     ) -> list[str]:
-        """Describe changes of slots, one line per slot; for tool calls, one line per call."""
+        """Describe changes of slots, with one line per slot, or one per call for tool calls."""
         if self.kind.has_tools and not self.expected:
             return remembered_lines(self.answer, changes, show)
         return [self.text_of(change, show) for change in changes]
 
     @property
     def done(self) -> str:
-        """The edits of the dialogue, or the relation that moved or added rounds."""
+        """The edits of the dialogue in words, or the relation that moved or added rounds."""
         return ", ".join(self.edits) or self.relation
 
     def replayed(
@@ -287,17 +290,22 @@ class Regression:
         relation: Relation | None = None,
         comparison: Comparison = EXACT,
     ) -> tuple[ReplayOutcome, tuple[Difference, ...]]:
-        """Return whether the violation still occurs, and with which changes.
+        """Return whether the violation still occurs, and with which changes of slots.
 
-        It is ``broken`` if any slot that changed at the time of discovery changes again, to
-        whatever value. It is ``fixed`` if the clean answer has the old values or those of the label
-        in these slots and nothing changes. Otherwise it is ``unclear``, with the differences in the
-        clean answer, because a tracker that understands nothing cannot violate a relation. If a
-        change was expected, the violation is ``broken`` if one of the slots is not as expected. It
-        is ``unclear`` if the clean answer no longer has the value that should change. Missing
-        answers to `clean` or `seen` mean that the budget was exhausted. The default relation is the
-        one with the stored name. If the comparison accepts a reply as equal to the old one, it
-        counts as the old one. If it is undecided, the violation is not ``fixed`` but ``unclear``.
+        - ``broken``: one of the slots that changed at the time of discovery changes again, to
+          whatever value. If a change is expected, ``broken`` means that one of the slots does not
+          change so.
+        - ``fixed``: nothing changes, and in these slots the clean answer has the old values or
+          those of the label.
+        - ``unclear``: the clean answer has other values, which are returned. A tracker that
+          understands nothing cannot violate a relation. ``unclear`` is also the result if the clean
+          answer no longer has the value that should change, or if the comparison is undecided about
+          a reply.
+        - ``unasked``: the answer to `clean` or `seen` is missing, because the budget was exhausted.
+        - ``failed``: the tracker failed on one of the two.
+
+        The default relation is the one with the stored name. If the comparison accepts a reply as
+        equal to the stored one, it counts as the stored one.
         """
         if self.clean not in answers or self.seen not in answers:
             return "unasked", ()
@@ -337,7 +345,7 @@ class Regression:
     def _folded(
         self, before: Prediction, after: Prediction, folding: Folding
     ) -> tuple[Regression, Prediction, Prediction]:
-        """Return copies that use the stored answers if the comparison accepts the new ones."""
+        """Replace answers by the stored ones if the comparison accepts them as equal."""
         known = {one.slot: one.before for one in self.changed if one.before is not None}
         found = Outcome(known) if self.answer is None else self.answer
         clean = before
@@ -365,7 +373,7 @@ class Regression:
     def _moved(self, clean: Outcome) -> tuple[Difference, ...]:
         """Return the changed slots whose clean value is neither the stored one nor the label's.
 
-        Without a label, it is unknown which of the two values is right.
+        If there is no label, it is unknown which of the two values is right.
         """
         found = []
         for change in self.changed:
@@ -376,7 +384,7 @@ class Regression:
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary with its keys in reading order."""
+        """Return the violation as a dictionary, with its keys in reading order."""
         return {
             "id": self.id,
             "status": self.status,
@@ -404,7 +412,10 @@ class Regression:
 
     @classmethod
     def from_json(cls, data: object) -> Regression:
-        """Parse the output of `to_json`; raise a ``ValueError`` if id and texts do not match."""
+        """Parse the output of `to_json`.
+
+        If the id does not match the texts, raise a ``ValueError``.
+        """
         line = from_json(CorpusLine, data)
         if line.status not in ("open", "accepted"):
             raise ValueError(f"'status' is {line.status!r}: it must be 'open' or 'accepted'")
@@ -412,7 +423,7 @@ class Regression:
         if not line.dialogue:
             raise ValueError("'dialogue' is empty")
         if not line.changed:
-            raise ValueError("'changed' is empty: it must have the slots that changed")
+            raise ValueError("'changed' is empty: it must name the slots that changed")
         deltas = (delta.slot for delta in line.expected)
         for slot in (*(change.slot for change in line.changed), *deltas, *(line.label or ())):
             # A tracker may answer with any other slot name.
@@ -464,13 +475,17 @@ class Regression:
 def is_kept(variant: VariantResult) -> bool:
     """Return whether a violation can be remembered.
 
-    This is not the case if the same words were repeated, or if neither of two contexts is clean.
+    It cannot if the variant only repeats words, or if the relation compares two contexts of which
+    neither is clean.
     """
     return variant.reference is None and all(move.kind != "again" for move in variant.moves)
 
 
 def _length(variant: VariantResult) -> int:
-    """Return the number of clean rounds that a violation with moved rounds is compared with."""
+    """Return how many rounds of the clean dialogue the comparison uses.
+
+    This is for violations of relations that move rounds.
+    """
     more = sum(move.kind in ("repeat", "add") for move in variant.moves)
     less = sum(move.kind == "drop" for move in variant.moves)
     return len(variant.exchanges or ()) - more + less
@@ -493,15 +508,15 @@ Corpus = Mapping[str, Regression]
 
 
 def corpus_path(folder: Path, data_name: str) -> Path:
-    """Return the file of a data set."""
+    """Return the path of the corpus file for a data set."""
     return folder / f"{data_name}.jsonl"
 
 
 def read_corpus(path: Path) -> Corpus:
-    """Return the violations in a file; empty if the file does not exist.
+    """Read the violations in a corpus file. If the file does not exist, there are none.
 
     A violation may occur on several lines, for example after a merge that keeps the lines of both
-    branches. In this case an accepted one is kept, or else the first in the order of the text.
+    branches. In this case an accepted one is kept, or else the first one by the order of its text.
     """
     found = []
     lines = read_text(path, "regressions").split("\n") if path.exists() else []
@@ -519,7 +534,7 @@ def read_corpus(path: Path) -> Corpus:
 
 
 def update_corpus(path: Path, change: Callable[[Corpus], Corpus]) -> tuple[Corpus, Corpus]:
-    """Update a file under a lock; return its content before and after."""
+    """Update a corpus file under a lock, and return the violations before and after."""
     with lock_file(path):
         before = read_corpus(path)
         after = change(before)
@@ -529,18 +544,18 @@ def update_corpus(path: Path, change: Callable[[Corpus], Corpus]) -> tuple[Corpu
 
 
 def corpus_text(corpus: Corpus) -> str:
-    """Return the text of a corpus file, which depends only on the violations."""
+    """Return the text of a corpus file. The same violations always give the same text."""
     lines = (json.dumps(corpus[name].to_json(), ensure_ascii=False) for name in sorted(corpus))
     return "".join(f"{line}\n" for line in lines)
 
 
 def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
-    """Return a corpus with the newly found violations.
+    """Return a corpus to which newly found violations were added.
 
     Existing entries stay unchanged, with one exception: if an open violation now changes other
-    slots, for example after a slot was renamed, these are added. For each weakness, new violations
-    are added up to a total of `MOST_OF_ONE`. Violations that were accepted individually do not
-    count.
+    slots, for example after a slot was renamed, these slots are added. A weakness gets new
+    violations up to a total of `MOST_OF_ONE`. Violations that were accepted one by one do not count
+    for this total.
     """
     merged = dict(corpus)
     counts = Counter(
@@ -558,20 +573,20 @@ def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
 
 
 class FoundTally:
-    """Collect the violations of a run that `remembered` may need.
+    """Collects the violations of a run that `remembered` may add.
 
-    These are the known ones, and the plainest ones of each weakness.
+    These are the violations that the corpus knows, and the simplest ones of each weakness.
     """
 
     def __init__(self, known: Collection[str]) -> None:
-        """Create an empty tally; ``known`` are the ids in the corpus."""
+        """Start without violations. ``known`` are the ids in the corpus."""
         self._known = known
         #: Weakness -> ids -> violations with this id and different slots.
         self._kept: dict[str, dict[str, list[Regression]]] = {}
         self._ids = DistinctCount()
 
     def add(self, entry: Regression) -> None:
-        """Add a violation."""
+        """Add a violation, and drop the least simple one if its weakness has too many."""
         self._ids.add(entry.id)
         known = entry.id in self._known
         of_one = self._kept.setdefault("" if known else entry.weakness, {})
@@ -583,11 +598,11 @@ class FoundTally:
 
     @property
     def kept(self) -> list[Regression]:
-        """The collected violations."""
+        """The violations that were collected."""
         return [one for each in self._kept.values() for same in each.values() for one in same]
 
     def left_out(self, after: Corpus) -> int:
-        """Return how many violations a corpus lacks after the collected ones were added."""
+        """Return how many violations of the run are still missing in the corpus ``after``."""
         return self._ids.value - len({one.id for one in self.kept}.intersection(after))
 
 
@@ -601,19 +616,19 @@ def _seen_again(known: Regression, entry: Regression) -> Regression:
 
 
 def _plainness(entry: Regression) -> tuple[int, int, str]:
-    """Return a sort key: fewest edits first, then the shortest utterance."""
+    """Return a sort key that puts the simplest first: fewest edits, then shortest utterance."""
     return (len(entry.edits), len(entry.exchanges[-1].seen), entry.id)
 
 
 def accepted(corpus: Corpus, name: str, reason: str) -> Corpus:
-    """Return a corpus in which a violation is accepted."""
+    """Return the corpus with one violation accepted."""
     _check_reason(reason)
     entry = replace(one(corpus, name), status="accepted", reason=reason.strip())
     return {**corpus, entry.id: entry}
 
 
 def accepted_turn(corpus: Corpus, turn: str, reason: str) -> Corpus:
-    """Return a corpus in which the open violations of a turn are accepted."""
+    """Return the corpus with all open violations of a turn accepted."""
     _check_reason(reason)
     return {
         name: replace(entry, status="accepted", reason=reason.strip())
@@ -624,7 +639,7 @@ def accepted_turn(corpus: Corpus, turn: str, reason: str) -> Corpus:
 
 
 def accepted_weakness(corpus: Corpus, weakness: str, reason: str) -> Corpus:
-    """Return a corpus in which a weakness is accepted, including its future violations."""
+    """Return the corpus with a weakness accepted, also for its future violations."""
     _check_reason(reason)
     known: dict[str, Any] = {"status": "accepted", "reason": reason.strip(), "scope": "weakness"}
     return {
@@ -639,7 +654,7 @@ def _check_reason(reason: str) -> None:
 
 
 def reasons_by_weakness(corpus: Corpus) -> dict[str, str]:
-    """Return the weaknesses that are accepted as a whole, with the reasons."""
+    """Return the weaknesses that are accepted as a whole, with the reason for each."""
     return {
         entry.weakness: entry.reason
         for entry in corpus.values()
@@ -648,7 +663,7 @@ def reasons_by_weakness(corpus: Corpus) -> dict[str, str]:
 
 
 def without(corpus: Corpus, names: Iterable[str]) -> Corpus:
-    """Return a corpus without some violations; unknown names are ignored."""
+    """Return the corpus without some violations. Unknown names are ignored."""
     gone = set(names)
     return {name: entry for name, entry in corpus.items() if name not in gone}
 
@@ -659,7 +674,7 @@ def one(corpus: Corpus, name: str) -> Regression:
 
 
 def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
-    """Return the only id that begins with ``start``; ``kind`` is its noun in messages."""
+    """Return the only id that begins with ``start``. ``kind`` is the noun for it in messages."""
     names = sorted(known)
     found = [name for name in names if start and name.startswith(start)]
     if len(found) > 1 and start not in found:
@@ -680,7 +695,7 @@ def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
 
 
 def _merged(found: Iterable[Regression]) -> Corpus:
-    """Return each violation once, by id: an accepted one if possible, else the first.
+    """Return each violation once, by id. If there are several, prefer one that is accepted.
 
     If a weakness is accepted as a whole, its open violations are accepted too.
     """
@@ -697,7 +712,7 @@ def _merged(found: Iterable[Regression]) -> Corpus:
 
 
 def _extent(entry: Regression) -> int:
-    """Return the extent of the acceptance: 0 = none, 1 = the violation, 2 = its weakness."""
+    """Return what was accepted: 0 = nothing, 1 = the violation, 2 = its whole weakness."""
     if entry.status == "open":
         return 0
     return 2 if entry.scope == "weakness" else 1

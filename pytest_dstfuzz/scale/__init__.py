@@ -1,1 +1,1 @@
-"""Internal: Campaigns in result folders, in shards, in sweeps, and on Ray."""
+"""Internal: Campaigns in result folders, in parts (shards), in sweeps, and on Ray."""

@@ -1,4 +1,4 @@
-"""Commands for campaigns of any size: campaign, merge, sweep, results."""
+"""The commands for large campaigns: campaign, merge, sweep and results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RAY_OPTIONS: Final = ("ray", "ray_actors", "ray_gpus")
 
 
 def ray_options(parser: Parser, meaning: str = "") -> None:
-    """Add the Ray options to a parser; ``meaning`` is appended to the help of ``--ray``."""
+    """Add the options for Ray to a parser. ``meaning`` is appended to the help of ``--ray``."""
     parser.option(
         "--ray",
         nargs="?",
@@ -61,13 +61,13 @@ def ray_options(parser: Parser, meaning: str = "") -> None:
         "--ray-gpus",
         _gpus,
         "SHARE",
-        help="accelerators of each actor: 0.5 puts two actors on each, 0 uses none (default: 1 if "
-        "there are any)",
+        help="number of accelerators for each actor: with 0.5, two actors share one, 0 uses none "
+        "(default: 1 if there are any)",
     )
 
 
 def given_ray(given: Namespace) -> RayOptions | None:
-    """Return the Ray options, or ``None`` without ``--ray``.
+    """Return the options for Ray, or ``None`` if ``--ray`` is not given.
 
     Raises:
         UserError: an option for actors is given without ``--ray``.
@@ -121,15 +121,18 @@ def _options(parser: Parser) -> None:
         type=Path,
         metavar="DIR",
         required=True,
-        help="folder for the results, which are written during the run and contain the "
-        "utterances. If it has results of this run, the run continues",
+        help="folder for the results. They are written during the run, and contain the utterances. "
+        "If the folder has results of this run, the run continues",
     )
     ray_options(parser)
     parser.shared(*CAMPAIGN_OPTIONS, required=("model",))
 
 
 def campaign_settings(given: Namespace) -> Settings:
-    """Return the settings of a campaign; as in pytest, the tracker sets the default search."""
+    """Return the settings of a campaign.
+
+    As in pytest, the default search depends on the tracker.
+    """
     settings = build_given_settings(given, CAMPAIGN_OPTIONS)
     from pytest_dstfuzz.search.registry import default_search  # noqa: PLC0415 - needs numpy
 
@@ -190,12 +193,12 @@ def _merge(given: Namespace) -> int:
 
 
 def command_line() -> str:
-    """Return the command line without credentials."""
+    """Return the command line, with credentials masked."""
     return shlex.join(mask_command_line(["dstfuzz", *sys.argv[1:]]))
 
 
 def check_outputs(settings: Settings, folder: Path) -> None:
-    """Raise an error before the run if reports cannot be written or would overwrite a file."""
+    """Raise an error before the run if a report could not be written or would replace a file."""
     from pytest_dstfuzz.report.forms import check_forms  # noqa: PLC0415 - help should not wait
 
     written = settings.output.report
@@ -206,7 +209,7 @@ def check_outputs(settings: Settings, folder: Path) -> None:
 
 
 def told(folder: ResultFolder, output: OutputSettings) -> int:
-    """Print the figures of a folder, write the requested reports, and return the exit status."""
+    """Print a folder's figures, write the requested reports, and return the exit status."""
     from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - help should not wait
 
     manifest = folder.manifest
@@ -219,7 +222,11 @@ def told(folder: ResultFolder, output: OutputSettings) -> int:
     for path in report.write(output, command=command_line()):
         print(printable(str(path)))
     if manifest.asked == folder.asked_before:
-        print(printable(f"nothing was asked: {folder.path} has the results of earlier calls"))
+        print(
+            printable(
+                f"the tracker was not asked: {folder.path} has all results from earlier calls"
+            )
+        )
     if folder.complete:
         return 0
     why = manifest.ended or "not finished"
@@ -243,7 +250,7 @@ The options are those of pytest without dst-. Memory does not grow with the numb
 MERGE = Command(
     "merge",
     "combine the parts of a run that were tested with --shard",
-    "the folder of --output is unchanged or complete",
+    "the folder of --output is either unchanged or complete",
     """\
   dstfuzz campaign --model trade --turns all --shard 1/2 --results part-1
   dstfuzz campaign --model trade --turns all --shard 2/2 --results part-2
@@ -259,7 +266,7 @@ TABLE: Final = "table"
 
 
 class _Cells(ProgressLine):
-    """Shows the progress of all cells and the remaining time."""
+    """Shows the progress of a sweep's cells and the remaining time."""
 
     def __init__(self, plan: SweepPlan) -> None:
         super().__init__("")
@@ -267,7 +274,7 @@ class _Cells(ProgressLine):
         self._started = time.monotonic()
 
     def show(self, cell: SweepCell, number: int, done: int, total: int) -> None:
-        """Show the progress of one cell."""
+        """Show how far one cell is, and how long the sweep will still take."""
         share = (number - 1 + done / max(1, total)) / self._cells
         left = (time.monotonic() - self._started) * (1 - share) / share if share else 0.0
         of = f"cell {number} of {self._cells}, {cell.name}"
@@ -321,7 +328,7 @@ def _sweep(given: Namespace) -> int:
 
 
 def _write(given: Namespace, plan: SweepPlan, swept: list[SweptCell]) -> None:
-    """Write the reports of the cells, the table and the page."""
+    """Write the reports of the cells, and the table and the page of the sweep."""
     from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - as above
     from pytest_dstfuzz.scale.sweeps import (  # noqa: PLC0415  # noqa: PLC0415
         SweepPage,

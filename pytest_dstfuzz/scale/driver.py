@@ -1,4 +1,4 @@
-"""Campaigns and training rounds with many actors; Ray is loaded when they start."""
+"""Runs campaigns and training rounds with many Ray actors. Ray is loaded when they start."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ _LONGEST: Final = 60.0
 def run_on_ray(
     settings: Settings, options: RayOptions, path: Path, progress: Progress, command: str = ""
 ) -> ResultFolder:
-    """Run a campaign, or its missing part, into a folder with Ray actors.
+    """Run a campaign with Ray actors, and write its results into a folder.
 
-    The results equal those of `results.run_into`, for any number of actors. If an actor dies, it
-    is replaced, and its block runs again.
+    If the folder has a part of the results, only the missing part runs. The results equal those of
+    `results.run_into`, for any number of actors. If an actor dies, it is replaced, and its block
+    runs again.
 
     Raises:
         UserError: the folder belongs to another run, the tracker fails its tests, there is no room
@@ -64,7 +65,7 @@ def run_on_ray(
 
 
 class _RayRun:
-    """One call: the waiting blocks, the running ones, and the results."""
+    """One call of `run_on_ray`: the waiting blocks, the running blocks, and the results."""
 
     def __init__(
         self, settings: Settings, pool: ActorPool, path: Path, progress: Progress, command: str
@@ -89,7 +90,7 @@ class _RayRun:
         self._started = self._heard = time.monotonic()
 
     def to_its_end(self) -> ResultFolder:
-        """Run the missing part; finished results are kept in every case."""
+        """Run the missing part of the campaign. Finished results are kept in every case."""
         ended = "interrupted"
         try:
             for number, settings in enumerate(self._shares):
@@ -128,7 +129,7 @@ class _RayRun:
         return why_ended(self._settings, self._reasons, self._all_asked)
 
     def _give(self) -> None:
-        """Give tasks to actors with free capacity."""
+        """Give tasks to the actors that can take more."""
         if self._folder is not None and self._plan is None and self._planner is None:
             self._planner = next(iter(self._pool.free), None)
             if self._planner is not None:
@@ -148,7 +149,7 @@ class _RayRun:
         return len(task.done) < len(task.places) * len(self._kept.manifest.relations)
 
     def _listen(self) -> None:
-        """Handle the messages of actors, once there are any."""
+        """Wait for messages of the actors, and handle them."""
         for number, said in self._pool.heard():
             self._heard = time.monotonic()
             self._take(number, said)
@@ -172,7 +173,10 @@ class _RayRun:
                 self._died(number, said)
 
     def _begun(self, manifest: RunManifest) -> None:
-        """Open the folder with the first manifest; all other actors must send the same."""
+        """Open the folder when the first actor sends its manifest.
+
+        All other actors must send the same manifest.
+        """
         # The budget of an actor is only a share of the run's budget.
         manifest = replace(manifest, settings=settings_json(self._settings), command=self._command)
         if self._folder is None:
@@ -204,7 +208,7 @@ class _RayRun:
         self._waiting.extendleft(task.number for task in reversed(tasks))
 
     def _died(self, number: int, died: Died[Task]) -> None:
-        """Replace a dead actor, and queue its tasks again."""
+        """Replace an actor that died, and queue its tasks again."""
         self._again(died.tasks)
         if self._planner == number and self._plan is None:
             self._planner = None
@@ -236,7 +240,7 @@ class _RayRun:
         )
 
     def _take_what_came(self) -> None:
-        """Store results that have already arrived when an error ends the run."""
+        """Store the results that have already arrived when an error ends the run."""
         if self._folder is None:
             return
         came = True
@@ -249,36 +253,36 @@ class _RayRun:
 
 
 class Playing(Protocol):
-    """Performs tasks in an actor."""
+    """An object that performs tasks in an actor."""
 
     @property
     def about(self) -> Mapping[str, str]:
-        """Properties that must be the same in the driver and in all actors."""
+        """Properties that must be the same in the driver's process and in all actors."""
 
     def play(self, task: Any, /) -> Any:
-        """Perform a task and return its result."""
+        """Perform a task, and return its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActorReady:
-    """An actor has finished loading."""
+    """The message of an actor that it has finished loading."""
 
     about: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedTask:
-    """The result of a finished task."""
+    """The message of an actor with the result of a task."""
 
     result: Any
 
 
 class RoundWorker:
-    """The class of the actors; it builds a `Playing` once and performs tasks with it.
+    """The class of Ray actors that perform the tasks of training rounds.
 
     Args:
-        make: builds the `Playing`.
-        surroundings: the environment of the driver.
+        make: builds the `Playing` object, once, which performs the tasks.
+        surroundings: the environment of the driver's process.
     """
 
     def __init__(self, make: Callable[[], Playing], surroundings: Surroundings) -> None:
@@ -286,7 +290,7 @@ class RoundWorker:
         self._playing: Playing | None = None
 
     def prepare(self) -> ActorReady | Refusal:
-        """Build the `Playing`."""
+        """Build the object that performs the tasks."""
         try:
             self._surroundings.enter()
             self._playing = self._make()
@@ -295,7 +299,7 @@ class RoundWorker:
             return Refusal.of(error)
 
     def play(self, task: Any) -> FinishedTask | Refusal:
-        """Perform a task."""
+        """Perform a task, and return its result, or a refusal if it raised a user error."""
         assert self._playing is not None  # noqa: S101 - `prepare` is called first
         try:
             return FinishedTask(self._playing.play(task))
@@ -305,7 +309,7 @@ class RoundWorker:
 
 @contextmanager
 def rounds_on_ray(options: RayOptions) -> Iterator[RayRounds]:
-    """Start Ray or join a cluster; the actors live until the end of the block.
+    """Start Ray or join a cluster. The actors live until the end of the context.
 
     Raises:
         UserError: see `connected`.
@@ -318,7 +322,7 @@ def rounds_on_ray(options: RayOptions) -> Iterator[RayRounds]:
 
 
 class RayRounds:
-    """Distributes the tasks of a round; a dead actor is replaced, and its tasks run again."""
+    """Distributes the tasks of a round. A dead actor is replaced, and its tasks run again."""
 
     def __init__(self, seats: WorkerSlots[int]) -> None:
         self._seats = seats
@@ -329,7 +333,7 @@ class RayRounds:
         self._deaths: Counter[int] = Counter()
 
     def begin(self, make: Callable[[], Playing], about: Mapping[str, str]) -> None:
-        """Start the actors; the first round waits until they have loaded.
+        """Start the actors. The first round waits until they have finished loading.
 
         The properties of each actor must equal ``about``.
         """
@@ -338,7 +342,7 @@ class RayRounds:
             self._order(number)
 
     def played(self, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield the index and the result of each task, as they finish.
+        """Yield the index and the result of each task as it finishes.
 
         Raises:
             UserError: actors die repeatedly, their properties differ, or a task raised an error.
@@ -375,7 +379,7 @@ class RayRounds:
         seat.awaited.append((seat.actor.play.remote(task), place))
 
     def _ended(self, number: int) -> int:
-        """Return the index of the task that an actor has finished."""
+        """Handle an actor's message, and return the index of the task that it has finished."""
         _, place = self._seats.seats[number].awaited.pop(0)
         assert place is not None  # noqa: S101 - the actor had a task
         return place
@@ -394,7 +398,7 @@ class RayRounds:
                 )
 
     def _died(self, number: int, died: Died[int]) -> None:
-        """Replace a dead actor."""
+        """Replace an actor that died, and queue its tasks again."""
         if died.tasks or not died.loaded:
             # The first task was running. If an actor without tasks dies, the run is not the cause.
             place = died.tasks[0] if died.tasks else _LOADING

@@ -1,4 +1,4 @@
-"""Parquet files with pyarrow: the table of a sweep, and the results of a folder."""
+"""Writes Parquet files with pyarrow: the table of a sweep, and the results of a folder."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ VARIANT_COLUMNS: Final[Mapping[str, type]] = {
 def write_parquet(
     path: Path, columns: Mapping[str, type], rows: Iterable[Mapping[str, Any]]
 ) -> int:
-    """Write rows in groups of some thousands, and return their number.
+    """Write rows to a Parquet file in groups of some thousands, and return their number.
 
     The write is atomic: if it fails, an existing file stays as it was.
 
@@ -78,7 +78,7 @@ def write_parquet(
 
 
 def variant_rows(results: Iterable[TurnResult]) -> Iterator[dict[str, Any]]:
-    """Yield one row for each variant in results, with the names of `VARIANT_COLUMNS`."""
+    """Yield one row per variant of some results, with the columns of `VARIANT_COLUMNS`."""
     for turn in results:
         for variant in turn.variants:
             yield _row(turn, variant)

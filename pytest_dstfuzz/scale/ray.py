@@ -1,4 +1,4 @@
-"""Ray for a campaign or a training: start and shutdown, and shares of a budget."""
+"""Starts and stops Ray for a campaign or a training, and divides a budget among actors."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pytest_dstfuzz.errors import UserError, needs_extra
 
 
 def refuse_what_cannot_be_kept(settings: Settings) -> None:
-    """Raise an error for limits that cannot be enforced over several processes.
+    """Raise an error for limits that cannot be enforced if several processes share them.
 
     Raises:
-        UserError: tokens or cost are limited, but the usage of an actor that dies is unknown.
+        UserError: tokens or cost are limited. If an actor dies, nobody knows how much it has used.
     """
     budget = settings.budget
     for flag, limit in (("--max-tokens", budget.max_tokens), ("--max-cost", budget.max_cost)):
@@ -32,7 +32,7 @@ def refuse_what_cannot_be_kept(settings: Settings) -> None:
 
 
 def shares_of(settings: Settings, actors: int) -> list[Settings]:
-    """Return the settings of each actor: calls are divided, seconds apply to all.
+    """Divide the calls of a budget among actors, and return the settings of each.
 
     Raises:
         UserError: there are fewer calls than actors.
@@ -52,7 +52,7 @@ def shares_of(settings: Settings, actors: int) -> list[Settings]:
 
 
 def left_of(settings: Settings, asked: int) -> Settings | None:
-    """Return the settings for the successor of an actor, or ``None`` if no call is left."""
+    """Return the settings for the successor of a dead actor, or ``None`` if no call is left."""
     calls = settings.budget.max_calls
     if calls is None:
         return settings
@@ -60,7 +60,7 @@ def left_of(settings: Settings, asked: int) -> Settings | None:
 
 
 def why_ended(settings: Settings, reasons: list[str], asked: int) -> str:
-    """Return why a run ended, from the reasons of all its actors."""
+    """Return why a run ended, given the reasons of all its actors."""
     calls = settings.budget.max_calls
     # Actors report their shares. ``asked`` does not include the checks before the run.
     of_calls = any(reason.endswith(" calls ended") for reason in reasons)
@@ -88,11 +88,12 @@ _QUIET: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
-    """The number of actors and their place.
+    """How many Ray actors to start, and on which machines.
 
-    ``address`` is that of a cluster; ``""`` = start Ray on this machine. ``actors`` is the number
-    of actors; ``None`` = as many as there is room for. ``gpus`` is the share or number of
-    accelerators for each actor; ``None`` = one if there are any.
+    ``address`` is that of a cluster. If it is ``""``, Ray is started on this machine. ``actors`` is
+    the number of actors. If it is ``None``, there are as many as there is room for. ``gpus`` is the
+    share or number of accelerators for each actor. If it is ``None``, each gets one if there are
+    any.
     """
 
     address: str = ""
@@ -110,7 +111,7 @@ class RayOptions:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The number of actors to request from a cluster, and the resources of each."""
+    """The number of actors to request from a cluster, and the resources of each actor."""
 
     actors: int
     cpus: float
@@ -118,7 +119,7 @@ class Room:
 
 
 def room_for(options: RayOptions, nodes: list[dict[str, Any]]) -> Room:
-    """Return the resources to request from the nodes of a cluster.
+    """Find out how many actors the nodes of a cluster have room for, and with which resources.
 
     Raises:
         UserError: the cluster has too few resources.
@@ -143,7 +144,7 @@ def room_for(options: RayOptions, nodes: list[dict[str, Any]]) -> Room:
 
 
 def refuse_without_room(room: Room) -> None:
-    """Raise an error if no remaining node has room for an actor.
+    """Raise an error if none of the remaining nodes has room for an actor.
 
     Raises:
         UserError: there is no room.
@@ -155,7 +156,7 @@ def refuse_without_room(room: Room) -> None:
 
 
 def _refuse_silent(address: str) -> None:
-    """Raise an error if nothing listens at an address, since Ray would retry for many minutes.
+    """Raise an error if nothing listens at an address. Ray itself would retry for many minutes.
 
     Raises:
         UserError: nothing listens, or the address is invalid.
@@ -176,7 +177,7 @@ def _refuse_silent(address: str) -> None:
 
 @contextmanager
 def connected(options: RayOptions) -> Iterator[Room]:
-    """Start Ray or join a cluster, and shut the connection down at the end.
+    """Start Ray or join a cluster. At the end of the context, close the connection.
 
     Ray's messages about dead actors go only to its log files. The caller reports them in one line.
 

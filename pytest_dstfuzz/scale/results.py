@@ -1,4 +1,4 @@
-"""Result folders: manifest, blocks, merging of shards, reports."""
+"""Result folders: the manifest of a run, its results in blocks, and the merging of shards."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ _HASHED: Final = {
 
 
 def list_differences(found: Mapping[str, Difference], shown: Callable[[str, Any, Any], str]) -> str:
-    """Return the differences of two runs for a message, without digests and without dicts.
+    """Describe the differences of two runs for a message, without digests and dictionaries.
 
     Args:
-        found: what `RunManifest.differing` returns.
+        found: the result of `RunManifest.differing`.
         shown: returns the text about one value from its name and its two values.
     """
     texts = []
@@ -71,7 +71,9 @@ def list_differences(found: Mapping[str, Difference], shown: Callable[[str, Any,
         if name in _HASHED:
             texts.append(_HASHED[name])
         elif pair is None:
-            texts.append(f"{name}: a file, a credential or a variable behind it differs")
+            texts.append(
+                f"{name}: a file, a credential or an environment variable that it uses has changed"
+            )
         elif isinstance(one, Mapping) and isinstance(other, Mapping):
             keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
             texts += [f"the code of {key} differs" for key in keys]
@@ -86,7 +88,7 @@ Difference = tuple[Any, Any] | None
 
 @dataclass(frozen=True, kw_only=True)
 class RunManifest:
-    """The description of a run in its folder.
+    """The description of a run, as its result folder stores it.
 
     The values of `identity` determine the results. A run is only continued, and shards are only
     merged, if these values are equal.
@@ -131,7 +133,7 @@ class RunManifest:
         return {"version": self.version, "digest": self.digest, **self.decided}
 
     def differing(self, other: RunManifest) -> dict[str, Difference]:
-        """Return the values of `identity` that differ, as they are shown here and there."""
+        """Return the values of `identity` that differ, each as a pair (this run, the other run)."""
         mine, others = self.identity, other.identity
         return {
             name: self._shown(name, other)
@@ -145,10 +147,10 @@ class RunManifest:
         return None if one == another else (one, another)
 
     def refuse_another(self, other: RunManifest, where: Path) -> None:
-        """Raise an error if this run cannot be continued as another run.
+        """Raise an error if ``other`` differs from this run so that it cannot continue it.
 
         Raises:
-            UserError: settings, data, tracker or version differ; the message names them.
+            UserError: settings, data, tracker or version differ. The message names the differences.
         """
         found = self.differing(other)
         if self.shard != other.shard:
@@ -163,11 +165,11 @@ class RunManifest:
             )
 
     def read_settings(self) -> Settings:
-        """Return the settings of the run."""
+        """Return the settings of the run from the stored ones."""
         return settings_of_json(self.settings)
 
     def info(self, **more: Any) -> RunInfo:
-        """Return the description of the run for a report; ``more`` sets further fields."""
+        """Return the description of the run for a report. ``more`` sets further fields."""
         return RunInfo(
             **{
                 **self.data,
@@ -202,20 +204,20 @@ class RunManifest:
             raise DataError(f"{path} is damaged: {error}") from None
 
     def gone_on(self, *, asked: int, seconds: float, ended: str = "") -> RunManifest:
-        """Return the manifest with more contexts and seconds."""
+        """Return a copy of the manifest with the contexts and seconds of another call added."""
         asked, seconds = self.asked + asked, self.seconds + seconds
         return replace(self, ended=ended, asked=asked, seconds=seconds)
 
 
 def data_of(info: RunInfo) -> dict[str, Any]:
-    """Return the properties of the data for a manifest."""
+    """Return those properties of the data that a manifest stores."""
     names = ("data", "split", "normalisation", "layout", "dialogues", "turns", "words")
     known = asdict(info)
     return {name: known[name] for name in names}
 
 
 def plan_digest(planned: Sequence[tuple[Dialogue, int]]) -> str:
-    """Return a digest of planned dialogues in order, with all that was recorded in them."""
+    """Return a digest of the dialogues of a plan in order, with all that they contain."""
     ends = [(dialogue.id, last) for dialogue, last in planned]
     drawn = data_digest(DialogueSet("", "", tuple(dialogue for dialogue, _ in planned)))
     return hashlib.sha256(f"{ends} {drawn}".encode(errors="replace")).hexdigest()[:32]
@@ -228,7 +230,7 @@ _PATTERN: Final = "results-*.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line of a file; its results are decoded only when they are read."""
+    """One line of a results file. Its results are decoded only when they are needed."""
 
     place: int  #: The index of the dialogue in the data.
     relation: int  #: The index of the relation in the manifest.
@@ -258,7 +260,7 @@ class DialogueResults:
 
 @dataclass(frozen=True, slots=True)
 class EncodedResults:
-    """`DialogueResults` in encoded form, which can be written without decoding."""
+    """The results of one dialogue in encoded form, which can be written without decoding."""
 
     place: int
     relation: str
@@ -280,7 +282,7 @@ class EncodedResults:
 
 
 class _Index:
-    """The positions of all lines, with five numbers for each."""
+    """The positions of all lines in the files, with five numbers per line."""
 
     def __init__(self) -> None:
         self.place, self.relation, self.count = array("q"), array("q"), array("q")
@@ -301,7 +303,7 @@ class _Index:
 
 
 class ResultFolder:
-    """Reads and writes a result folder; only one writer may use it."""
+    """Reads and writes a result folder. Only one process may write to it."""
 
     def __init__(self, path: Path, manifest: RunManifest) -> None:
         self.path, self.manifest = path, manifest
@@ -338,7 +340,7 @@ class ResultFolder:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open an existing folder; an incomplete last line is ignored.
+        """Open an existing result folder. If its last line is incomplete, it is ignored.
 
         Raises:
             DataError: the path is not a result folder, or it is damaged.
@@ -360,12 +362,12 @@ class ResultFolder:
 
     @staticmethod
     def part_name(number: int) -> str:
-        """Return the name of a file of lines by its number, from 1."""
+        """Return the name of the results file with this number, counted from 1."""
         return f"results-{number:04d}.jsonl"
 
     @property
     def parts(self) -> Sequence[Path]:
-        """The files of lines, in the order of creation."""
+        """The results files, in the order in which they were created."""
         return self._parts
 
     @staticmethod
@@ -412,16 +414,16 @@ class ResultFolder:
     # -- writing ----------------------------------------------------------------------
 
     def has(self, place: int, relation: str) -> bool:
-        """Return whether a dialogue has results under a relation that are not asked again."""
+        """Return whether a dialogue has results under a relation that need not be asked again."""
         key = place, self._number[relation]
         return key in self._done and key not in self._again
 
     def ask_failed_again(self) -> None:
-        """Ask again for the dialogues on which the tracker failed, while the folder is written."""
+        """Ask again for dialogues on which the tracker failed, as long as the folder is written."""
         self._again = set(self._failed)
 
     def append(self, found: DialogueResults | EncodedResults) -> None:
-        """Append the results of a dialogue; a kill loses at most one incomplete line."""
+        """Append the results of a dialogue. If the process is killed, at most one line is lost."""
         if isinstance(found, DialogueResults):
             found = EncodedResults.of(found)
         relation = self._number[found.relation]
@@ -437,7 +439,7 @@ class ResultFolder:
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        """Turn a failure to write, such as a full disk, into an error of one message."""
+        """Turn a failed write, for example to a full disk, into an error with one message."""
         try:
             yield
         except OSError as error:
@@ -461,7 +463,7 @@ class ResultFolder:
         self._lock = lock
 
     def keep(self, manifest: RunManifest) -> None:
-        """Write the manifest again after all lines are flushed to disk."""
+        """Flush all lines to disk, then write the manifest again."""
         if self._file is not None:
             with self._written():
                 os.fsync(self._file.fileno())
@@ -469,7 +471,7 @@ class ResultFolder:
         manifest.write(self.path)
 
     def close(self) -> None:
-        """Close the file that is being written, and release the lock."""
+        """Close the file that is being written, and release the lock of the folder."""
         self._end_part()
         self._lock.close()
 
@@ -483,22 +485,22 @@ class ResultFolder:
     # -- reading ----------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Return the number of results."""
+        """Return the number of results in the folder."""
         return self._size
 
     @property
     def complete(self) -> bool:
-        """Whether there are all planned results."""
+        """Whether the folder has all planned results."""
         return len(self) >= self.manifest.planned
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to ask."""
+        """Whether the tracker need not be asked any more."""
         return self.complete and not self._again
 
     @property
     def results(self) -> StoredResults:
-        """All results, in the order of the data."""
+        """All results in the folder, in the order of the data."""
         return StoredResults(self)
 
     def lines(self, relation: str = "") -> Iterator[DialogueResults]:
@@ -537,7 +539,7 @@ class ResultFolder:
 
 
 class StoredResults(Collection[TurnResult]):
-    """The results in a folder, read anew in each iteration.
+    """The results in a folder. Each iteration reads them from the disk.
 
     They are in the order of the data. For each turn, the relation ``metamorphic`` comes first, then
     the others by name.
@@ -568,7 +570,7 @@ class StoredResults(Collection[TurnResult]):
 
 
 def _results(text: RawJson) -> list[TurnResult]:
-    """Decode the results of a dialogue; raise ``ValueError`` or `DataError` if they are damaged."""
+    """Decode the results of a dialogue, or raise ``ValueError`` or `DataError`."""
     return from_json(list[TurnResult], list(unpacked(_PLAIN(text))))
 
 
@@ -580,7 +582,7 @@ def _in_order(results: Sequence[TurnResult]) -> list[TurnResult]:
 
 
 def _drop_half_line(path: Path, file: IO[Any]) -> None:
-    """Truncate an incomplete line at the end of a file."""
+    """Remove an incomplete line from the end of a file."""
     size = path.stat().st_size
     with path.open("rb") as old:
         left = size
@@ -603,7 +605,7 @@ BLOCK_TURNS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class PlannedDialogue:
-    """A dialogue of a block."""
+    """A dialogue of a block, with its index in the data."""
 
     place: int  #: The index in the plan of all dialogues.
     planned: PlannedTurn
@@ -615,9 +617,10 @@ Block = tuple[PlannedDialogue, ...]
 def blocks_of(
     plan: Iterable[PlannedTurn], turns: int = BLOCK_TURNS, shard: tuple[int, int] | None = None
 ) -> Iterator[Block]:
-    """Yield the blocks of a plan: consecutive dialogues with enough turns.
+    """Divide a plan into blocks of consecutive dialogues that have enough turns together.
 
-    With a ``shard``, only its dialogues are included, with their indices among all dialogues.
+    If a ``shard`` is given, only its dialogues are included, with their indices among all
+    dialogues.
     """
     found: list[PlannedDialogue] = []
     size = 0
@@ -634,31 +637,32 @@ def blocks_of(
 
 
 class BlockRunner:
-    """Runs blocks one by one, under all relations of a campaign."""
+    """Runs blocks of dialogues one by one, under all relations of a campaign."""
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
 
     @property
     def ended(self) -> str:
-        """Why no more contexts may be asked; ``""`` if they may."""
+        """The reason why no further context may be sent to the tracker, or ``""``."""
         return self._campaign.predictor.stopped()
 
     @property
     def asked(self) -> int:
-        """The number of contexts asked so far."""
+        """The number of contexts sent to the tracker so far."""
         return self._campaign.predictor.calls
 
     def run(
         self, block: Block, has: Callable[[int, str], bool], keep: Callable[[DialogueResults], None]
     ) -> None:
-        """Run the missing part of a block, and keep results as they come.
+        """Run the part of a block that has no results yet, and keep results as they come.
 
         Args:
             block: the dialogues with their indices.
-            has: whether results exist, by the index of the dialogue and the name of the relation.
-            keep: takes the results of a dialogue. Dialogues that the budget left unfinished are
-                not kept. If an exception is raised, all finished results are kept first.
+            has: returns whether there are results for the index of a dialogue and the name of a
+                relation.
+            keep: stores the results of a dialogue. A dialogue that the budget left unfinished is
+                not stored. If an exception is raised, all finished results are stored before.
         """
         source = self.found(block, has)
         try:
@@ -676,7 +680,10 @@ class BlockRunner:
     def found(
         self, block: Block, has: Callable[[int, str], bool]
     ) -> Generator[DialogueResults, None, None]:
-        """Yield the results for `run` as they come; exceptions come after all finished results."""
+        """Yield the results of a block as they come.
+
+        An exception comes after all finished results.
+        """
         try:
             for relation in self._campaign.relations:
                 missing = [one for one in block if not has(one.place, relation.name)]
@@ -722,15 +729,16 @@ _MOST_NAMED = 10
 
 
 def merge(folders: Sequence[ResultFolder], output: Path) -> ResultFolder:
-    """Copy the results of all shards of a run to one folder, which appears when it is complete.
+    """Copy the results of all shards of a run to one folder.
 
     Args:
         folders: one for each shard, in any order. An unsharded run is its only shard.
-        output: the folder to write; it replaces a result folder of the same run.
+        output: the folder to write. It appears when it is complete, and replaces a result folder of
+            the same run.
 
     Raises:
         UserError: the shards belong to several runs, overlap, or are missing or incomplete; or
-            the output path is used by something else.
+            something else has the output path.
     """
     folders = sorted(folders, key=lambda folder: folder.manifest.shard)
     check_parts(folders)
@@ -746,7 +754,7 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
     """Check that the folders are all shards of one run, each complete and given once.
 
     Raises:
-        UserError: they are not; the message names the differences, or the shards.
+        UserError: they are not. The message names the differences, or the shards.
     """
     first = folders[0]
     parts = first.manifest.shard[1]
@@ -784,7 +792,7 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
 
 
 def unfinished(folder: ResultFolder) -> str:
-    """Return a sentence about the missing results of a folder and the command to continue."""
+    """Say in a sentence which results a folder lacks, and which command continues the run."""
     manifest = folder.manifest
     part = "" if manifest.shard == (1, 1) else f", part {shard_text(manifest.shard)},"
     why = f" ({manifest.ended})" if manifest.ended else ""
@@ -793,7 +801,7 @@ def unfinished(folder: ResultFolder) -> str:
 
 
 def merged_manifest(parts: Sequence[RunManifest]) -> RunManifest:
-    """Return the manifest of a whole run from the manifests of all its shards, in order."""
+    """Return the manifest of a whole run, given the manifests of all its shards in order."""
     first = parts[0]
     return replace(
         first,
@@ -811,7 +819,9 @@ def merged_manifest(parts: Sequence[RunManifest]) -> RunManifest:
 
 @contextmanager
 def replacing(output: Path, manifest: RunManifest) -> Iterator[Path]:
-    """Yield a new folder to fill; on success, it gets the manifest and replaces ``output``.
+    """Yield a new folder to fill.
+
+    If the context ends without an error, the folder gets the manifest and replaces ``output``.
 
     Raises:
         UserError: ``output`` is not a result folder of the same run.
@@ -846,11 +856,11 @@ def _replaced(output: Path, manifest: RunManifest) -> Iterator[Path]:
 
 
 def check_replaceable(output: Path, manifest: RunManifest | None = None) -> None:
-    """Raise an error if a result folder would replace something else.
+    """Raise an error if a new result folder would replace something else.
 
     Raises:
-        UserError: there is a file, a folder with other files, or, given a ``manifest``, the
-            results of another run.
+        UserError: there is a file or a folder with other files. If a ``manifest`` is given, the
+            results of another run are an error, too.
     """
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
@@ -870,7 +880,7 @@ def _to_disk(file: Path) -> None:
 
 
 class FolderReport:
-    """The report of a result folder, optionally without utterances."""
+    """Makes the reports of a result folder, if required without utterances."""
 
     def __init__(self, folder: ResultFolder, *, redact: bool = False) -> None:
         manifest = folder.manifest
@@ -889,7 +899,7 @@ class FolderReport:
         self.summary: Summary = self.totals.first(self.settings.variant.relation).summary
 
     def page(self, page: TerminalPage) -> TerminalPage:
-        """Add the figures to a terminal page."""
+        """Add the figures of the folder to a page for the terminal."""
         given = (self.results, self.settings, self.info)
         width, encoding = page.width, page.encoding
         page.lines += report_lines(
@@ -901,7 +911,10 @@ class FolderReport:
         return page
 
     def write(self, output: OutputSettings, **run: Any) -> list[Path]:
-        """Write the requested reports; ``run`` sets further fields of the run description."""
+        """Write the requested reports.
+
+        ``run`` sets further fields in the description of the run.
+        """
         wanted = [Path(path) for path in output.report]
         if wanted:
             settings = self.settings.replace_options(redact=output.redact)
@@ -922,7 +935,7 @@ Progress = Callable[[int, int], None]
 
 
 def manifest_of(campaign: Campaign) -> RunManifest:
-    """Return the manifest of a campaign before its first run."""
+    """Return the manifest that a campaign has before its first run."""
     settings, data = campaign.settings, campaign.data
     variant, model = settings.variant, settings.tracker
     policy = note = ""
@@ -952,17 +965,18 @@ def manifest_of(campaign: Campaign) -> RunManifest:
 
 
 def facts_of(relation: Relation, campaign: Campaign) -> RelationFacts:
-    """Return the description of a relation."""
+    """Return the facts about a relation that a manifest stores."""
     outcome = campaign.settings.reply.outcome
     expects = KINDS[outcome].words.fill(relation.expects)
     return RelationFacts(expects, relation.source, relation.unit, relation.edits)
 
 
 def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = "") -> ResultFolder:
-    """Run a campaign, or its missing part, into a folder.
+    """Run a campaign, or the missing part of it, and write the results into a folder.
 
-    Finished results are kept in every case: after Ctrl-C, at the end of a budget, after a kill. The
-    same call continues the run. ``command`` is stored as the command line to continue.
+    Finished results are kept in every case: after Ctrl-C, at the end of a budget, or if the process
+    is killed. The same call continues the run. ``command`` is the command line that continues it,
+    for messages.
 
     Raises:
         UserError: the folder belongs to another run, or the tracker fails its tests.
@@ -995,7 +1009,7 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
 
 
 def opened(path: Path, manifest: RunManifest) -> ResultFolder:
-    """Open the folder of a run, or create it, and lock it until it is closed.
+    """Open or create the folder of a run, and lock it until it is closed.
 
     Raises:
         UserError: the folder belongs to another run, or another process writes to it.

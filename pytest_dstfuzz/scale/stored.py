@@ -1,4 +1,4 @@
-"""A result folder for the gate of the plugin."""
+"""Lets the limits of the pytest plugin judge a result folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_dstfuzz.scale.results import ResultFolder, RunManifest, plan_digest,
 
 
 class FolderRun(StoredRun):
-    """A run in a result folder."""
+    """A finished run that is read from a result folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,17 +33,17 @@ class FolderRun(StoredRun):
 
     @classmethod
     def holds(cls, path: Path) -> bool:
-        """Return whether there is a result folder."""
+        """Return whether a path is a result folder."""
         return ResultFolder.is_one(path)
 
     @property
     def settings(self) -> Settings:
-        """The settings of the run."""
+        """The settings with which the run was made."""
         return self._manifest.read_settings()
 
     @property
     def decided(self) -> Mapping[str, Any]:
-        """The values that decided the results."""
+        """The values that determine the results of the run."""
         return self._manifest.decided
 
     @property
@@ -57,7 +57,7 @@ class FolderRun(StoredRun):
         return tuple(name for name in self._manifest.relations if self._folder.count(name))
 
     def results(self, relation: str = "") -> Results:
-        """Return the results of one relation or all, read anew in each iteration."""
+        """Return the results of one relation, or of all. Each iteration reads them anew."""
         found = self._folder.results
         return found.of(relation) if relation else found
 
@@ -76,7 +76,8 @@ class FolderRun(StoredRun):
         if manifest.version != __version__:
             raise UserError(
                 f"--dst-results: {self.path} was written by pytest-dstfuzz {manifest.version}, "
-                f"but this is {__version__}, which may judge differently: run the campaign again"
+                f"but this is {__version__}, which may judge answers differently: run the campaign "
+                "again"
             )
         if not folder.complete:
             raise UserError(f"--dst-results: {unfinished(folder)}")

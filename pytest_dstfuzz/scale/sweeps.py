@@ -1,4 +1,4 @@
-"""Sweeps: files, cells, tables and pages."""
+"""Sweeps, which run a campaign for each combination of some options: files, tables and pages."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _SHOWN: Final = 24
 
 @dataclass(frozen=True)
 class SweepCell:
-    """One campaign of a sweep."""
+    """One campaign of a sweep, with its value of each axis."""
 
     #: The name of its folder: its values, and a digest of the settings that affect results.
     name: str
@@ -71,19 +71,19 @@ class SweepCell:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """All campaigns of a sweep, in the order of the axes; the last axis varies fastest."""
+    """All campaigns of a sweep in the order of the axes. The last axis varies fastest."""
 
     axes: Mapping[str, tuple[str, ...]]
     cells: tuple[SweepCell, ...]
 
 
 def read_sweep(path: Path) -> SweepPlan:
-    """Read a sweep file with the tables ``[axes]`` and ``[settings]``; keys are option names.
+    """Read a sweep file with the tables ``[axes]`` and ``[settings]``. Keys are option names.
 
     Paths are relative to the file. The option ``model`` is required in one of the tables.
 
     Raises:
-        UserError: an invalid name, value or combination of values.
+        UserError: a name, a value or a combination of values is invalid.
     """
     if not path.is_file():
         raise DataError(
@@ -113,7 +113,7 @@ def read_sweep(path: Path) -> SweepPlan:
 
 
 def _tables(content: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the axes, and the settings of all cells."""
+    """Return the values of the axes, and the settings that all cells share."""
     axes = {
         _named(name, path, "axes"): value for name, value in _parse_table(content, "axes", path)
     }
@@ -149,7 +149,7 @@ def _named(name: str, path: Path, table: str) -> str:
 
 
 def _placed(name: str, value: Any, path: Path) -> Any:
-    """Return a value; a path is resolved relative to the sweep file if it exists there."""
+    """Resolve a path relative to the sweep file if it exists there. Other values stay."""
     if name in _PATHS and isinstance(value, str):
         beside = path.parent / value
         return str(beside) if beside.exists() else value
@@ -161,7 +161,7 @@ def _text(value: Any) -> str:
 
 
 def _shown(name: str, value: Any) -> str:
-    """Return a value of an axis without credentials."""
+    """Return a value of an axis as a text, with credentials masked."""
     text = _text(value)
     try:
         parsed = python_value(name, value)
@@ -176,9 +176,10 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _named_file(path: str | None) -> str | None:
-    """Return the digest of a file of dialogues, or the name of a folder or data set.
+    """Return what identifies dialogues: the digest of a file, or the name of a folder or data set.
 
-    A folder may hold other files, too. If its dialogues changed, the results refuse them.
+    A folder may hold other files, too. If its dialogues changed, an error is raised when the
+    results are continued.
     """
     if path is None or not Path(path).is_file():
         return path and Path(path).name
@@ -186,7 +187,7 @@ def _named_file(path: str | None) -> str | None:
 
 
 def _numbered(texts: Sequence[str]) -> tuple[str, ...]:
-    """Number texts that are equal without their credentials."""
+    """Number those texts that differ only in their credentials, which are masked."""
     counts = Counter(texts)
     seen: Counter[str] = Counter()
     found = []
@@ -221,7 +222,7 @@ SweepProgress = Callable[[SweepCell, int, int, int], None]
 
 @dataclass(frozen=True)
 class SweptCell:
-    """A cell and its outcome."""
+    """A cell of a sweep, and how its campaign ended."""
 
     cell: SweepCell
     path: Path
@@ -230,15 +231,15 @@ class SweptCell:
 
     @property
     def folder(self) -> ResultFolder | None:
-        """The results, also if incomplete; ``None`` if there are none."""
+        """The cell's results, complete or not, or ``None`` if there are none."""
         return ResultFolder.open(self.path) if ResultFolder.is_one(self.path) else None
 
 
 def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterator[SweptCell]:
-    """Run the missing part of each cell in order, and yield the outcomes.
+    """Run the missing part of each cell in order, and yield how each one ended.
 
-    A cell that fails is reported, and the other cells still run. The same call continues an
-    interrupted sweep. After a change of the file, unchanged cells do not run again.
+    If a cell fails, this is reported, and the other cells still run. The same call continues an
+    interrupted sweep. If the sweep file has changed, unchanged cells do not run again.
     """
     known = _LastTracker()
     for number, cell in enumerate(plan.cells, start=1):
@@ -249,7 +250,7 @@ def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterato
 def _problem_of(
     cell: SweepCell, path: Path, known: _LastTracker, number: int, progress: SweepProgress
 ) -> str:
-    """Run a cell, and return the reason if it failed or is incomplete."""
+    """Run a cell. If it failed or is incomplete, return the reason, otherwise ``""``."""
     try:
         campaign = known.campaign(cell.settings)
         folder = run_into(campaign, path, lambda done, total: progress(cell, number, done, total))
@@ -261,7 +262,7 @@ def _problem_of(
 
 
 class _LastTracker:
-    """The tracker of the last cell, reused if the next cell has the same one."""
+    """The tracker of the last cell. The next cell uses it if it has the same settings."""
 
     def __init__(self) -> None:
         self._key: Any = None
@@ -281,9 +282,10 @@ class _LastTracker:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepRow:
-    """The outcome of one cell under one relation; rates are fractions with 95 % intervals.
+    """The results of one cell under one relation. Rates are fractions with 95 % intervals.
 
-    A rate is ``None`` if nothing was answered, and a bound if there were too few dialogues.
+    A rate is ``None`` if the tracker answered nothing, and only a bound if there were too few
+    dialogues.
     """
 
     cell: str
@@ -313,7 +315,7 @@ class SweepRow:
 
 
 def rows_of(swept: SweptCell) -> Iterator[SweepRow]:
-    """Yield the rows of a cell, or one row without a relation if there are no results."""
+    """Yield the rows of a cell. If it has no results, there is one row without a relation."""
     cell, folder = swept.cell, swept.folder
     about: dict[str, Any] = {
         "cell": cell.name,
@@ -355,7 +357,7 @@ def rows_of(swept: SweptCell) -> Iterator[SweepRow]:
 
 
 def columns_of(axes: Sequence[str]) -> dict[str, type]:
-    """Return column -> type of the table; each axis is a column of text."""
+    """Return the columns of the table with their types. Each axis is a column of text."""
     found: dict[str, type] = {}
     for item in fields(SweepRow):
         if item.name == "values":
@@ -399,7 +401,7 @@ Sums = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AxisDifference:
-    """The rate of broken tested turns for one value of an axis, compared with the first value."""
+    """The share of broken turns for one value of an axis, compared with the axis' first value."""
 
     axis: str
     first: str
@@ -418,7 +420,7 @@ class AxisDifference:
 
     @property
     def difference(self) -> float:
-        """The rate minus that of the first value."""
+        """The rate of this value minus the rate of the first value."""
         return self.rate - self.rate_first
 
 
@@ -427,8 +429,8 @@ def differences_of(
 ) -> tuple[AxisDifference, ...]:
     """Compare each value of each axis with the first value of the axis.
 
-    The turns of all cells with the value are added up by dialogue. A cell only counts if it and its
-    counterpart with the first value are complete.
+    The turns of all cells with the value are added up by dialogue. A cell only counts if it is
+    complete and the cell that has the first value, but is otherwise the same, is complete, too.
     """
     done = {tuple(one.cell.values.items()): one for one in swept if not one.problem}
     sums = {key: _by_relation(one) for key, one in done.items()}
@@ -452,7 +454,7 @@ def differences_of(
 
 
 def _by_relation(swept: SweptCell) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return relation -> dialogue -> numbers of broken and of tested turns."""
+    """For each relation and dialogue, return the numbers of broken and of tested turns."""
     sums: dict[str, dict[str, tuple[int, int]]] = {}
     folder = swept.folder
     for turn in () if folder is None else folder.results:
@@ -465,7 +467,10 @@ def _by_relation(swept: SweptCell) -> dict[str, dict[str, tuple[int, int]]]:
 def _added(
     pairs: Sequence[tuple[Mapping[str, Mapping[str, tuple[int, int]]], ...]], relation: str
 ) -> tuple[Sums, Sums]:
-    """Return the sums for both values, each ``[dialogues, 2]``, over dialogues that have both."""
+    """Add up broken and tested turns by dialogue, for each of the two values that are compared.
+
+    Returns two arrays ``[dialogues, 2]``. Only dialogues with results for both values are kept.
+    """
     both: list[dict[str, Sums]] = [{}, {}]
     for pair in pairs:
         for side, of in enumerate(pair):
@@ -499,7 +504,7 @@ def _difference(
 
 
 def _drawn(before: Sums, after: Sums, rng: np.random.Generator) -> tuple[Sums, Sums]:
-    """Return differences for resampled dialogues, and for values swapped within dialogues."""
+    """Return differences of resampled dialogues, and of dialogues with swapped values."""
     count = len(before)
     again = rng.integers(0, count, (_SLICE, count))
     moved = _rate(after[again].sum(1)) - _rate(before[again].sum(1))
@@ -509,7 +514,7 @@ def _drawn(before: Sums, after: Sums, rng: np.random.Generator) -> tuple[Sums, S
 
 
 def _rate(sums: Sums) -> Sums:
-    """Return broken / tested for sums ``[..., 2]``."""
+    """Divide the broken by the tested turns of sums ``[..., 2]``."""
     rate: Sums = sums[..., 0] / np.maximum(sums[..., 1], 1)
     return rate
 
@@ -541,7 +546,7 @@ _DIFFERENCES: Final = (
 
 @dataclass(frozen=True)
 class SweepPage:
-    """The content of a sweep's page."""
+    """The content of a sweep's report page."""
 
     name: str
     axes: Mapping[str, Sequence[str]]
@@ -552,7 +557,7 @@ class SweepPage:
 
     @property
     def lead(self) -> str:
-        """A sentence that describes the sweep."""
+        """A sentence with the number of cells and the axes."""
         cells = len({row.cell for row in self.rows})
         broken = len({row.cell for row in self.rows if row.problem})
         text = f"{cells} cells: {' x '.join(f'{len(v)} {n}' for n, v in self.axes.items())}"
@@ -560,7 +565,7 @@ class SweepPage:
 
     @property
     def shown_axes(self) -> list[str]:
-        """The axes with their own column; the relation has a column in any case."""
+        """The axes that get a column of their own. The relation has a column in any case."""
         return [name for name in self.axes if name != "relation"]
 
     def head(self) -> list[str]:
@@ -568,7 +573,7 @@ class SweepPage:
         return [*self.shown_axes, *_HEAD, "weaknesses"]
 
     def texts(self, row: SweepRow) -> list[str]:
-        """Return the texts of a row."""
+        """Return the texts of a row's cells."""
         rate = _between(row.failure_rate, row.failure_rate_low, row.failure_rate_high)
         turns = (row.turn_failure_rate, row.turn_failure_rate_low, row.turn_failure_rate_high)
         figures = [row.relation, f"{row.turns:,}", rate, _between(*turns)]
@@ -586,7 +591,7 @@ class SweepPage:
         return "\n\n".join(map(printable, parts[:2])) + "\n\n" + "\n\n".join(parts[2:]) + "\n"
 
     def html(self) -> str:
-        """Return the page as HTML; needs the extra ``report``."""
+        """Return the page as HTML. This needs the extra ``report``."""
         with needs_extra("the page of a sweep", "report", "jinja2", "markupsafe"):
             from pytest_dstfuzz.report.html.page import environment, insides  # noqa: PLC0415 - needs jinja2
         rows = [
@@ -618,7 +623,7 @@ class SweepPage:
 
 
 def write_pages(folder: Path, page: SweepPage) -> tuple[Path, ...]:
-    """Write ``sweep.md`` and ``index.html`` to a folder."""
+    """Write the page of a sweep as ``sweep.md`` and ``index.html``."""
     written = {folder / "sweep.md": page.markdown(), folder / "index.html": page.html()}
     for path, text in written.items():
         write_text(path, text)
@@ -626,7 +631,7 @@ def write_pages(folder: Path, page: SweepPage) -> tuple[Path, ...]:
 
 
 def link_to(path: Path, folder: Path) -> str:
-    """Return the relative address of a file below a folder, for a page in this folder."""
+    """Return the address of a file below a folder, relative to the folder."""
     return quote(path.relative_to(folder).as_posix())
 
 

@@ -1,4 +1,4 @@
-"""An actor of a campaign: it builds the campaign once, and runs blocks."""
+"""The actor of a campaign. It builds the campaign once, and runs blocks of dialogues."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VARIABLES: Final = "DSTFUZZ_"
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The working environment of the driver, so that actors find the same files and modules."""
+    """The environment of the driver's process, so that actors find the same files and modules."""
 
     folder: str
     #: The search path of modules.
@@ -65,7 +65,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A block, or the missing part of one."""
+    """A block to run, or the part of it that is missing."""
 
     number: int
     places: Sequence[int]
@@ -75,7 +75,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class SentResults:
-    """A message of an actor with results and its progress."""
+    """A message of an actor with results, and how far the actor is."""
 
     results: tuple[EncodedResults, ...]
     #: The number of contexts that the actor has asked so far.
@@ -88,30 +88,30 @@ class SentResults:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A user error in an actor."""
+    """The message of an actor that a user error occurred."""
 
     message: str
 
     @classmethod
     def of(cls, error: DstFuzzError) -> Refusal:
-        """Return the message that the driver raises again."""
+        """Return the message. The driver raises the error again."""
         return cls(str(error.args[0]) if error.args else str(error))
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run: the places in each block, and the id of its first dialogue."""
+    """How the dialogues are divided: the places in each block, and its first dialogue's id."""
 
     blocks: Sequence[Sequence[int]]
     names: Sequence[str]
 
 
 class BlockWorker:
-    """Runs blocks of one campaign; the tracker and the data are loaded once.
+    """Runs blocks of one campaign. It loads the tracker and the data once.
 
     Args:
         settings: the settings of the campaign, with this actor's share of the budget.
-        surroundings: the environment of the driver.
+        surroundings: the environment of the driver's process.
         spent: seconds of the budget that were used before the actor was started.
     """
 
@@ -122,7 +122,7 @@ class BlockWorker:
         self._runner: BlockRunner | None = None
 
     def prepare(self) -> RunManifest | Refusal:
-        """Load the tracker and the data, and return the manifest."""
+        """Load the tracker and the data, and return the manifest of the campaign."""
         try:
             self._surroundings.enter()
             settings = self._settings
@@ -141,7 +141,7 @@ class BlockWorker:
         return Plan(blocks, names)
 
     def run(self, task: Task) -> Iterator[SentResults | Refusal]:
-        """Run the missing part of a block, and send results at intervals."""
+        """Run the missing part of a block, and yield its results from time to time."""
         try:
             runner = self._begun()
         except DstFuzzError as error:
@@ -173,7 +173,10 @@ class BlockWorker:
         return self._campaign
 
     def _begun(self) -> BlockRunner:
-        """Return the runner; on first use, it is created after the preflight."""
+        """Return the object that runs blocks.
+
+        The first call checks the tracker and creates the object.
+        """
         if self._runner is None:
             # The preflight has shown that the tracker answers. The order of blocks must not
             # decide whether the actor gives up.

@@ -133,7 +133,7 @@ def test_all_right_dialogues_where_no_policy_has_one_of_its_own(
 ) -> None:
     arguments = [*GROUND, "--budgets", "1", "--seeds", "0", "--searches", "random"]
     assert curves.main(arguments) == 0
-    assert "trained on: 72 dialogues, " in capsys.readouterr().out
+    assert "the searches use 72 of them, " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
