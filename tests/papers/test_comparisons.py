@@ -106,7 +106,7 @@ def test_locks_of_ones_own(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     arguments += ["--searches", "random", "--until-broken", "no"]
     assert rq3.main([*arguments, "--lock", "I", "--lock", r"/[a-z]+/"]) == 0
     out = capsys.readouterr().out
-    assert r"edit rates up to 0.25, no edit of `I`, `/[a-z]+/` under `strict`; a variant that" in out
+    assert r"edit rates up to 0.25, no edit of `I`, `/[a-z]+/` under `strict`; a variant" in out
     (locked,) = read(place / "out" / "rq3.csv")
     # Without that lock it is another campaign, also where the tables are in the same folder.
     assert rq3.main(arguments) == 0
