@@ -124,7 +124,7 @@ class ComparedVariant(NamedTuple):
 
     @classmethod
     def of(cls, turn: TurnResult, variant: VariantResult) -> ComparedVariant:
-        """Extract the data for a baseline from a result."""
+        """Return the result of a variant in the form that a baseline stores."""
         return cls(
             number=variant.index,
             digest=digest_of(variant),
@@ -154,7 +154,10 @@ class TurnOutcomes:
 
     @classmethod
     def of(cls, turn: TurnResult, key: str, *, hidden: bool) -> TurnOutcomes:
-        """Extract the data for a baseline; if ``hidden``, replace slot values by digests."""
+        """Return the result of a turn in the form that a baseline stores.
+
+        ``hidden``: replace slot values by digests.
+        """
         return cls(
             dialogue=turn.dialogue_id,
             turn=turn.turn_index,
@@ -180,7 +183,7 @@ class KnownWeakness:
 
     @classmethod
     def of(cls, weakness: Weakness) -> KnownWeakness:
-        """Extract the stored data of a weakness."""
+        """Return a weakness in the form that a baseline stores."""
         count, turns = weakness.count, weakness.turns
         return cls(weakness.id, weakness.description, count, turns, weakness.expected)
 
@@ -255,7 +258,11 @@ class Session:
 
 
 def digest_of(variant: VariantResult) -> str:
-    """Return a digest of the tracker's input: context and text, or all rounds if some moved."""
+    """Return a digest of the tracker's input for a variant.
+
+    The input is the context and the text, or all rounds if the variant moves some. Two builds are
+    compared on variants with equal digests.
+    """
     if variant.exchanges is None:
         # Relations on tools do not change the texts, so the description of the change is included.
         tools = [] if variant.edits or variant.moves or not variant.about else [variant.about]
@@ -376,9 +383,10 @@ def changes(
 def other_estimates(
     before: Mapping[str, Any], after: Mapping[str, Any], *, own_edits: bool = False
 ) -> list[str]:
-    """Return the differences as `changes` does, but ignore how variants are drawn.
+    """Return the differences between two campaigns, except those in how variants are drawn.
 
-    The remaining settings determine the violations and the expected failures.
+    The compared settings determine which answers are violations, and the expected failures. For the
+    arguments see `changes`.
     """
     return changes(
         *({name: each[name] for name in each if name not in _OF_DRAWS} for each in (before, after)),
@@ -633,13 +641,13 @@ class Pair:
 
     @property
     def broke(self) -> bool:
-        """Whether the variant held in the baseline and breaks now for the same clean answer."""
+        """Whether only the run has a violation, although both builds gave the same clean answer."""
         held = self.before.outcome in _HELD
         return self.same_answer and held and self.after.outcome == "violation"
 
     @property
     def known(self) -> bool:
-        """Whether the variant is a violation in both builds."""
+        """Whether both builds have a violation on the variant."""
         return self.before.outcome == self.after.outcome == "violation"
 
     def violates(self, outcome: ComparedVariant, part: Part | None) -> bool:
@@ -716,7 +724,7 @@ class VariantSums:
 
     @property
     def broke(self) -> tuple[str, ...]:
-        """Names of the variants that held and break now, see `Pair.broke`."""
+        """Names of the violations that only the run has, see `Pair.broke`."""
         return tuple(name for *_, name in sorted(self._broke))
 
     @property
@@ -841,7 +849,7 @@ def report_unapplied(name: str, said: str) -> LimitFinding:
 
 
 def own_tables(names: Sequence[str]) -> str:
-    """Return the names of the tables for the limits of relations.
+    """Return the name of the table for a relation's limits; of several, the first as an example.
 
     >>> own_tables(["negation"])
     'in [tool.dstfuzz.gates.relation.negation]'
@@ -863,7 +871,8 @@ def list_unjudged(
 ) -> tuple[str, ...]:
     """Return the names of the relations without a limit; empty if there are no limits at all.
 
-    ``compared``: there is a baseline, so relations that expect no change are always judged.
+    ``compared`` says whether there is a baseline. If there is one, relations that expect no change
+    are always judged.
     """
     if not (gates.of_violations or compared):
         return ()
@@ -954,7 +963,7 @@ def update_all(
 
 
 def _known_as(name: str, one: Baseline, old: Mapping[str, Baseline]) -> str | None:
-    """Return the name of a tracker in the file, found by its name or else by its tests."""
+    """Return the name that a tracker has in the file, found by this name or else by its tests."""
     if name in old:
         return name
     shared = (other for other, each in old.items() if set(each.groups) & set(one.groups))
@@ -968,7 +977,7 @@ def _count(baseline: Baseline) -> int:
 def _update(
     old: Baseline, new: Baseline, contents: Mapping[str, Sequence[str]], *, narrowed: bool
 ) -> tuple[Baseline | str, int]:
-    """Return the merged baseline of one tracker, or a refusal, and the number of kept turns."""
+    """Return a tracker's merged baseline, or why there is none, and the number of kept turns."""
     names = same_names(old.groups, new.groups)
     before = {names.get(name, name): turns for name, turns in old.groups.items()}
     rest = _rest(before, new.groups, lambda turn: narrowed or _is_there(turn, contents))
@@ -1003,7 +1012,7 @@ def _update(
 def _rest(
     before: Turns, now: Turns, wanted: Callable[[TurnOutcomes], bool]
 ) -> dict[str, list[TurnOutcomes]]:
-    """Return the turns that were not run now, by group, without empty groups."""
+    """Return the turns of a baseline that this run did not test, by group, without empty groups."""
     found = {}
     for name, turns in before.items():
         run = {(turn.dialogue, turn.turn) for turn in now.get(name, ())}
@@ -1019,7 +1028,7 @@ def _is_there(turn: TurnOutcomes, contents: Mapping[str, Sequence[str]]) -> bool
 
 
 def _unlike(old: Baseline, new: Baseline) -> list[str]:
-    """Return why turns of both baselines cannot share a file; empty if they can."""
+    """Return why one file cannot hold turns of both baselines; empty if it can."""
     found = changes(old.campaign, new.campaign)
     if old.hidden != new.hidden:
         found.append("--dst-redact differs")
@@ -1031,7 +1040,7 @@ def _unlike(old: Baseline, new: Baseline) -> list[str]:
 
 
 def _weaknesses(old: Baseline, new: Baseline, groups: Turns) -> tuple[KnownWeakness, ...]:
-    """Count the weaknesses of merged turns; expected failures are unknown for a merged file."""
+    """Count the weaknesses of merged turns, without expected failures, which need one whole run."""
     counts: dict[str, int] = {}
     turns: dict[str, set[tuple[str, int]]] = {}
     for turn in chain.from_iterable(groups.values()):

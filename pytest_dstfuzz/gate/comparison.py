@@ -216,7 +216,7 @@ def compare_weaknesses(
 
 
 def _shared(baseline: Baseline, pairing: Pairing) -> Sequence[KnownWeakness]:
-    """Return the baseline's weaknesses without those of relations that only the baseline tested."""
+    """Return the baseline's weaknesses that belong to a relation which the run tested, too."""
     known = baseline.weaknesses or ()
     if not (pairing.only_baseline_relations and pairing.asked):
         return known
@@ -267,8 +267,8 @@ def _only(
 ) -> list[dict[str, Any]]:
     """Return the weaknesses of one build that are not among the ``others``.
 
-    Each weakness has at least one variant that is not a violation in the other build. ``old`` has
-    the number of violations by weakness that both builds share.
+    ``old`` counts, for each weakness, the violations that both builds share. A weakness with no
+    other violations is left out. ``proven`` holds the weaknesses that the other build looked for.
     """
     return [
         {**each.to_json(), "looked_for": each.id in proven}
@@ -283,7 +283,7 @@ def _weakness_figures(weakness: KnownWeakness) -> dict[str, Any]:
 
 
 def _caveat(pairing: Pairing, others: Sequence[str], *, otherwise: bool) -> str:
-    """Return why the variants of two builds are not all the same."""
+    """Return the reason why the weaknesses of two builds are not fully comparable."""
     if others:
         return "; ".join(others)
     if otherwise:
@@ -303,10 +303,10 @@ def compare(
 ) -> Judgement:
     """Compare a run with a baseline: clean answers first, then failure rates by relation.
 
-    The whole session is judged at a level of 95 %. Parts share another 5 % (Bonferroni), so that
-    limits for thirty slots do not cause a false alarm in every run. Clean answers do not depend on
-    how variants are made, so they are compared even if variants cannot be. Expected failures do not
-    depend on the drawn variants either.
+    The relations together may cause a false alarm in 5 % of the runs. The domains, slots and
+    transformations with limits share another 5 % (Bonferroni), so that limits for thirty slots do
+    not cause a false alarm in every run. Clean answers and expected failures do not depend on how
+    variants are drawn, so they are compared even if variants cannot be.
     """
     pairing = pair_up(baseline, session.groups, session.contents, session.comparison)
     asked = [one for one in every if one.name in pairing.asked]
@@ -375,7 +375,7 @@ def _judge_clean(
 
 
 def _by_what(baseline: Baseline, session: Session) -> str:
-    """Return a note on the comparison of clean replies if it differs from that of variants."""
+    """Return a note if clean replies are not compared in the same way as variants, or ``""``."""
     if session.comparison.exact:
         return ""
     if baseline.hidden:
@@ -419,7 +419,7 @@ def _judge_relations(
     session: Session,
     ways: Mapping[str, Sequence[str]],
 ) -> dict[str, LimitFinding]:
-    """Judge each relation with a limit; together they have the error rate of 5 % of the session.
+    """Judge each relation with a limit; all together may cause a false alarm in 5 % of the runs.
 
     If a limit names a relation that the baseline lacks, the verdict is ``inconclusive``. The same
     holds for a relation with an entry in ``ways``, the reasons why variants cannot be compared.
@@ -457,7 +457,10 @@ def _margins(gates: Gates) -> dict[Part, float]:
 def _undecided_parts(
     relation: RelationGate, gates: Gates, ways: Sequence[str]
 ) -> Iterator[LimitFinding]:
-    """Yield inconclusive findings for limits of parts whose relation is not compared."""
+    """Yield an inconclusive finding for each limit of a domain, slot or transformation.
+
+    None of them is judged, because ``relation`` is not compared, for the reasons in ``ways``.
+    """
     why = "; ".join(ways)
     for part, margin in _margins(gates).items():
         reason = f"{part} is not compared, because the relation {relation.name} is not: {why}"
@@ -465,7 +468,7 @@ def _undecided_parts(
 
 
 def _judge_parts(pairing: Pairing, gates: Gates, seed: int) -> Iterator[LimitFinding]:
-    """Judge domains, slots and transformations, which together have an error rate of 5 %."""
+    """Judge domains, slots and transformations; all together have an error rate of 5 %."""
     margins = _margins(gates)
     level = 1 - (1 - LEVEL) / max(1, len(margins))
     return (_judge(pairing, part, most, level, seed) for part, most in margins.items())
@@ -492,7 +495,7 @@ def _relations(pairing: Pairing, every: Sequence[RelationGate]) -> dict[str, Any
 
 
 def _not_comparable(pairing: Pairing, relation: RelationGate | None, session: Session) -> list[str]:
-    """Return why the variants of two builds are not the same; empty if they are."""
+    """Return why the variants of a relation in two builds cannot be compared; empty if they can."""
     if not pairing.turns:
         return ["the baseline and this run have no turn in common"]
     if not pairing.asked:
@@ -564,7 +567,7 @@ def _figures(baseline: Baseline, pairing: Pairing) -> dict[str, Any]:
 
 
 def _rates(tally: Tally) -> dict[str, Any]:
-    """Return the number of compared variants, and the failure rate of each build."""
+    """Return the number of compared variants, and the failure rate in each build."""
     variants = tally.variants
     return {
         "variants": variants,

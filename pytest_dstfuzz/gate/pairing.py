@@ -107,8 +107,8 @@ class PairedViolations:
 def fewest_dialogues(level: float = LEVEL) -> int:
     """Return the minimum number of dialogues for an interval: 6 for 95 %.
 
-    n dialogues have 2 to the power of n subsets, and each end of the interval leaves out at least
-    one.
+    The interval is built from the subsets of the dialogues, 2 to the power of n for n dialogues.
+    Each end of the interval must leave out at least one subset.
     """
     return math.ceil(math.log2(2 / (1 - level)))
 
@@ -158,10 +158,10 @@ def dialogues_needed(paired: PairedViolations, margin: float, level: float = LEV
     is above the margin. Any other difference is settled if its interval is below the margin. The
     estimate takes the observed difference as the true one. The spread of few dialogues (at least
     two) is itself uncertain. The noncentral t distribution accounts for this, as approximated in
-    Abramowitz and Stegun 26.7.10. The computation aims at the probability `_AIM` instead of
-    `POWER`, because changes are skewed. ``tests/gate/gate_simulation.md`` reports how often the
-    advised numbers suffice. The result is ``None`` if the difference equals the margin, because no
-    number of dialogues settles that.
+    Abramowitz and Stegun 26.7.10. Changes are skewed, so the computation aims at the higher
+    probability `_AIM`. ``tests/gate/gate_simulation.md`` reports how often the advised numbers
+    suffice. The result is ``None`` if the difference equals the margin, because no number of
+    dialogues settles that.
     """
     seen = paired.difference
     if seen == margin:
@@ -219,7 +219,7 @@ class Matching:
     renamed: tuple[tuple[str, str], ...] = ()
 
     def of_tested(self, tested: Collection[str]) -> Matching:
-        """Return a copy for a run of these dialogues only; no other dialogue counts as added."""
+        """Return a copy in which only the ``tested`` dialogues may count as added."""
         return replace(self, added=tuple(sorted(set(tested) - set(self.known.values()))))
 
     def to_json(self) -> dict[str, Any]:
@@ -625,7 +625,7 @@ class Pairing:
     def failed(self, *, hidden: bool) -> tuple[str, ...]:
         """Return the first turns that the baseline answers and on which the tracker failed now.
 
-        Each has the text of the failure, unless texts are ``hidden``.
+        Each comes with the error message, unless texts are ``hidden``.
         """
         return tuple(name if hidden else text for name, text in self.failures)
 
@@ -737,7 +737,7 @@ class _Places:
 
 
 class _Common:
-    """The turns and variants that two builds share, collected relation by relation."""
+    """Collects the turns and variants that two builds share, relation by relation."""
 
     def __init__(self, matching: Matching, contents: Contents, how: _HowCompared) -> None:
         self.matching, self.contents, self.how = matching, contents, how
@@ -779,7 +779,7 @@ class _Common:
 
 
 class _OfOne:
-    """The turns and variants that two builds share under one relation."""
+    """Collects the turns and variants that two builds share under one relation."""
 
     def __init__(self, common: _Common, before: Mapping[str, Sequence[TurnOutcomes]]) -> None:
         self._common = common
@@ -814,7 +814,7 @@ class _OfOne:
 
 
 def _together(asked: Mapping[str, VariantSums]) -> VariantSums:
-    """Return the shared variants of all relations."""
+    """Return the sums of the shared variants over all relations."""
     found = VariantSums()
     for one in asked.values():
         found.take(one)
@@ -824,7 +824,7 @@ def _together(asked: Mapping[str, VariantSums]) -> VariantSums:
 def _named(
     before: Mapping[str, object], after: Mapping[str, Results]
 ) -> Iterable[tuple[str, Results]]:
-    """Return the groups of a run under their names in the baseline."""
+    """Return the groups of a run, each under its name in the baseline, even if it was renamed."""
     names = same_names(after, before)
     return [(names.get(name, name), turns) for name, turns in after.items()]
 
@@ -865,7 +865,7 @@ def _is_rewrite(turn: TurnResult, variant: VariantResult) -> bool:
 
 
 def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair | None:
-    """Return the clean answers to one turn if both builds have one."""
+    """Return the clean answers of both builds to one turn, or ``None`` if one build has none."""
     if old.state is None or turn.clean_state is None:
         return None
     before: Mapping[str, str] = old.state
@@ -884,7 +884,7 @@ def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair 
 
 
 def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
-    """Count the variants that either build ran, each number once."""
+    """Count the different variants of a turn that at least one of the two builds ran."""
     ran = {variant.index for variant in turn.variants if variant.outcome in RUN_OUTCOMES}
     if any(_is_rewrite(turn, variant) for variant in turn.variants):
         # Rewrites are counted by digest, because their numbers may shift.

@@ -36,7 +36,7 @@ _TABLE: Final = "[tool.dstfuzz.gates]"
 
 
 class Part(NamedTuple):
-    """A part of a session with its own limits."""
+    """A part of a session with its own limits: a relation, domain, slot or transformation."""
 
     kind: Kind
     name: str
@@ -46,7 +46,7 @@ class Part(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure that a limit applies to."""
+    """A figure of a run that a limit applies to, such as its failure rate."""
 
     #: ``None`` if nothing was counted.
     value: float | None
@@ -61,7 +61,7 @@ class Figure(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """The functions that read, compare and show the values of a limit."""
+    """The functions that parse, compare and format the values of a limit, such as shares."""
 
     parse: Callable[[str], float]
     over: Callable[[float, float], bool]
@@ -114,7 +114,7 @@ class Limit:
 
     @property
     def key(self) -> str:
-        """The name of its option in code."""
+        """The name of the limit's option in code, with underscores."""
         return self.name.replace("-", "_")
 
     def figure_of(self, totals: Totals) -> Figure:
@@ -130,7 +130,7 @@ class Limit:
         return Figure(found, f"{self.what} {UNITS[self.unit].show(found)}")
 
     def parse(self, value: object, at: str) -> float:
-        """Parse a value of the table, in the same way as the option with this name, if any."""
+        """Parse a limit in the TOML table, in the same way as an option; ``at`` is its place."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             message = f"{at}: {self.name} must be a number or a text such as '5%', not "
             raise UserError(f"{message}{describe(value)}")
@@ -268,7 +268,7 @@ def read_gates(path: Path, known: tuple[Limit, ...] = LIMITS) -> Gates:
 
 
 def check_relations(gates: Gates, known: Sequence[str]) -> None:
-    """Raise an error for limits of unknown relations; known but untested ones are accepted."""
+    """Raise an error for limits of unknown relations; a known relation need not be tested."""
     for part in gates.parts:
         if part.kind == "relation" and part.name not in known:
             raise unknown_name(f"relation in {_TABLE}", part.name, known)
@@ -416,7 +416,8 @@ class Judgement:
         """Return the exit status of the verdict.
 
         Args:
-            compared: whether there is a baseline; without one every failure has status 1.
+            compared: whether there is a baseline. Without one, a failure of the tracker's service
+                has the same status 1 as any other failure.
             policy: the option ``dst_inconclusive``.
         """
         if self.verdict == "inconclusive" and policy != "fail":
@@ -535,7 +536,7 @@ def _verdict_of(
 
 
 def _needed(verdict: Verdict, dialogues: int | None) -> tuple[int | None, str]:
-    """Return the number of dialogues that would settle an open verdict, and the text for it."""
+    """Return how many dialogues would decide an inconclusive verdict, as a number and a text."""
     if verdict != "inconclusive":
         return None, ""
     if dialogues is None:

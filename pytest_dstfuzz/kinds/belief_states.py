@@ -35,7 +35,7 @@ class BeliefStates(AnswerKind):
         return dialogue.turns[index].state
 
     def adds_up(self, history: History) -> bool:
-        """Return true: a state covers the whole dialogue, whoever wrote the messages before."""
+        """Return true, because a state covers the whole dialogue under any history."""
         del history
         return True
 

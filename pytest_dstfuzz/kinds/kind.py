@@ -47,7 +47,7 @@ class Words(NamedTuple):
 
     @property
     def do(self) -> str:
-        """The form of "to do" after ``short``."""
+        """``do`` or ``does``, whichever fits after ``short``."""
         return "do" if self.plural else "does"
 
     @property
@@ -127,7 +127,7 @@ class AnswerKind(ABC):
         """Return the right answer to a turn, or ``None`` if the data has none."""
 
     def adds_up(self, history: History) -> bool:
-        """Return whether answers accumulate over turns, given whose messages form the history."""
+        """Return whether an answer contains those to earlier turns, given the kind of history."""
         del history
         return False
 

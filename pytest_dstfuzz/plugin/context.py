@@ -275,7 +275,7 @@ class RunContext:
 
     @property
     def sends_results(self) -> bool:
-        """Whether another process reports the results: the controller of xdist, or a parent."""
+        """Whether another process reports the results, such as the controller of xdist."""
         return self.workers > 0 or os.getpid() != self._pid
 
     @property
@@ -421,7 +421,7 @@ class RunContext:
 
     @cached_property
     def mistake(self) -> UserError | None:
-        """The error in the session's settings, which is not a mistake of a single test."""
+        """The error in the settings of the session, if any; not one in a test's marker."""
         try:
             self.check(self.settings)
         except UserError as error:
@@ -549,7 +549,7 @@ class TrackerPool:
         return self._tracker
 
     def test_named(self) -> None:
-        """Raise an error if results of the settings' tracker would be meaningless."""
+        """Raise an error if the tracker that the settings name fails the preflight."""
         self._test(self.tracker, self._settings.reply.outcome, named=True, origin="")
         self._tracker_tested = True
 

@@ -407,7 +407,7 @@ class SessionGate:
                 yield line
 
     def _drift(self, finding: LimitFinding, comparison: Mapping[str, Any]) -> Iterator[StyledLine]:
-        """Yield lines on changes of the clean answers, on which a comparison depends."""
+        """Yield the lines for the judgement of the clean answers."""
         if finding.verdict == "drift":
             yield StyledLine(f"failed: {finding.reason}", "bad")
             yield from map(StyledLine, _changed_answers(comparison))

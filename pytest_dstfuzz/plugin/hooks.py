@@ -104,7 +104,10 @@ class SessionHooks:
         parametrise(metafunc, values, self.context)
 
     def add_items(self, session: pytest.Session, items: list[pytest.Item], *, suite: bool) -> None:
-        """Add the built-in suite if wanted, and the regressions, or the items of stored results."""
+        """Add the items of the plugin: those of stored results, or else the suite and regressions.
+
+        ``suite`` says whether the run includes the built-in suite.
+        """
         if self._stored is not None:
             why_accepted = self._regressions.why_accepted
             Items(self._stored, self.context.settings, why_accepted).collect(session, items)
@@ -167,7 +170,7 @@ class SessionHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Send a worker of xdist the measurements of its tracker."""
+        """Send a worker of xdist the facts about the trackers, so that it skips the preflight."""
         self.pool.tell(node.workerinput)
 
     @pytest.hookimpl(wrapper=True)

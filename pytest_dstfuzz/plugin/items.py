@@ -111,7 +111,7 @@ def _params(
 
 
 def make_selectable(items: Iterable[pytest.Item]) -> None:
-    """Add a keyword to every item that ``-k`` cannot select by its name, or not alone.
+    """Add a keyword to every item that ``-k NAME`` does not select, or selects with others.
 
     Ids of dialogues are free text, but ``-k`` accepts neither blanks nor parentheses and ignores
     case.
@@ -169,8 +169,8 @@ def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object
 def place_of(item: pytest.Item) -> tuple[str, int] | None:
     """Return file and line of a test for GitHub, or ``None`` if it is in no file of the suite.
 
-    The path is relative to the root of the repository if known, otherwise to the folder of the
-    call.
+    The path is relative to the root of the repository. If that is not known, it is relative to the
+    folder in which pytest was started.
     """
     file, line, _ = item.location
     path = item.config.rootpath / file
@@ -457,7 +457,7 @@ def _token(item: pytest.Item) -> Hashable:
 
 
 def _place(item: pytest.Item, fixture: str) -> str:
-    """Return where a suite overrides a fixture for an item, with its parameters, or ``""``."""
+    """Return where a suite overrides a fixture for an item, with the parameters; else ``""``."""
     definitions = _definitions(item)
     used = definitions.get(fixture, ())[-1:]
     callspec = getattr(item, "callspec", None)

@@ -84,7 +84,7 @@ def _is_own(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
 
 
 def _raised_in(excinfo: pytest.ExceptionInfo[BaseException]) -> Path:
-    """Return the file that raised an exception or called the raising function of pytest."""
+    """Return the file whose code raised an exception, or called pytest code that raised it."""
     paths = [Path(str(one.path)) for one in excinfo.traceback]
     return next((path for path in reversed(paths) if _PYTEST not in path.parents), paths[-1])
 
@@ -265,7 +265,7 @@ class ResultCollector:
             self.own.add(found.own)
 
     def load(self) -> None:
-        """Load results from before any test. This class has none."""
+        """Load the results that exist before the first test. This class has none."""
 
     def info(self, data: DialogueSet) -> RunInfo:
         """Return facts about the data and the run."""
@@ -379,7 +379,7 @@ def models_of(
 
 
 class StoredCollector(ResultCollector):
-    """The results of a folder in place of those from tests. They are read on each use."""
+    """The results of a folder in place of those from tests; each use reads them from disk."""
 
     def __init__(
         self, run: StoredRun, settings: Settings, comparison: Callable[[], Comparison]
@@ -409,7 +409,7 @@ class StoredCollector(ResultCollector):
 
     @property
     def tested(self) -> bool:
-        """Whether there is a folder to judge."""
+        """Whether there are results to judge."""
         return bool(self.planned or self.problem)
 
     def info(self, data: DialogueSet) -> RunInfo:  # noqa: ARG002 - from the folder
@@ -452,7 +452,7 @@ class StoredCollector(ResultCollector):
 
 
 class Items:
-    """The items of a folder of results: one for each relation, as the turns may be too many."""
+    """The items for a folder of results: one for each relation, since there may be many turns."""
 
     def __init__(
         self,
@@ -521,10 +521,10 @@ class StoredRelation:
             self._who = result.kind.words.who
 
     def assert_holds(self) -> None:
-        """Fail if a turn is broken or the tracker failed, like the tests of turns.
+        """Fail if a turn has a violation that is not accepted, or if the tracker failed.
 
-        Under ``--dst-fail-on=gate`` it never fails, because the session is judged at its end. It
-        skips if no turn was tested.
+        Skip if no turn was tested. Under ``--dst-fail-on=gate``, never fail, because the session is
+        judged at its end.
         """
         __tracebackhide__ = True
         broken = self.outcomes["violation"] - self._accepted.total()

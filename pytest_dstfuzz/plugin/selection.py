@@ -196,7 +196,7 @@ def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_id(argument: str, config: pytest.Config) -> str | None:
-    """Return the id of an added test relative to the root folder, otherwise ``None``."""
+    """Return the id of a test that the plugin adds, relative to the root folder, or ``None``."""
     path, _, name = argument.partition("::")
     if not name:
         return None

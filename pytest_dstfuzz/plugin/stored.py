@@ -79,7 +79,7 @@ class StoredRun(ABC):
         """Return the results of one relation, or all, in the order of the data.
 
         Raises:
-            UserError: they are damaged, incomplete, a shard, or of another version.
+            UserError: the results are damaged, incomplete, of one shard, or of another version.
         """
 
     @abstractmethod
@@ -100,7 +100,7 @@ def stored_run(path: Path) -> StoredRun:
     """Return the run whose results are at a path.
 
     Raises:
-        UserError: there are none, or no installed package reads results.
+        UserError: the path has no results, or no installed package reads them.
     """
     readers: list[type[StoredRun]] = []
     problems: list[UserError] = []

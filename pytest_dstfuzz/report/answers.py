@@ -291,7 +291,7 @@ def _expected(paths: Iterable[AnswerPath], told: _ComparedMessages) -> list[str]
 
 
 def _by_label(paths: Iterable[AnswerPath], told: _ComparedMessages) -> list[str]:
-    """Return the verdicts of the recorded calls on changed paths, once if all are the same."""
+    """Return whether changed values match the recorded calls; equal verdicts appear once."""
     known = {
         path: BY_LABEL[label]
         for path in paths

@@ -54,7 +54,7 @@ class ShownRound(NamedTuple):
 
 
 def shown_rounds(variant: VariantResult) -> list[ShownRound]:
-    """Return the rounds that the tracker saw, or nothing if they are those of the dialogue."""
+    """Return the rounds that the tracker saw, or nothing if a variant moves no rounds."""
     rounds = variant.exchanges or ()
     marks = _marks(variant, len(rounds))
     return [ShownRound(mark, one.system, one.user) for mark, one in zip(marks, rounds, strict=True)]
@@ -79,7 +79,7 @@ def move_texts(variant: VariantResult) -> Iterator[str]:
 
 
 def _marks(variant: VariantResult, seen: int) -> list[str]:
-    """Return the mark of each round, or empty marks if the moves do not fit the rounds."""
+    """Return each round's mark, such as ``added``; all are empty if the moves do not fit."""
     added = sum(move.kind in ("repeat", "add") for move in variant.moves)
     dropped = sum(move.kind == "drop" for move in variant.moves)
     order: list[tuple[int, str]] = [(number, "") for number in range(seen - added + dropped)]
@@ -241,9 +241,9 @@ def explain(
 ) -> str:
     """Return the text of a failed turn in the style of a good assertion message.
 
-    It has at most `MOST_LINES` lines and shows the plainest variant. With ``verbose`` it shows up
-    to `MOST_SHOWN` variants with all their edits. The ``command`` repeats only the plainest
-    variant. ``weakness`` is the result of `weakness_of`.
+    The text has at most `MOST_LINES` lines and shows the plainest variant, the one with the fewest
+    edits. With ``verbose`` it shows up to `MOST_SHOWN` variants with all their edits. The
+    ``command`` repeats only the plainest variant. ``weakness`` is the result of `weakness_of`.
     """
     failed = _failed(result)
     plainest = failed[0].index if failed and settings.variant.variant is None else None
@@ -373,7 +373,7 @@ def _violation(variant: VariantResult, turn: TurnResult, weakness: Key | None) -
 
 
 def _cause(variant: VariantResult, weakness: Key | None) -> Iterator[str]:
-    """Yield the edits to blame and the name of the weakness, in one line if known."""
+    """Yield one line with the edits to blame and the name of the weakness, if known."""
     blamed = "" if variant.cause is None else _CAUSES[variant.cause]
     if variant.reduced is not None:
         blamed = blame(variant.reduced)

@@ -66,7 +66,7 @@ def sizes_text(counts: Mapping[int, int]) -> str:
 
 
 def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return texts on dialogues and relations that only one build has, with their names."""
+    """Return the dialogues and relations that are not fully compared, as (text, names)."""
     suite = comparison.get("suite", {})
     found = {
         "new dialogues, not compared": [str(name) for name in suite.get("added", ())],
@@ -308,7 +308,7 @@ def undecided_share(took: WhatItTook | JudgeFacts) -> float:
 
 
 def undecided_text(took: WhatItTook | JudgeFacts) -> str:
-    """Return why too many pairs have no verdict of the judge to pass a gate, or ``""``."""
+    """Return why a gate cannot pass, if too many pairs have no verdict of the judge, or ``""``."""
     if (share := undecided_share(took)) <= MOST_UNDECIDED:
         return ""
     return (

@@ -104,7 +104,7 @@ def escape(text: str) -> str:
 
 
 def _head(view: View) -> Iterator[str]:
-    """Yield the verdict and the facts of the first screen."""
+    """Yield the verdict and the facts at the start of the short summary."""
     verdict = view.verdict
     yield f"## {_MARKS[verdict.kind]} {escape(verdict.headline)}"
     yield ""
@@ -117,7 +117,7 @@ def _head(view: View) -> Iterator[str]:
 
 
 def _end(view: View) -> Iterator[str]:
-    """Yield the end of the first screen: the cost."""
+    """Yield the cost of the run."""
     yield f"Cost: {escape(view.cost)}."
     yield ""
 

@@ -339,8 +339,8 @@ class TurnLines(Collection[dict[str, Any]]):
 class SpooledTurns(TurnLines):
     """Turns in a temporary file of this process.
 
-    They are stored in the order of arrival, dialogue by dialogue, and read by dialogue, turn, id
-    and text. Only one dialogue is in memory, plus the file positions of the others.
+    They are stored in the order of arrival, and read in the order of dialogue, turn, id and text.
+    Only one dialogue is in memory at a time, plus the file positions of the others.
     """
 
     def __init__(self, turns: Iterable[Mapping[str, Any]]) -> None:
@@ -413,7 +413,7 @@ class TurnParts(TurnLines):
         return _encoded(unpacked(_decoded(self._raw())))
 
     def _raw(self) -> Iterator[bytes]:
-        """Yield the lines of the files."""
+        """Yield the lines of the files; raise a `DataError` if there are too few or many."""
         found = 0
         for name in self._names:
             try:

@@ -78,7 +78,7 @@ class TerminalPage:
 
 
 def hanging(head: str, text: str, width: int, *, break_words: bool = False) -> Iterator[str]:
-    """Yield ``text`` wrapped at blanks, after ``head`` and indented to its width."""
+    """Yield the lines of ``text``, the first one after ``head`` and the others indented to it."""
     lines = textwrap.wrap(
         text,
         max(width - len(head), 1),
