@@ -235,7 +235,7 @@ def run_facts(
 
 
 def _clean(totals: Totals, summary: Summary) -> Iterator[Fact]:
-    """Yield how often the answers to the clean turns are right, or how often there is no answer."""
+    """Yield the share of right answers to the clean turns, and how many have no answer."""
     words = totals.kind.words
     texts = []
     if summary.clean_labelled:
@@ -273,7 +273,7 @@ def _relations(sections: Sequence[RelationTotals], most: int | None) -> Iterator
 
 
 def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
-    """Yield how many of 1,000 user turns fail, and the split by the labels."""
+    """Yield how many of 1,000 user turns fail, by whether the answer was right before and after."""
     section = estimated(sections)
     expected = None if section is None else section.summary.expected_failures
     if section is None or expected is None:
@@ -302,7 +302,7 @@ def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
 
 
 def _caveats(info: RunInfo, totals: Totals, summary: Summary) -> Iterator[Fact]:
-    """Yield errors, answers that vary, and a judge that is a language model."""
+    """Yield facts that limit the figures: errors, varying answers, a language model as judge."""
     reasons = totals.errors
     for reason, times in list(reasons.items())[:1]:
         more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
@@ -364,7 +364,7 @@ def _show_weaknesses(
 
 
 def corrector_facts(effect: Mending | None) -> Iterator[Fact]:
-    """Yield what a spelling corrector before the bot would mend, if that is much."""
+    """Yield advice to correct the spelling before the bot, if that restores many violations."""
     if effect is not None and effect.pays:
         text = (
             f"correct the spelling first: a corrector restores {effect.mended:,} of "

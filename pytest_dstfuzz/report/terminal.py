@@ -195,7 +195,7 @@ def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
 
 
 def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
-    """Return the settings of the variants in one line, with the slip rates per word."""
+    """Return the settings of the variants in one line; ``slip_rates`` count typos per word."""
     flat = " in short utterances too" if settings.flat_edit_rate else ""
     edits = Edits.of(settings.edits)
     only = f" of {', '.join(edits.only)}" if edits.only else ""
@@ -371,7 +371,7 @@ def show_tables(page: TerminalPage, section: RelationTotals, *, verbose: bool) -
 def _table(
     page: TerminalPage, title: str, rows: Mapping[str, Counts], most: int | None = None
 ) -> None:
-    """Add a table of counts, sorted by yield in descending order."""
+    """Add a table of counts; the group with most violations per generated variant comes first."""
     if not rows:
         return
     ranked = sorted(rows.items(), key=lambda item: (-(item[1].yield_rate or 0.0), item[0]))
@@ -482,9 +482,9 @@ def report_lines(
 ) -> list[StyledLine]:
     """Return the summary of a run, with one line per relation if ``verbosity`` is below 0.
 
-    If the only relation lets the search edit the turns, there is no table of relations.
-    ``command`` repeats the run so that each violation fails; the gate shows it. By default,
-    ``totals`` are computed from ``results``.
+    If the only relation lets the search edit the turns, there is no table of relations. Under a
+    gate, the summary shows ``command``, which repeats the run with a failing test for each
+    violation. By default, ``totals`` are computed from ``results``.
     """
     if totals is None:
         totals = Totals.of(results, info.relations, settings.reply.fallback, words=info.words)
@@ -564,7 +564,7 @@ def show_cases(page: TerminalPage, found: Sequence[CaseFigures]) -> None:
 
 
 def show_sides(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
-    """Add the tables of over-sensitivity and over-stability, relation by relation."""
+    """Add a table of relations that expect no change, and one of those that expect a change."""
     stay = [one for one in sections if not one.follows]
     follow = [one for one in sections if one.follows]
     page.gap()

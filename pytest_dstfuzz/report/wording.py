@@ -57,9 +57,9 @@ def needed_context(variant: VariantResult) -> Iterator[tuple[int, str, tuple[Edi
 def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:
     """Return the changes of ``edits`` in ``source``, widened to whole words.
 
-    The edits determine the result, so nothing is guessed: the edited one of two equal words is
-    marked, and a word that was edited twice is one change. Joining all ``before`` texts yields
-    ``source``, and joining all ``after`` texts yields the edited text.
+    The result follows the edits: of two equal words, the edited one is marked. A word that was
+    edited twice is one change. Joining all ``before`` texts yields ``source``, and joining all
+    ``after`` texts yields the edited text.
     """
     return _widened(_narrowed(_aligned(source, edits)))
 

@@ -24,7 +24,7 @@ class PlainestTally:
     """Selects the simplest violations, at most one for each dialogue, turn or variant.
 
     Violations caused by the turn's own edits come first, then those with the fewest edits, then
-    those with the lowest edit rates. At most twice the requested number is in memory.
+    those with the lowest edit rates. The tally holds at most twice the requested number in memory.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Novelty:
         yield from self._chosen(results, lambda name: name in self.new)
 
     def not_compared(self, results: Iterable[TurnResult]) -> Iterator[TurnResult]:
-        """Yield turns with only those violations that are neither new nor known."""
+        """Yield the turns with violations that were not compared, without their other variants."""
         yield from self._chosen(results, lambda name: name not in self.new | self.known)
 
     def plainest_new(

@@ -73,9 +73,9 @@ class HeatMap:
 class RatesTally:
     """Computes the rates of transformations and of ranges of edit rates.
 
-    A variant counts once for each transformation among its edits. Its violation counts only if its
-    own edits caused it, as in a `Ledger`. The same holds for ranges of edit rates, which measure a
-    variant's own edits. Ranges count valid variants only.
+    A variant counts once for each transformation among its edits. A violation counts only if the
+    variant's own edits caused it, as in a `Ledger`, and not an edit in an earlier turn. Ranges of
+    edit rates count valid variants only.
     """
 
     def __init__(self, numbers: DialogueNumbers | None = None) -> None:
@@ -257,7 +257,7 @@ def applied_text(name: str, applied: int, reasons: Mapping[str, int], unit: str)
 
 
 class SpreadTally:
-    """Collects the spread of a system's replies to clean turns. Ignores belief states and calls.
+    """Collects how much a bot's replies to the same clean turn differ; ignores other answers.
 
     A turn counts once, even if several relations test it.
     """
@@ -280,7 +280,7 @@ class SpreadTally:
         )
 
     def rows(self) -> list[tuple[float, ...]]:
-        """Return the numbers of every turn, with `UNKNOWN` for missing ones."""
+        """Return the numbers of every turn, with `UNKNOWN` for missing numbers."""
         return self._turns.rows()
 
 

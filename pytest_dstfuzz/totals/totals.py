@@ -378,7 +378,7 @@ class Totals:
 
     @property
     def fallbacks(self) -> tuple[int, int]:
-        """Number of distinct turns with a fallback as the clean reply, and with any reply."""
+        """Number of distinct turns with a clean reply that is no answer, and with any clean reply."""
         rows = self._unanswered.rows()
         return sum(none > 0 for (none,) in rows), len(rows)
 
@@ -405,8 +405,8 @@ class Totals:
 def outcome_columns(sections: Sequence[RelationTotals], *, follows: bool) -> dict[str, list[int]]:
     """Return the columns of a table of relations: the numbers of their rewrites by outcome.
 
-    There is a column for errors if the tracker failed, because a rewrite without an answer did not
-    hold.
+    If the tracker failed on a rewrite, there is a column for errors, because such a rewrite neither
+    holds nor breaks.
     """
     kinds: tuple[Failure, ...] = ("stuck", "partial", "other") if follows else ("changed",)
     columns = {"held": [one.summary.held for one in sections]}

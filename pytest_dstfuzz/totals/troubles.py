@@ -103,7 +103,7 @@ class TroublesTally:
         return sorted(self._relations.items(), key=lambda item: self._groups[item[0]])
 
     def raised(self) -> tuple[str, ...]:
-        """Return a text for each relation with failures on too few turns to fail a session."""
+        """Return a text for each relation with failures of the tracker, but too few to fail a run."""
         return tuple(
             f"{self._kinds[name].words.who} failed on {errors} of {own} turns, and a gate "
             f"allows {percent(MOST_ERRORS, 0)}; the first failure: {self._failures[name][1]}"
@@ -113,7 +113,7 @@ class TroublesTally:
 
     @property
     def unstable_text(self) -> str:
-        """A sentence if too many turns are unstable, or ``""``."""
+        """A sentence if too many turns are unstable (no two answers agree), or ``""``."""
         rows = self._unstable.rows()
         unstable = sum(never > 0 for (never,) in rows)
         if unstable <= MOST_ERRORS * len(rows):
@@ -221,8 +221,9 @@ class AnswersTally:
     def _no_calls(self) -> str:
         """Return a sentence if an assistant makes no calls although some are recorded, or ``""``.
 
-        With fewer than `LEAST_CALLS` turns with recorded calls this may be chance, unless the
-        assistant makes no calls at any of at least `LEAST_CALLS` turns.
+        If fewer than `LEAST_CALLS` turns have recorded calls, that may be chance. The sentence is
+        then returned only if the assistant makes no call at all, at no fewer than `LEAST_CALLS`
+        turns.
         """
         recorded = self._recorded.value
         if not recorded or self._called_recorded:

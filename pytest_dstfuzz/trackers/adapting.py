@@ -42,7 +42,10 @@ _TAKER: ContextVar[tuple[object, Take] | None] = ContextVar("taker", default=Non
 
 @contextmanager
 def arriving(tracker: object, take: Take) -> Iterator[None]:
-    """Pass the answers of a tracker to ``take`` as they arrive, in the thread that asks."""
+    """Inside the block, pass each answer of a tracker to ``take`` as soon as it arrives.
+
+    ``take`` is called in the thread that asks the tracker.
+    """
     token = _TAKER.set((tracker, take))
     try:
         yield
@@ -92,8 +95,8 @@ def event_loop() -> EventLoop:
 class EventLoop:
     """An event loop for synchronous callers. It runs while they wait.
 
-    Clients that stay open between calls belong to the loop. ``at_end`` closes them. It must not
-    refer to the loop, which is closed when it is no longer referenced.
+    Clients that stay open between calls belong to the loop, and ``at_end`` closes them. The loop
+    ends when nothing refers to it any longer, so ``at_end`` must not refer to it.
 
     The loop runs in the waiting thread, as a user's bot expects. If ``apart`` is true, it runs in
     its own thread. An exception from a signal handler then reaches the waiting thread and is not
@@ -215,7 +218,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 def _close(runner: asyncio.Runner, at_end: AtEnd | None) -> None:
-    """Close a loop. Use another thread if a loop is running in this one."""
+    """Close a loop, in another thread if this thread runs a loop already."""
 
     def close() -> None:
         # The runner of an abandoned thread cannot be closed.
@@ -271,7 +274,7 @@ async def _all_of(jobs: Sequence[Callable[[], object]], at_once: int, tell: Tell
 
 
 async def _cancelled() -> None:
-    """Cancel the tasks left over from a run that raised an exception."""
+    """Cancel the tasks that are left after a run raised an exception."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

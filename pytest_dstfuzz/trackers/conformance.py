@@ -265,7 +265,7 @@ class TrackerProbe:
 
     @cached_property
     def few(self) -> list[ProbeTurn]:
-        """Turns of the dialogues whose answers vary most.
+        """Turns of those dialogues to which the tracker gives the most different answers.
 
         A tracker that covers only one domain gives the same answer to most turns, and such turns
         reveal nothing.
@@ -433,7 +433,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _rewritten(probe: TrackerProbe) -> Iterator[str]:
-    """Yield values that change under normalisation. Absence may be spelled in any way."""
+    """Yield values that are not in the data's normal form, except those that mean absence."""
     rules = probe.data.normalisation
     for answer in probe.answers.values():
         for slot, value in answer.written.items():
@@ -580,7 +580,7 @@ def input_kept(probe: TrackerProbe) -> CheckOutcome:
 
 
 def own_states(probe: TrackerProbe) -> CheckOutcome:
-    """Check that no two contexts share an answer, and that later calls do not change any."""
+    """Check that contexts do not share an answer object, and that later calls change no answer."""
     answers = probe.raw([turn.context for turn in probe.few])
     kept = [probe.checked(answer) for answer in answers]
     states = [state_of(answer) for answer in answers]

@@ -129,7 +129,10 @@ class OwnHistory(ABC):
     def _go_on(
         self, depth: int, rolls: Mapping[int, _Rollout], answers: dict[int, object], hand_on: Take
     ) -> None:
-        """Ask for the answer to the next utterance of each rollout; keep that to a last one."""
+        """Ask for the answer to utterance ``depth`` of each rollout, unless the answer is known.
+
+        If the utterance is the last one of a rollout, store its answer in ``answers``.
+        """
         ends: dict[_Key, list[int]] = {}
         for place, roll in rolls.items():
             if roll.ends_at(depth):
@@ -160,7 +163,7 @@ class OwnHistory(ABC):
                 answers[place] = why
 
     def _add(self, roll: _Rollout, depth: int, failure: TrackerError | None) -> TrackerError | None:
-        """Add the result of an utterance to a rollout, or return the error if there is none."""
+        """Add the result of an utterance to a rollout; if there is none, return the error."""
         key = roll.key(depth)
         if isinstance(failure, GivenUpError):
             return failure

@@ -218,7 +218,7 @@ def fingerprint_of(tracker: object) -> str | None:
 
 
 def _fingerprinted(tracker: object) -> Iterator[object]:
-    """Yield those with a fingerprint: a tracker, and the object that our adapter adapts."""
+    """Yield the tracker and the object that our adapter adapts, if they declare a fingerprint."""
     ours = type(tracker).__module__.startswith(f"{__name__.partition('.')[0]}.")
     for thing in (tracker, declared(tracker, "wrapped")) if ours else (tracker,):
         try:

@@ -258,7 +258,7 @@ _ADVICE: Final[Mapping[str, Mapping[Part, str]]] = {
 
 
 def to_try(mechanism: str, kind: AnswerKind) -> str:
-    """Return changes that may help a bot with this kind of answers: guesses from the mechanism.
+    """Return changes of the bot that may remove a weakness, guessed from its mechanism.
 
     >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
     >>> to_try("correction ignored", TOOL_CALLS)

@@ -192,7 +192,7 @@ def _states(
 
 
 def _edits(clean: str, seen: str) -> Iterator[Edit]:
-    """Yield the possible edits between two texts, without the text at both ends that is equal.
+    """Yield the possible edits between two texts, without the equal text at both ends.
 
     There are two if the position is ambiguous, for example if one of two equal words is new.
     """

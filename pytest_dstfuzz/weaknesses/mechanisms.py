@@ -241,7 +241,7 @@ def family_of(change: Difference) -> str:
 
 
 def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: BrokenScene) -> bool:
-    """Return whether an edited word names the slot, or announces its value (is a cue)."""
+    """Return whether an edited word names the slot, or is a cue, which announces its value."""
     clean = word_list(scene.edited.clean)
     names = names_of(change.slot)
     said = {word for value in values if scene.here.says(value) for word in content(value)}
@@ -262,7 +262,7 @@ def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: Bro
 
 @cache
 def _cues() -> frozenset[str]:
-    """Return the cues of one word, which announce a value, of travel and of other requests."""
+    """Return the single words that announce a value (cues), in travel and other requests."""
     cues = (*load_lexicon().cues, *CUE_WORDS)
     return frozenset(cue for cue in cues if " " not in cue) - _TOPIC
 
@@ -442,7 +442,7 @@ def _another(before: str, after: str, asked: Context) -> str:
 
 
 def _becomes_another(compared: ComparisonResult) -> bool:
-    """Return whether both replies have a value for the differing fact: not `1969 / -`."""
+    """Return whether both replies have a value for the differing fact, unlike ``1969 / -``."""
     return not {"", "-", "no answer"} & set(compared.why.split(" / "))
 
 

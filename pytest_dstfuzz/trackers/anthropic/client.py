@@ -84,10 +84,10 @@ _PROMPT: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_inp
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AnthropicClient(ChatClient):
-    """A `ChatClient` that uses the form of Anthropic's API, with the same inputs and results."""
+    """A client for Anthropic's API whose inputs and results have the form of a `ChatClient`."""
 
     async def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
-        """Return an answer as the first choice of a completion.
+        """Ask for an answer, and return it in the form of a chat completion's first choice.
 
         ``more`` may have ``tools`` and ``tool_choice``.
 

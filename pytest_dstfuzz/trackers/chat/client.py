@@ -192,7 +192,7 @@ class ChatClient:
     async def _asked(
         self, path: str, body: Mapping[str, Any], read: ReadChoice
     ) -> Mapping[str, Any]:
-        """Return the choice for a request. Omit keys that the service refuses."""
+        """Send a request without keys that the service refuses, and return the first choice."""
         refused = self._refused
         while True:
             sent = {key: value for key, value in body.items() if key not in refused}
@@ -211,7 +211,7 @@ class ChatClient:
     async def _once(
         self, path: str, body: Mapping[str, Any], read: ReadChoice
     ) -> Mapping[str, Any]:
-        """Return the choice for a request, and count its usage."""
+        """Send a request, count the usage, and return the first choice."""
         usage, choice = await self.transport.ask("POST", path, body, read=read)
         self._used += usage
         if not self.stream:

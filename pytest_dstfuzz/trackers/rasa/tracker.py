@@ -266,7 +266,7 @@ class RasaTracker:
         )
 
     def _refuse_idle_actions(self, told: _RasaConversation) -> None:
-        """Raise an error for a state if none of the bot's custom actions has ever left an event."""
+        """Raise an error if the bot's custom actions leave no events: they seem to fail."""
         ran = [left for name, left in told.actions if name in self.actions]
         if any(ran):
             self._acted = True
