@@ -378,7 +378,7 @@ class Totals:
 
     @property
     def fallbacks(self) -> tuple[int, int]:
-        """Number of distinct turns with a clean reply that is no answer, and with any clean reply."""
+        """Number of distinct turns with a clean reply that is no answer, and with any reply."""
         rows = self._unanswered.rows()
         return sum(none > 0 for (none,) in rows), len(rows)
 

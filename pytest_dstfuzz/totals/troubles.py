@@ -103,7 +103,7 @@ class TroublesTally:
         return sorted(self._relations.items(), key=lambda item: self._groups[item[0]])
 
     def raised(self) -> tuple[str, ...]:
-        """Return a text for each relation with failures of the tracker, but too few to fail a run."""
+        """Return a text for each relation with tracker failures, but too few to fail a run."""
         return tuple(
             f"{self._kinds[name].words.who} failed on {errors} of {own} turns, and a gate "
             f"allows {percent(MOST_ERRORS, 0)}; the first failure: {self._failures[name][1]}"
