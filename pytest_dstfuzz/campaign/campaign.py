@@ -285,7 +285,7 @@ class Campaign:
                 deadline=budget.deadline,
                 repeatable=repeatable,
                 outcome=settings.reply.outcome,
-                spend=budget.spend_besides,
+                spend=budget.besides,
             )
         return predictor_for(
             settings, data, self.tracker, self._listener, budget=budget, wobbles=not repeatable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
@@ -19,13 +19,14 @@ import numpy as np
 
 from pytest_dstfuzz.campaign.answers import Answer, OptionalRequest, PatientRequest, TrackerFailure
 from pytest_dstfuzz.campaign.cache import PredictionCache, restarts
-from pytest_dstfuzz.campaign.deciding import decider_of
+from pytest_dstfuzz.campaign.deciding import Decider, decider_of
 from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun, run_dialogue, skip_dialogue
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import (
     CampaignFinished,
     CampaignStarted,
     Listener,
+    PilotFinished,
     TurnDone,
     TurnResult,
     WindowStarted,
@@ -33,8 +34,9 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
-from pytest_dstfuzz.config import Settings, identity_of
+from pytest_dstfuzz.config import Settings, VariantSettings, identity_of
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.sampling import rank_in_draw
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.garbage import gc_paused
 from pytest_dstfuzz.json_data import json_decoder, json_encoded, to_json
@@ -317,14 +319,67 @@ class DialogueScheduler:
 WINDOW_BATCHES = (8, 32)
 #: Maximum size of a window that spreads a budget, in contexts, with one variant per turn.
 MOST_SPREAD = 20_000
+#: Part of the remaining seconds for the first variants of one such window, and its minimum size.
+SPREAD_PART: Final = 0.25
+LEAST_SPREAD: Final = 32
 #: Number of contexts that the minimisation of a violation needs on average, at most.
 SHRINKING = 5
+#: A pilot is run if the whole campaign takes at least this number of seconds, or costs money.
+SLOW: Final = 20.0
+#: Minimum and maximum share of the turns in a pilot, and their minimum number.
+PILOT_SHARE: Final = (0.15, 0.34)
+PILOT_TURNS: Final = 8
 #: Maximum number of concurrent windows. A dialogue has about eight steps, and most have few
 #: requests. With this number of windows, one step apart, batches have contexts of similar length.
 WINDOWS_AT_ONCE = 8
 
 #: A dialogue of the plan and the index of its last turn.
 PlannedTurn = tuple[Dialogue, int]
+
+
+class ExpectedCalls(NamedTuple):
+    """The number of contexts that a campaign requests, estimated before it starts."""
+
+    turns: int
+    #: If no variant breaks the relation.
+    least: int
+    #: About the maximum, if all variants break it: violations need extra contexts for their causes
+    #: and minimal versions.
+    most: int
+    #: For one variant of each turn.
+    first: int
+
+    def without_clean(self) -> ExpectedCalls:
+        """Return the numbers if the answers to unmodified turns are known already."""
+        numbers = (one - self.turns for one in (self.least, self.most, self.first))
+        return ExpectedCalls(self.turns, *numbers)
+
+
+def expected_calls(
+    settings: VariantSettings, relation: Relation, decider: Decider, plan: Sequence[PlannedTurn]
+) -> ExpectedCalls:
+    """Return the number of contexts that a campaign requests."""
+    turns = sum(last + 1 for _, last in plan)
+    variants = settings.variants * (len(plan) if relation.unit == "dialogue" else turns)
+    probed = settings.attack != "non-cumulative" and relation.edits == "search"
+    each = 1 + 2 * probed + SHRINKING * settings.shrink
+    first = turns * _first_variant(decider)
+    if not decider.again:
+        return ExpectedCalls(turns, turns + variants, turns + each * variants, first)
+    # Repeated requests until the votes decide, see `deciding`.
+    votes = decider.votes
+    answers = 2 * votes - 1
+    least, most = votes * turns + variants, (answers + 2) * turns + answers * each * variants
+    return ExpectedCalls(turns, least, most, first)
+
+
+def _first_variant(decider: Decider) -> int:
+    """Return the number of contexts for a turn and its first variant.
+
+    With votes, this is the number for a violation. If the budget were planned with the smaller
+    number for a held variant, only turns that hold would have results.
+    """
+    return 4 * decider.votes if decider.again else 2
 
 
 def predictor_for(
@@ -438,6 +493,10 @@ class CampaignEngine:
         self._scheduler = DialogueScheduler()
         #: Number of the last window.
         self._begun = 0
+        #: The dialogues of the pilot, while they run.
+        self._pilot: Sequence[PlannedTurn] = ()
+        #: Number of requested contexts before the first window.
+        self._before = 0
 
     def result(self, dialogue_id: str, turn_index: int) -> TurnResult:
         """Return the result of a planned turn. Runs its window if necessary.
@@ -486,7 +545,7 @@ class CampaignEngine:
     def _advance(self, place: int) -> None:
         """Move all unfinished dialogues by one step, and begin more if possible."""
         if not self._begun:
-            self._listener(CampaignStarted(len(self._plan), len(self), *self._estimate()))
+            self._listener(CampaignStarted(len(self._plan), len(self)))
         waiting = [
             here
             for here, (dialogue, _) in enumerate(self._plan)
@@ -496,8 +555,10 @@ class CampaignEngine:
         if stopped and not self._scheduler.windows():
             self._keep({here: skip_dialogue(self._rules, *self._plan[here]) for here in waiting})
             return
-        patient = bool(waiting) and not stopped and self._may_wait()
+        behind = bool(waiting or self._scheduler.windows(patient=True))
+        patient = behind and not stopped and self._may_wait()
         ahead = self._ahead and self._results and not self._predictor.budget.limited
+        ahead = ahead and not self._pilot
         if self._scheduler.windows(patient=patient) < (WINDOWS_AT_ONCE if ahead else 1):
             self._begin(waiting)
         try:
@@ -508,6 +569,15 @@ class CampaignEngine:
             raise
         finally:
             self._take()
+            self._end_pilot()
+
+    def _end_pilot(self) -> None:
+        """Notify the listener if the pilot is finished."""
+        if self._pilot and all(one.id in self._results for one, _ in self._pilot):
+            turns = sum(last + 1 for _, last in self._pilot)
+            whole = sum(last + 1 for _, last in self._plan)
+            self._listener(PilotFinished(turns, self._predictor.calls - self._before, whole))
+            self._pilot = ()
 
     @property
     def _whole_batches(self) -> int:
@@ -523,13 +593,16 @@ class CampaignEngine:
     def _begin(self, waiting: Sequence[int]) -> None:
         """Begin a window with the first dialogue and those that fit into it."""
         self._begun += 1
-        ahead = self._look_ahead([self._plan[place] for place in waiting])
+        pilot = self._chosen_pilot() if self._begun == 1 else ()
+        ahead = pilot or self._look_ahead([self._plan[place] for place in waiting])
         found = {} if self._kept is None else self._kept.recall(ahead)
         self._predictor.spare(sum(one.answers for one in found.values()))
         self._keep({self._position[name]: one.results for name, one in found.items()})
         window = [planned for planned in ahead if planned[0].id not in found]
         if not window:
             return
+        if pilot:
+            self._pilot, self._before = window, self._predictor.calls
         self._listener(
             WindowStarted(
                 dialogues=len(window),
@@ -537,10 +610,11 @@ class CampaignEngine:
                 contexts=sum(self._cost(last, most=False) for _, last in window),
             )
         )
+        spread = self._spread and not pilot
         with gc_paused():
             for planned in window:
                 place = self._position[planned[0].id]
-                run = run_dialogue(self._rules, *planned, one_by_one=self._spread)
+                run = run_dialogue(self._rules, *planned, one_by_one=spread)
                 self._scheduler.begin(place, self._begun, run)
 
     def _look_ahead(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
@@ -558,48 +632,48 @@ class CampaignEngine:
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, sizes))
         return waiting[: max(1, fitting)]
 
+    def _chosen_pilot(self) -> Sequence[PlannedTurn]:
+        """Return the dialogues to run first, to learn the cost of the others, if that is useful.
+
+        They are those that a smaller sample would have. Empty if the campaign is short, if the
+        budget may not suffice, or if another process or a failure may end it.
+        """
+        rules, budget = self._rules, self._predictor.budget
+        expected = expected_calls(rules.settings, rules.relation, rules.decider, self._plan)
+        seconds = (budget.seconds_each or 0.0) * expected.least
+        dear = seconds >= SLOW or budget.cost_each is not None
+        if not dear or not self._ahead or self._window or budget.guess() < expected.least:
+            return ()
+        most, least = (share * expected.turns for share in reversed(PILOT_SHARE))
+        turns, pilot = 0, list[PlannedTurn]()
+        for planned in self._drawn(self._plan):
+            if turns >= max(least, PILOT_TURNS):
+                break
+            pilot.append(planned)
+            turns += planned[1] + 1
+        return pilot if turns <= most else ()
+
+    def _drawn(self, plan: Iterable[PlannedTurn]) -> list[PlannedTurn]:
+        """Return dialogues in the order of the draw: a part from the front is a smaller sample."""
+        seed = self._rules.settings.seed
+        return sorted(plan, key=lambda planned: rank_in_draw(seed, planned[0].id))
+
     def _spread_over(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
         """Return the dialogues for which the budget pays one variant per turn."""
-        least = accumulate((last + 1) * self._first_variant for _, last in waiting)
-        limit = min(float(MOST_SPREAD), self._predictor.budget.guess())
+        drawn, each = self._drawn(waiting), _first_variant(self._rules.decider)
+        least = accumulate((last + 1) * each for _, last in drawn)
+        # The speed may change, so the seconds are for several windows, one after the other.
+        budget = self._predictor.budget
+        limit = min(budget.guess(), max(budget.guess(SPREAD_PART), LEAST_SPREAD), MOST_SPREAD)
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, least))
-        return waiting[: max(1, fitting)]
-
-    @property
-    def _first_variant(self) -> int:
-        """Number of contexts for a turn and its first variant.
-
-        With votes, this is the number for a violation. If the budget were planned with the smaller
-        number for a held variant, only turns that hold would have results.
-        """
-        decider = self._rules.decider
-        return 4 * decider.votes if decider.again else 2
+        return drawn[: max(1, fitting)]
 
     def _may_wait(self) -> bool:
-        """Return whether dialogues wait with their second variants until others have a first one.
-
-        Without votes, all dialogues are in one window, see `_spread_over`.
-        """
+        """Return whether dialogues wait with their second variants until others have a first one."""
         turns = sum(
             last + 1 for place, (_, last) in enumerate(self._plan) if place in self._scheduler
         )
-        votes = self._spread and self._rules.decider.again
-        return votes and turns * self._first_variant < MOST_SPREAD
-
-    def _estimate(self) -> tuple[int, int]:
-        """Return the number of contexts if no variant is a violation, and the number if all are."""
-        rules, settings = self._rules, self._rules.settings
-        whole = rules.relation.unit == "dialogue"
-        turns = sum(last + 1 for _, last in self._plan)
-        variants = settings.variants * (len(self._plan) if whole else turns)
-        probed = settings.attack != "non-cumulative" and not rules.own_edits
-        each = 1 + 2 * probed + SHRINKING * settings.shrink
-        if not rules.decider.again:
-            return turns + variants, turns + each * variants
-        # Repeated requests until the votes decide, see `deciding`.
-        votes = rules.decider.votes
-        answers = 2 * votes - 1
-        return votes * turns + variants, (answers + 2) * turns + answers * each * variants
+        return self._spread and turns * _first_variant(self._rules.decider) < MOST_SPREAD
 
     def _cost(self, last: int, *, most: bool) -> int:
         """Return the number of contexts for turns ``0`` to ``last``, or a maximum if ``most``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -38,8 +39,8 @@ __all__ = ["Predictor"]
 
 #: Minimum number of contexts for a reliable measurement of the speed.
 _ENOUGH_TO_MEASURE = 64
-#: Minimum number of contexts for a first guess, preflight included.
-_ENOUGH_TO_GUESS = 8
+#: Minimum number of seconds that a context is assumed to take.
+_FASTEST = 1e-6
 #: How often the preflight requests each of its contexts.
 _CHECKED_TIMES = 3
 T = TypeVar("T")
@@ -74,6 +75,8 @@ class Budget:
         self._metered: list[object] = []
         self._clock = clock
         self._started: float | None = None
+        #: Sums over the timed requests: seconds times contexts, and contexts squared.
+        self._weighed_seconds, self._weighed_contexts = 0.0, 0
         #: Number of contexts requested so far.
         self.calls = 0
         #: Number of additional contexts: those of the preflight, and those of failed batches that
@@ -86,6 +89,18 @@ class Budget:
         most = self._limits
         limits = (most.max_seconds, most.max_calls, most.max_tokens, most.max_cost)
         return any(limit is not None for limit in limits)
+
+    @property
+    def name(self) -> str:
+        """The limits in words, such as "the budget of 20 seconds"."""
+        most = self._limits
+        limits = (
+            (most.max_seconds, "seconds"),
+            (most.max_calls, "calls"),
+            (most.max_tokens, "tokens"),
+            (most.max_cost, "(max-cost)"),
+        )
+        return f"the budget of {' and '.join(f'{n:,.12g} {what}' for n, what in limits if n)}"
 
     @property
     def usage(self) -> Usage | None:
@@ -157,6 +172,41 @@ class Budget:
         """Add contexts that do not count as calls of the campaign."""
         self.others += contexts
 
+    @contextmanager
+    def besides(self, contexts: int) -> Iterator[None]:
+        """Request contexts that do not count as calls of the campaign, and time the request."""
+        self.spend_besides(contexts)
+        with self.timed(lambda: contexts):
+            yield
+
+    @contextmanager
+    def timed(self, contexts: Callable[[], int]) -> Iterator[None]:
+        """Time a request. ``contexts`` returns the number of its answers, once it ended."""
+        self.deadline.start()
+        before = self._clock()
+        try:
+            yield
+        finally:
+            count = contexts()
+            self._weighed_seconds += (self._clock() - before) * count
+            self._weighed_contexts += count * count
+
+    @property
+    def seconds_each(self) -> float | None:
+        """Seconds for each context so far. ``None`` if nothing was timed.
+
+        Large requests count more, because many services answer several contexts at once.
+        """
+        return self._weighed_seconds / self._weighed_contexts if self._weighed_contexts else None
+
+    @property
+    def cost_each(self) -> float | None:
+        """The cost of an answer so far, by the prices. ``None`` if it is not known."""
+        usage = self.usage
+        if usage is None or usage.cost is None or not usage.answers:
+            return None
+        return usage.cost / usage.answers
+
     def overrun(self) -> None:
         """Record that the deadline interrupted a call of a tracker."""
         self._overrun = " during a call of the tracker"
@@ -194,17 +244,16 @@ class Budget:
             left = min(left, self.calls / elapsed * self.deadline.left)
         return max(min(left, self._affordable()), 0.0)
 
-    def guess(self) -> float:
+    def guess(self, part: float = 1.0) -> float:
         """Return a rough estimate of the contexts that the budget allows.
 
         It also uses the speed and cost of the preflight. ``inf`` without a limit, and as long as
-        nothing is known about a limit of seconds.
+        nothing is known about a limit of seconds. Calls are exact and seconds are not: ``part`` is
+        the share of the remaining seconds to count.
         """
-        left = min(self.room, self._affordable())
-        asked, seconds = self.calls + self.others, self._limits.max_seconds
-        if seconds is not None and asked >= _ENOUGH_TO_GUESS:
-            elapsed = seconds - self.deadline.left
-            left = min(left, asked / max(elapsed, 1e-3) * self.deadline.left)
+        left, each = min(self.room, self._affordable()), self.seconds_each
+        if self._limits.max_seconds is not None and each is not None:
+            left = min(left, part * self.deadline.left / max(each, _FASTEST))
         return max(left, 0.0)
 
     def _metered_limits(self) -> Iterator[tuple[float, float, str]]:
@@ -410,7 +459,8 @@ class Predictor:
     def _ask(self, batch: Sequence[Context]) -> dict[Context, Answer]:
         answered = _Batch()
         try:
-            self._answer(batch, answered)
+            with self.budget.timed(answered.__len__):
+                self._answer(batch, answered)
         finally:
             if answered:
                 self._keep(answered)

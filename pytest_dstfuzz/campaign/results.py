@@ -390,10 +390,17 @@ class CampaignStarted:
     dialogues: int
     #: Turns of the plan: every turn of each dialogue up to its last planned one.
     turns: int
-    #: Number of contexts if no variant breaks the relation, and about the maximum if all do:
-    #: violations need extra contexts for their causes and minimal versions.
-    least: int = 0
-    most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PilotFinished:
+    """The first turns of a campaign with a slow or paid tracker are finished."""
+
+    #: Number of these turns, and of requested contexts.
+    turns: int
+    calls: int
+    #: Turns of the plan, as in `CampaignStarted`.
+    planned: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,6 +460,7 @@ class CampaignFinished:
 
 Event = (
     CampaignStarted
+    | PilotFinished
     | WindowStarted
     | BatchDone
     | TurnDone

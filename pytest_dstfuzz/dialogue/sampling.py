@@ -305,7 +305,7 @@ def _drawn(
     # Use the id, not the index or the name of the data, so that a copy gives the same draw.
     ranks = bytearray()
     for place in kept:
-        ranks += derive(seed, "sample", ids[place]).to_bytes(16, "big")
+        ranks += rank_in_draw(seed, ids[place]).to_bytes(16, "big")
     halves = np.frombuffer(ranks, dtype=">u8").reshape(-1, 2)
     last: dict[int, int] = {}
     remaining = count
@@ -317,6 +317,11 @@ def _drawn(
         last[place] = turns - 1
         remaining -= turns
     return last
+
+
+def rank_in_draw(seed: int, dialogue_id: str) -> int:
+    """Return the rank of a dialogue in the draw of `sample_turns`: low ranks are drawn first."""
+    return derive(seed, "sample", dialogue_id)
 
 
 def in_shard(dialogue_id: str, shard: tuple[int, int] | None) -> bool:

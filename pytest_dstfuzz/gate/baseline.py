@@ -230,6 +230,8 @@ class Session:
     #: Number of selected turns without a result, and the reason if the session ended early.
     missing: int = 0
     ended: str = ""
+    #: Whether only a budget ended it: every selected turn has a result, tested or skipped.
+    by_budget: bool = False
     #: Whether slot values are hidden.
     hidden: bool = False
     #: Decides whether the clean answers of two builds are equal.

@@ -61,6 +61,10 @@ def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline])
     return replace(other, groups={}, weaknesses=None)
 
 
+#: The rule for runs that ended early.
+_RULE: Final = (
+    "an incomplete run passes no gate, unless a budget ended it after at least half of the turns"
+)
 _FAILURE_RATE: Final = next(one for one in LIMITS if one.name == "max-failure-rate")
 
 
@@ -80,6 +84,10 @@ def judge(
     found = troubles.troubles(session.ended or unrun)
     gated = gates.given or baseline is not None
     short = troubles.cut_short(missing, session.ended) if gated else ""
+    covered = session.by_budget and troubles.enough(missing)
+    partly = f"the gate is about a part of the run: {short}" if short and covered else ""
+    if short:
+        short = "" if covered else f"{short}: {_RULE}"
     if baseline is not None and short and not found and not troubles.enough(missing):
         found, short = [short], ""
     figures = _judge_figures(session, gates, every)
@@ -100,6 +108,7 @@ def judge(
     rates = (*judge_answers(session.totals), *nowhere, *figures)
     beside: dict[str, Any] = {
         "cut_short": short,
+        "covered": (partly,) if partly else (),
         "not_judged": left_out,
         "raised": troubles.raised(),
         "partly_applied": tuple(text for name, text in said.items() if text and name in applied),

@@ -320,7 +320,7 @@ def _entries(value: object, at: str) -> Mapping[str, Any]:
 #: ``pass``: every interval is below its margin, and every rate within its limit. ``inconclusive``:
 #: neither passed nor failed. ``not-compared``: only the clean answers could be compared with the
 #: baseline, because the settings, word lists or data differ. ``infrastructure``: the tracker failed
-#: too often, too few turns were tested, or the run ended early without a reason to fail it.
+#: too often, or the run ended early, after too few turns to pass and without a reason to fail it.
 Verdict = Literal["pass", "drift", "regression", "inconclusive", "not-compared", "infrastructure"]
 
 PASSED: Final = 0
@@ -381,8 +381,10 @@ class Judgement:
     not_compared: tuple[str, ...] = ()
     #: The ``comparison`` of the JSON report; ``None`` without a baseline.
     comparison: Mapping[str, Any] | None = None
-    #: Why fewer turns were tested than planned, or ``""``.
+    #: Why fewer turns were tested than planned, if too few were for a pass; otherwise ``""``.
     cut_short: str = ""
+    #: If a budget ended the session after enough turns: the part that was tested.
+    covered: tuple[str, ...] = ()
     #: Names of the tested relations without a limit.
     not_judged: tuple[str, ...] = ()
     #: Relations named in the options that applied to only part of the turns, with the counts.
@@ -393,7 +395,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of any limit; a run that was cut short never passes."""
+        """The worst verdict of any limit. A run that was cut short does not pass."""
         if self.troubles:
             return "infrastructure"
         found = {finding.verdict for finding in self.findings}
@@ -437,6 +439,7 @@ class Judgement:
             "not_judged": list(self.not_judged),
             "partly_applied": list(self.partly_applied),
             "raised": list(self.raised),
+            "covered": list(self.covered),
             "findings": [finding.to_json() for finding in self.findings],
             "comparison": None if self.comparison is None else dict(self.comparison),
         }

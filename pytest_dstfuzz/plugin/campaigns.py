@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, Final
 
 import pytest
 
-from pytest_dstfuzz.campaign.engine import CampaignEngine
-from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.engine import SLOW, CampaignEngine, ExpectedCalls, expected_calls
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import (
     BatchDone,
     BudgetReached,
-    CampaignStarted,
     Event,
     Listener,
+    PilotFinished,
     TurnDone,
     TurnResult,
 )
@@ -40,17 +39,16 @@ from pytest_dstfuzz.plugin.items import (
 )
 from pytest_dstfuzz.plugin.results import OWN_EDITS, ItemOutcome, group_key
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstProposer
-from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.printable import counted, printable
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.registry import describe_trained
 from pytest_dstfuzz.totals.totals import RelationFacts
+from pytest_dstfuzz.totals.troubles import LEAST_TESTED
 
 #: Seconds without output before a progress message.
 PATIENCE = 20.0
 #: Minimum number of turns to estimate the total cost.
 _TELLING = 8
-#: Minimum duration of the preflight, in seconds, for a message about the size of the run.
-SLOW = 2.0
 
 
 class Progress:
@@ -61,28 +59,23 @@ class Progress:
     nothing.
     """
 
-    def __init__(self, config: pytest.Config, max_calls: int | None = None) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._last_sign = time.monotonic()
-        self._limit = math.inf if max_calls is None else max_calls
         #: Number of results that the selected tests need, as far as known.
         self.planned = 0
+        #: The budget of the run, with the time and cost of a call so far.
+        self.budget = Budget()
         self._turns = self._done = 0
-        self._slow = False
-
-    @contextmanager
-    def first_answers(self) -> Iterator[None]:
-        """Measure the time of the preflight: a slow tracker is silent until its first batch."""
-        started = time.monotonic()
-        yield
-        self._slow = time.monotonic() - started >= SLOW
 
     def __call__(self, event: Event) -> None:
         """Handle an event of a campaign."""
-        if isinstance(event, CampaignStarted):
-            if self._slow:
-                self._slow = False
-                self._say(self._expected(event))
+        if isinstance(event, PilotFinished):
+            calls = event.calls * event.planned / event.turns
+            self._say(
+                f"the first {counted(event.turns, 'turn')} took {counted(event.calls, 'call')}: "
+                f"{_cost_text(calls, self.budget)} for all {event.planned:,} turns"
+            )
         elif isinstance(event, TurnDone):
             self._turns += 1
         elif isinstance(event, BudgetReached):
@@ -91,19 +84,12 @@ class Progress:
             self._done += event.contexts
             if time.monotonic() - self._last_sign >= PATIENCE:
                 text = f"{self._done:,} contexts predicted, {self._turns:,} turns done"
-                if self._turns >= _TELLING and self.planned > self._turns:
-                    whole = min(self._limit, self._done * self.planned / self._turns)
+                # A budget is spread over the turns, so they finish together.
+                known = self._turns >= _TELLING and not self.budget.limited
+                if known and self.planned > self._turns:
+                    whole = self._done * self.planned / self._turns
                     text += f"; about {whole:,.0f} contexts for all {self.planned:,} turns"
                 self._say(text)
-
-    def _expected(self, event: CampaignStarted) -> str:
-        """Return an estimate of the contexts of all campaigns, based on the first one."""
-        several = max(1.0, self.planned / max(1, event.turns))
-        least, most = (min(self._limit, several * one) for one in (event.least, event.most))
-        return (
-            f"predicting about {least:,.0f} contexts if there is no violation, and up to about "
-            f"{most:,.0f} otherwise (to find causes and smallest edits); this takes a while"
-        )
 
     def sign_of_life(self) -> None:
         """Record that something was printed."""
@@ -120,6 +106,76 @@ class Progress:
             reporter.ensure_newline()
             reporter.write_line(printable(f"dstfuzz: {text}"))
             reporter.flush()
+
+
+def _cost_text(calls: float, budget: Budget) -> str:
+    """Return a number of calls with their time and money, as far as these are known."""
+    text = f"about {calls:,.0f} calls"
+    if budget.seconds_each is not None:
+        text += f", {duration_text(calls * budget.seconds_each)}"
+    if budget.cost_each is not None:
+        text += f", {calls * budget.cost_each:,.2f} by the prices"
+    return text
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration with two digits at most.
+
+    >>> duration_text(0.4), duration_text(48), duration_text(500), duration_text(9000)
+    ('1 s', '48 s', '8 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+#: Part of the seconds of a budget that is promised: a bot may become slower.
+_PART: Final = 0.85
+
+
+def cost_lines(
+    campaigns: Sequence[ExpectedCalls], budget: Budget, settings: Settings, *, always: bool
+) -> list[str]:
+    """Return lines about the cost of a run before it starts.
+
+    Args:
+        campaigns: the calls of each.
+        budget: of the run, after the first answers.
+        settings: of the run.
+        always: whether to return them even if the run is short and free.
+    """
+    left, least = budget.guess(_PART), sum(one.least for one in campaigns)
+    seconds = least * (budget.seconds_each or 0.0)
+    dear = seconds >= SLOW or budget.cost_each is not None or left < least
+    if not (campaigns and (always or dear)):
+        return []
+    expected = campaigns[0]
+    turns = counted(expected.turns, "turn")
+    most = _cost_text(sum(one.most for one in campaigns), budget).removeprefix("about ")
+    several = f" under each of {len(campaigns)} relations" if len(campaigns) > 1 else ""
+    whole = f"{_cost_text(least, budget)} for {turns}{several}"
+    lines = [f"{whole}; up to {most} if every variant is a violation"]
+    if left >= least:
+        return lines
+    if several:
+        lines.append(
+            f"{budget.name} is enough for about {left:,.0f} of these calls. Relations run one "
+            "after the other, so the last ones may be missing"
+        )
+        return lines
+    fits = int(expected.turns * left / expected.first)
+    if fits >= expected.turns:
+        lines.append(
+            f"{budget.name} is enough for about {left:,.0f} of these calls: every turn gets some "
+            f"of its {counted(settings.variant.variants, 'variant')}"
+        )
+        return lines
+    few = "" if fits >= LEAST_TESTED * expected.turns else ", too few for a gate"
+    lines.append(
+        f"{budget.name} is enough for one variant of about {fits:,} of {turns}{few}: lower "
+        f"--dst-turns to {max(fits, 1):,}, or allow {_cost_text(expected.first, budget)}"
+    )
+    return lines
 
 
 class SessionCampaigns:
@@ -164,6 +220,18 @@ class SessionCampaigns:
         self.relations = list(
             dict.fromkeys(one.settings.variant.relation for one, _ in self._params)
         )
+
+    def cost_lines(self, *, always: bool) -> list[str]:
+        """Return lines about the cost of the run before it starts, see `cost_lines`."""
+        relations, known = list[ExpectedCalls](), set[OutcomeKind]()
+        for (settings, _), turns in self._plans.items():
+            decider = self._pool.decider(outcome := settings.reply.outcome)
+            relation = self._context.relations(settings)[0]
+            found = expected_calls(settings.variant, relation, decider, [*turns.values()])
+            # Several relations share the answers to clean turns.
+            relations.append(found.without_clean() if outcome in known else found)
+            known.add(outcome)
+        return cost_lines(relations, self._pool.budget, self._context.settings, always=always)
 
     def predictor(self, model: object, item: pytest.Item, outcome: OutcomeKind) -> Predictor:
         """Return the predictor for the tracker of a test."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
-from pytest_dstfuzz.campaign.deciding import SequentialTest, decider_of, idle_test
+from pytest_dstfuzz.campaign.deciding import Decider, SequentialTest, decider_of, idle_test
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import Listener
 from pytest_dstfuzz.campaign.spec import CampaignSpec
@@ -64,6 +64,7 @@ from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import (
     Disagreement,
     Tracker,
+    UnloadedTracker,
     Usage,
     fingerprint_of,
     fingerprint_problem,
@@ -72,6 +73,7 @@ from pytest_dstfuzz.trackers.tracker import (
 )
 from pytest_dstfuzz.trackers.validation import (
     PREFLIGHT_CONTEXTS,
+    ask_raw,
     bounded,
     can_end_calls,
     preflight,
@@ -553,6 +555,27 @@ class TrackerPool:
         self._test(self.tracker, self._settings.reply.outcome, named=True, origin="")
         self._tracker_tested = True
 
+    def decider(self, outcome: OutcomeKind) -> Decider:
+        """Return the decision rule for the tracker of the settings."""
+        how = self._settings.tracker
+        repeatable = is_repeatable(self.tracker, how.repeatable, outcome)
+        return decider_of(how, repeatable=repeatable)
+
+    def measure_named(self) -> None:
+        """Ask the tracker of the settings a few contexts, to learn the time and cost of a call.
+
+        Raises:
+            UserError: it did not answer.
+        """
+        contexts, outcome = self._context.first_contexts(), self._settings.reply.outcome
+        tracker = self.tracker
+        if isinstance(tracker, UnloadedTracker):
+            tracker.load()
+        limit = self._settings.budget.preflight_seconds
+        with bounded(self.budget.deadline, limit), self.budget.besides(len(contexts)):
+            ask_raw(tracker, contexts, outcome)
+        self.budget.watch(tracker)
+
     def predictor(self, model: object, origin: str = "", outcome: OutcomeKind = STATE) -> Predictor:
         """Return the predictor for a tracker, after a preflight."""
         known = self._predictors.get((id(model), outcome))
@@ -601,7 +624,7 @@ class TrackerPool:
             deadline=self.budget.deadline,
             repeatable=not varies,
             outcome=outcome,
-            spend=self.budget.spend_besides,
+            spend=self.budget.besides,
         )
         try:
             with bounded(self.budget.deadline, self._settings.budget.preflight_seconds):

@@ -501,7 +501,9 @@ class SessionEnd:
         for one in self._models:
             # A fixture of the suite may have selected replies.
             comparison = context.comparison(one.settings.reply)
-            self._gate.judge(one, context.data, self._info(one), comparison)
+            by_budget = context.stored is None and not (self._broken_off or self._facts().gone)
+            info = self._info(one)
+            self._gate.judge(one, context.data, info, comparison, by_budget=by_budget)
         decision = self._judged = self._gate.decide()
         for one in self._models:
             one.totals.novelty = Novelty.of(decision.judgements[one.name].comparison)

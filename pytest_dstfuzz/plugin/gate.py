@@ -187,6 +187,11 @@ class GateDecision(NamedTuple):
         )
         return [*said, *self.written]
 
+    @property
+    def passed(self) -> bool:
+        """Whether every verdict is a pass."""
+        return all(one.verdict == "pass" for one in self.judgements.values())
+
 
 class SessionGate:
     """Limits and baseline of a session."""
@@ -304,8 +309,10 @@ class SessionGate:
         data: DialogueSet,
         info: RunInfo,
         comparison: Comparison,
+        *,
+        by_budget: bool = False,
     ) -> None:
-        """Judge the results of a tracker."""
+        """Judge the results of a tracker. ``by_budget`` if only a budget ended the session."""
         settings, how = self._settings, self._settings.variant
         record, named = found.collector, found.settings
         identity = campaign_identity(
@@ -324,6 +331,7 @@ class SessionGate:
             seed=settings.variant.seed,
             missing=record.missing,
             ended=info.ended,
+            by_budget=by_budget and not record.missing,
             hidden=settings.output.redact,
             comparison=comparison,
             compared=frozenset(record.comparisons),
@@ -400,7 +408,7 @@ class SessionGate:
             yield StyledLine(_remedy(judgement), "dim")
         if names := judgement.not_judged:
             yield StyledLine(f"not judged: {unlimited_text(names)}", "warning")
-        notes = (*judgement.raised, *judgement.partly_applied)
+        notes = (*judgement.covered, *judgement.raised, *judgement.partly_applied)
         yield from (StyledLine(f"note: {text}", "warning") for text in notes)
         for finding in judgement.findings:
             if finding not in (*new, *clean) and (line := self._finding(finding)):

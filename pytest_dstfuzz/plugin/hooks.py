@@ -12,7 +12,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -67,8 +67,9 @@ class SessionHooks:
         #: Why the built-in suite does not run although it could be expected; otherwise ``""``.
         self.why_no_suite = ""
         self.gate = SessionGate(config, self.context.settings)
-        self._progress = Progress(config, context.settings.budget.max_calls)
+        self._progress = Progress(config)
         self.pool = TrackerPool(self.context, self._progress)
+        self._progress.budget = self.pool.budget
         self.campaigns = SessionCampaigns(self.context, self.pool, self._progress)
         self._regressions = RegressionCorpus(self.context, self.collector, self.campaigns)
         self.end = SessionEnd(
@@ -96,8 +97,7 @@ class SessionHooks:
             self.campaigns.planned, self.collector
         ):
             self.context.judges.reach()
-            with self._progress.first_answers():
-                self.pool.test_named()
+            self.pool.test_named()
 
     def parametrise(self, metafunc: pytest.Metafunc, values: Mapping[str, Any]) -> None:
         """Parametrise a test by turns, see `items.parametrise`."""
@@ -147,9 +147,26 @@ class SessionHooks:
         return [printable(f"dstfuzz: {line}") for line in lines]
 
     def pytest_report_collectionfinish(self) -> list[str]:
-        """Return the reason if tests of the suite replace the built-in ones."""
-        return [printable(f"dstfuzz: {text}") for text in filter(None, [self.why_no_suite])]
+        """Return the cost of the run, and the reason if tests of the suite replace our own."""
+        lines = [*filter(None, [self.why_no_suite]), *self._cost_lines()]
+        return [printable(f"dstfuzz: {text}") for text in lines]
 
+    def _cost_lines(self) -> list[str]:
+        """Return lines about the cost of the run. If it only collects, ask the tracker first."""
+        context, config = self.context, self.context.config
+        if context.settings.tracker.model is None or not self.campaigns.planned:
+            return []
+        if config.getoption("collectonly"):
+            if not context.model_on_command_line or config.get_verbosity() < 0:
+                return []
+            try:
+                self.pool.measure_named()
+                return self.campaigns.cost_lines(always=True)
+            except (UserError, TrackerError) as error:
+                return [f"the cost of the run is not known: {error}"]
+        return [] if self._stored is not None else self.campaigns.cost_lines(always=False)
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Tell campaigns the turns of the selected tests, and check the tracker of an ini file."""
         if self._stored is not None:

@@ -540,7 +540,7 @@ def _gate(
         return None
     texts = {
         key: [f"{name}: {text}" for name, gate in judged.items() for text in gate[key]]
-        for key in ("troubles", "not_compared", "not_judged", "partly_applied", "raised")
+        for key in ("troubles", "not_compared", "not_judged", "partly_applied", "raised", "covered")
     }
     findings = [
         {**finding, "reason": f"{name}: {finding['reason']}"}

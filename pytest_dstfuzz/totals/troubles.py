@@ -135,19 +135,15 @@ class TroublesTally:
         )
 
     def cut_short(self, missing: int, ended: str) -> str:
-        """Return a sentence if a session ended before all turns were tested, or ``""``."""
+        """Return a clause if a session ended before all turns were tested, or ``""``."""
         selected = self._outcomes.total() + missing
         if not ended or (self._done == selected and not self._unfinished):
             return ""
         if self._done == selected:
-            return (
-                f"{self._unfinished:,} of {selected:,} turns lack some of their variants "
-                f"({ended}): an incomplete run never passes a gate"
-            )
-        return (
-            f"only {self._done:,} of {selected:,} turns were run ({ended}): an incomplete run "
-            "never passes a gate"
-        )
+            short = f"{self._unfinished:,} of {selected:,} turns lack some of their variants"
+        else:
+            short = f"only {self._done:,} of {selected:,} turns were run"
+        return f"{short} ({ended})"
 
     def enough(self, missing: int) -> bool:
         """Return whether a session has enough results for a verdict."""

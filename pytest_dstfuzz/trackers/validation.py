@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -505,13 +505,14 @@ def preflight(
     deadline: Deadline | None = None,
     repeatable: bool | None = None,
     outcome: OutcomeKind = "state",
-    spend: Callable[[int], None] | None = None,
+    spend: Callable[[int], AbstractContextManager[None]] | None = None,
 ) -> Disagreement | None:
     """Ask for a small batch in several orders; raise an error if the tracker cannot be tested.
 
     The first eight contexts are asked one by one, as a batch, and as a batch backwards. A campaign
     sorts contexts by length, so a tracker that keeps state from the previous turn would give wrong
-    answers. ``spend`` receives the number of contexts before each request.
+    answers. ``spend`` receives the number of contexts of each request, and
+    its result surrounds the request.
 
     Return how often a tracker that need not be repeatable disagreed with itself. All other trackers
     must not disagree.
@@ -595,7 +596,7 @@ class _Asker(NamedTuple):
     normalisation: str
     deadline: Deadline
     outcome: OutcomeKind
-    spend: Callable[[int], None] | None
+    spend: Callable[[int], AbstractContextManager[None]] | None
 
     @property
     def who(self) -> str:
@@ -616,10 +617,9 @@ class _Asker(NamedTuple):
     ) -> list[T]:
         if ended := self.deadline.ended:
             raise OutOfReachError(f"{self.who} was not tested: {ended}")
-        if self.spend is not None:
-            self.spend(len(batch))
         try:
-            return way(self.tracker, list(batch))
+            with nullcontext() if self.spend is None else self.spend(len(batch)):
+                return way(self.tracker, list(batch))
         except TrackerRaisedError as error:
             cause = error.__cause__ or error
             some = (

@@ -13,6 +13,7 @@ from pytest_dstfuzz.campaign.results import BudgetReached, CampaignFinished
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import BudgetSettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -153,10 +154,43 @@ def test_seconds_are_spread_over_as_many_turns_as_the_checks_say(lexicon: Lexico
     budget = Budget(BudgetSettings(max_seconds=5.0), clock=lambda: now[0])
     budget.deadline.start()
     checked = [dialogue.context(0) for dialogue in TALKS[:8]]
-    bot.predict(checked)
-    budget.spend_besides(len(checked))
+    with budget.besides(len(checked)):
+        bot.predict(checked)
     assert budget.guess() == pytest.approx(42)
     predictor = Predictor(bot, 4, budget=budget)
     campaign = CampaignEngine(SETTINGS, DATA, predictor, lexicon, plan=PLAN, spread=True)
     tested = [result for result in campaign.run() if result.outcome != "skipped"]
     assert 15 <= len(tested) <= 21
+
+
+@pytest.mark.parametrize("slower", [0.5, 1.0, 1.2])
+def test_every_turn_gets_its_first_variant_before_any_gets_its_second(
+    lexicon: Lexicon, slower: float
+) -> None:
+    """Whatever the first answers say of the speed."""
+    now = [0.0]
+
+    class Slow(WordBot):
+        def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+            now[0] += slower * len(contexts)
+            return super().predict(contexts)
+
+    budget = Budget(BudgetSettings(max_seconds=200 * slower), clock=lambda: now[0])
+    with budget.besides(8):
+        now[0] += 8.0
+    predictor = Predictor(Slow(), 4, budget=budget)
+    campaign = CampaignEngine(SETTINGS, DATA, predictor, lexicon, plan=PLAN, spread=True)
+    results = list(campaign.run())
+    counts = {len(result.variants) for result in results}
+    assert min(counts) >= 1
+    assert max(counts) <= min(counts) + 1
+
+
+def test_a_part_of_the_turns_is_a_smaller_sample(lexicon: Lexicon) -> None:
+    settings = Settings.of(shrink=False, validity="edit-rate", variants=3, max_calls=60)
+    campaign = CampaignEngine(settings, DATA, WordBot(), lexicon, plan=PLAN, spread=True)
+    tested = {turn.dialogue_id for turn in campaign.run() if turn.outcome != "skipped"}
+    seed = settings.variant.seed
+    drawn = sample_turns(DATA, 3 * len(tested), seed)
+    assert tested == {dialogue.id for dialogue, _ in drawn}
+    assert 5 <= len(tested) < 20

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,19 +15,29 @@ from toybots import FussyBot, Play, WordBot, data_of, talk
 
 from pytest_dstfuzz.campaign import engine as campaign_module
 from pytest_dstfuzz.campaign import predictor as predictor_module
-from pytest_dstfuzz.campaign.engine import WINDOWS_AT_ONCE, CampaignEngine, predictor_for
+from pytest_dstfuzz.campaign.deciding import ONCE
+from pytest_dstfuzz.campaign.engine import (
+    WINDOWS_AT_ONCE,
+    CampaignEngine,
+    expected_calls,
+    predictor_for,
+)
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import (
     BatchDone,
     CampaignFinished,
     CampaignStarted,
+    Event,
+    PilotFinished,
     TurnDone,
     TurnResult,
     WindowStarted,
 )
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import BudgetSettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 RNG = random.Random(5)
@@ -273,7 +284,10 @@ def test_events_tell_the_story(lexicon: Lexicon) -> None:
     started = events[0]
     assert isinstance(started, CampaignStarted)
     assert (started.dialogues, started.turns) == (len(TALKS), turns)
-    assert started.least <= events[-1].calls <= started.most
+    (relation,) = relations_named("metamorphic", DATA)
+    expected = expected_calls(SETTINGS.variant, relation, ONCE, PLAN)
+    assert expected.turns == turns
+    assert expected.least <= events[-1].calls <= expected.most
     assert events[-1] == CampaignFinished(turns, 0, calls=events[-1].calls)
     assert [event.result for event in events if isinstance(event, TurnDone)] == results
     windows = [event for event in events if isinstance(event, WindowStarted)]
@@ -283,6 +297,43 @@ def test_events_tell_the_story(lexicon: Lexicon) -> None:
     assert all(window.contexts <= 50 or window.dialogues == 1 for window in windows)
     batches = [event for event in events if isinstance(event, BatchDone)]
     assert sum(batch.contexts for batch in batches) == batches[-1].calls == events[-1].calls
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_seconds": 1e6}])
+def test_a_pilot_tells_what_all_turns_will_take_and_does_not_show(
+    lexicon: Lexicon, limits: dict[str, float]
+) -> None:
+    now = [0.0]
+
+    class Slow(WordBot):
+        def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+            now[0] += 1.0 * len(contexts)
+            return super().predict(contexts)
+
+    bot, events, budget = (
+        Slow(),
+        list[Event](),
+        Budget(BudgetSettings(**limits), clock=lambda: now[0]),
+    )
+    many = tuple(replace(one, id=f"{one.id}-{n}") for n in range(8) for one in TALKS)
+    plan = [(one, len(one.turns) - 1) for one in many]
+    found: dict[bool, list[TurnResult]] = {}
+    for slow in (False, True):
+        if slow:
+            with budget.besides(8):
+                bot.predict([many[0].context(0)] * 8)
+        settings = SETTINGS.replace_options(batch_size=16)
+        engine = CampaignEngine(
+            settings, data_of(*many), Predictor(bot, 16, budget=budget) if slow else WordBot(),
+            lexicon, plan=plan, listener=events.append, spread=True,
+        )  # fmt: skip
+        found[slow] = list(engine.run())
+    assert found[True] == found[False]
+    (pilot,) = (event for event in events if isinstance(event, PilotFinished))
+    assert pilot.planned == len(found[True])
+    assert pilot.turns < pilot.planned / 3
+    # Eight contexts were for the first answers.
+    assert pilot.calls * pilot.planned / pilot.turns == pytest.approx(len(bot.asked) - 8, rel=0.1)
 
 
 def test_variants_are_made_once(play: Play) -> None:

@@ -303,10 +303,7 @@ def test_a_run_that_ended_early_is_told(done: int, missing: int, ended: str, sho
     run = [*results("h" * done), *skipped]
     seen = tally_results(TroublesTally(), run)
     assert seen.cut_short(missing - missing // 2, ended) == (
-        f"only {done} of 10 turns were run (the budget ended): an incomplete run never passes a "
-        "gate"
-        if short
-        else ""
+        f"only {done} of 10 turns were run (the budget ended)" if short else ""
     )
     assert seen.enough(missing - missing // 2) == (done >= 5)
 
@@ -322,6 +319,20 @@ def test_a_part_of_a_run_never_passes_and_may_fail(limits: Limits) -> None:
     assert judge(session(build(*HELD), **short), Gates()).verdict == "pass"
     assert verdict(HELD, HELD, **short).verdict == "infrastructure"
     assert verdict(HELD, WORSE, **short).verdict == "regression"
+
+
+@pytest.mark.parametrize(("skipped", "covered"), [(3, True), (300, False)])
+def test_a_run_that_a_budget_ended_is_judged_by_its_turns(skipped: int, covered: bool) -> None:
+    rest = [replace(turn("S", number, ""), outcome="skipped") for number in range(skipped)]
+    ended = {"ended": "the budget of 20 seconds ended", "by_budget": True}
+    ((group, turns),) = build(*HELD).items()
+    held = session({group: [*turns, *rest]}, **ended)
+    passing = judge(held, Gates(Limits(max_failure_rate=1.0)))
+    assert passing.verdict == ("pass" if covered else "infrastructure")
+    assert bool(passing.covered) == covered
+    broken = session({group: [*build(*WORSE)[group], *rest]}, **ended)
+    assert judge(broken, Gates(Limits(max_failure_rate=0.0))).verdict == "regression"
+    assert passing.exit_status(compared=False, policy="warn") == (0 if covered else 1)
 
 
 def test_a_dead_tracker_is_no_regression_and_no_pass() -> None:

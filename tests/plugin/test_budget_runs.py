@@ -77,11 +77,36 @@ def test_votes_on_violations_are_paid_for(pytester: pytest.Pytester) -> None:
     assert all(turn["variants"] for turn in report["turns"])
 
 
-def test_turns_that_lack_variants_pass_no_gate(pytester: pytest.Pytester) -> None:
-    options = ("--dst-max-failure-rate=100%", "--dst-max-calls=100")
+@pytest.mark.parametrize(("limit", "status"), [(100, 0), (25, 1)])
+def test_a_gate_judges_a_run_with_at_least_half_of_the_turns(
+    pytester: pytest.Pytester, limit: int, status: int
+) -> None:
+    options = ("--dst-max-failure-rate=100%", f"--dst-max-calls={limit}")
     result, report, _ = run(pytester, *options, length=4)
-    assert result.ret == 1
-    assert report["gate"]["verdict"] == "infrastructure"
+    assert result.ret == status
+    assert report["gate"]["verdict"] == ("infrastructure" if status else "pass")
+    assert bool(report["gate"]["covered"]) == (not status)
+    promised = "*enough for about * of these calls*" if not status else "*of 30 turns, too few*"
+    result.stdout.fnmatch_lines([f"dstfuzz: the budget of {limit} calls is {promised}"])
+
+
+def test_collecting_tells_the_cost(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(counted=BOT.replace("LENGTH", "3"))
+    result = pytester.runpytest_subprocess(*RUN, "--collect-only")
+    result.stdout.fnmatch_lines(["dstfuzz: about 180 calls, * for 30 turns; up to *"])
+    assert len((pytester.path / "asked").read_text(encoding="utf-8")) == 8
+    two = pytester.runpytest_subprocess(
+        *RUN, "--collect-only", "--dst-relation=metamorphic,negation"
+    )
+    # The answers to unmodified turns are shared.
+    two.stdout.fnmatch_lines(["dstfuzz: about 330 calls, * under each of 2 relations; *"])
+
+
+def test_collecting_does_not_need_a_bot_that_answers(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(counted="def bot(context):\n    raise ValueError('no model here')\n")
+    result = pytester.runpytest_subprocess(*RUN, "--collect-only")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["dstfuzz: the cost of the run is not known: *no model here*"])
 
 
 def test_a_budget_that_suffices_changes_nothing(pytester: pytest.Pytester) -> None:

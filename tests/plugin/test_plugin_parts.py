@@ -11,6 +11,7 @@ from pytest_dstfuzz.campaign.results import (
     BatchDone,
     BudgetReached,
     CampaignStarted,
+    PilotFinished,
     TurnOutcome,
     TurnResult,
     VariantResult,
@@ -146,25 +147,21 @@ def test_progress_is_told_after_a_long_silence(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(campaigns, "PATIENCE", 0.0)
-    monkeypatch.setattr(campaigns, "SLOW", 0.0)
     pytester.makeconftest(
         "import pytest\n"
-        "from pytest_dstfuzz.campaign.results import BatchDone, CampaignStarted\n"
+        "from pytest_dstfuzz.campaign.results import BatchDone, PilotFinished\n"
         "from pytest_dstfuzz.plugin.campaigns import Progress\n"
         "@pytest.fixture\n"
         "def say(pytestconfig):\n"
         "    progress = Progress(pytestconfig)\n"
-        "    with progress.first_answers():\n"
-        "        pass\n"
         "    progress.planned = 20\n"
-        "    progress(CampaignStarted(2, 10, 60, 500))\n"
+        "    progress(PilotFinished(2, 12, 10))\n"
         "    progress(BatchDone(20, 0, 20))\n"
     )
     pytester.makepyfile("def test_long(say): print('captured')")
     result = pytester.runpytest_inprocess()
-    # The other half of the turns is of other campaigns.
-    asks = "dstfuzz: predicting about 120 contexts *up to about 1,000 *"
-    result.stdout.fnmatch_lines([asks, "dstfuzz: 20 contexts predicted, 0 turns done"])
+    measured = "dstfuzz: the first 2 turns took 12 calls: about 60 calls for all 10 turns"
+    result.stdout.fnmatch_lines([measured, "dstfuzz: 20 contexts predicted, 0 turns done"])
     result.stdout.no_fnmatch_line("captured")
     assert "predicted" not in pytester.runpytest_inprocess("-q").stdout.str()
     assert pytester.runpytest_inprocess("-s").ret == 0
@@ -173,6 +170,7 @@ def test_progress_is_told_after_a_long_silence(
 def test_progress_without_a_terminal_is_silent(pytester: pytest.Pytester) -> None:
     config = pytester.parseconfig()
     progress = Progress(config)
-    progress(CampaignStarted(1, 1, 6, 40))
+    progress(CampaignStarted(1, 1))
+    progress(PilotFinished(1, 6, 1))
     progress(BatchDone(6, 0, 6))
     progress(BudgetReached("the budget ended", 6))
