@@ -511,8 +511,8 @@ def preflight(
 
     The first eight contexts are asked one by one, as a batch, and as a batch backwards. A campaign
     sorts contexts by length, so a tracker that keeps state from the previous turn would give wrong
-    answers. ``spend`` receives the number of contexts of each request, and
-    its result surrounds the request.
+    answers. ``spend`` receives the number of contexts of each request, and its result surrounds the
+    request.
 
     Return how often a tracker that need not be repeatable disagreed with itself. All other trackers
     must not disagree.
