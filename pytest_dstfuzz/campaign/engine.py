@@ -669,7 +669,7 @@ class CampaignEngine:
         return drawn[: max(1, fitting)]
 
     def _may_wait(self) -> bool:
-        """Return whether dialogues wait with their second variants until others have a first one."""
+        """Return whether second variants wait until all dialogues have their first ones."""
         turns = sum(
             last + 1 for place, (_, last) in enumerate(self._plan) if place in self._scheduler
         )

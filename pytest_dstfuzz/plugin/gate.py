@@ -187,11 +187,6 @@ class GateDecision(NamedTuple):
         )
         return [*said, *self.written]
 
-    @property
-    def passed(self) -> bool:
-        """Whether every verdict is a pass."""
-        return all(one.verdict == "pass" for one in self.judgements.values())
-
 
 class SessionGate:
     """Limits and baseline of a session."""
