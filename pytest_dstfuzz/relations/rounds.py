@@ -277,9 +277,9 @@ def _rewrite_duplicated(scene: Scene, index: int) -> Rewrite:
 
 _FEW: Final = "no two adjacent rounds after the first change the state"
 _SLOTS: Final = "adjacent rounds change the same slots"
-_SHUFFLE_UNSAID: Final = "a round does not say all its changes"
-_SHUFFLE_VALUES: Final = "a round says a value that another round gives"
-_SHUFFLE_TAKEN_BACK: Final = "a round says another value for a slot that another round gives"
+_SHUFFLE_UNSAID: Final = "a round does not mention all values that it changes"
+_SHUFFLE_VALUES: Final = "a round mentions a value that another round puts into a slot"
+_SHUFFLE_TAKEN_BACK: Final = "a round mentions another value for a slot that another round fills"
 _SHUFFLE_POINTS: Final = "a round refers to earlier rounds"
 _SHUFFLE_DOMAINS: Final = "the domain of a round's values would be unclear"
 #: Number of random orders, besides those with one moved round.
@@ -393,14 +393,16 @@ def _rewrite_shuffled(scene: Scene, order: Sequence[int]) -> Rewrite:
 
 _NONE: Final = "no round between the first and the last changes the state"
 _LATER: Final = "a later round changes the same slots"
-_LABELS: Final = "the labels of the round or of the last turn disagree with its changes"
-_DROP_UNSAID: Final = "the user does not say all changes of the round"
-_MORE_VALUES: Final = "the user says more values than the round gives"
+_LABELS: Final = (
+    "the changes in the round disagree with the labels of the round or of the last turn"
+)
+_DROP_UNSAID: Final = "the user does not mention all values that the round changes"
+_MORE_VALUES: Final = "the user mentions a value that the round puts into no slot"
 _STANDS: Final = "without the round, an earlier value would count again"
 _CORRECTS: Final = "the user corrects something in the round"
-_DROP_VALUES: Final = "another round says a value that the round gives"
-_DROP_TAKEN_BACK: Final = "a later turn says another value for the slot, or corrects something"
-_NEEDED: Final = "the round says a value that a later round gives"
+_DROP_VALUES: Final = "another round mentions a value that the round puts into a slot"
+_DROP_TAKEN_BACK: Final = "a later turn mentions another value for the slot, or corrects something"
+_NEEDED: Final = "the round mentions a value that a later round puts into a slot"
 _DROP_POINTS: Final = "a later round refers to earlier rounds"
 _DROP_DOMAINS: Final = "the domain of later values would be unclear"
 

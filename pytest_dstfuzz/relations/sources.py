@@ -209,9 +209,9 @@ class _LockedWords:
                 self.words[lock][form] += 1
 
 
-_NO_VALUES: Final = "the turn gives no slot a value"
-_UNSAID: Final = "the turn does not say each of its values exactly once"
-_LABELS: Final = "the labels and the answers have different changes"
+_NO_VALUES: Final = "the turn fills no slot"
+_UNSAID: Final = "the user does not mention each value of the turn exactly once"
+_LABELS: Final = "the labels and the answers disagree about the slots that the turn changes"
 _NOBODY: Final = "no other dialogue has a usable utterance for the same slots"
 #: Maximum number of rewrites per turn.
 MOST_RETRIEVED: Final = 8

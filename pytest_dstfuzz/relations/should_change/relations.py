@@ -194,8 +194,8 @@ def why_none(scene: Scene, site: ValueSite) -> str:
     return SPELLED_OTHERWISE if untaken else NO_OTHER
 
 
-GIVES_NOTHING: Final = "the turn gives no slot a value that can be replaced"
-IS_NAMED: Final = "the state names a place, and the slot describes it"
+GIVES_NOTHING: Final = "the turn fills no slot whose value can be replaced"
+IS_NAMED: Final = "the slot (such as the area) describes a place whose name the state has"
 NO_NAME: Final = "no clear phrase for the slot is known"
 
 #: The system's words before the user's change of mind in a new turn.
@@ -380,7 +380,9 @@ def _without(scene: Scene, first: int, last: int) -> list[Replacement]:
     return edits
 
 
-NO_ROLE: Final = "the turn gives neither both ends of a journey nor a time with a role"
+NO_ROLE: Final = (
+    "the turn does not fill both ends of a journey, and no time of departure or arrival either"
+)
 NO_CUE: Final = "the words before the value do not show its role"
 OTHER_HELD: Final = "the slot of the other role has a value"
 NO_OTHER_SLOT: Final = "no slot has the other role"
@@ -856,9 +858,9 @@ def _repairs(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
 NOTHING_GIVEN: Final = "the turn changes nothing"
 NO_WORD: Final = "the turn has no words"
 TAKEN_AWAY: Final = "the turn removes the value of a slot"
-UNSAID: Final = "the turn gives a value that it does not say"
-MORE: Final = "the turn says a value that it does not give"
-EARLIER: Final = "an earlier round says a value that the turn gives"
+UNSAID: Final = "the turn sets a slot to a value that the user does not mention"
+MORE: Final = "the user mentions a value that the turn puts into no slot"
+EARLIER: Final = "an earlier round mentions a value that the turn puts into a slot"
 
 #: Number of rewrites per turn.
 _DRAWS: Final = 4

@@ -30,7 +30,7 @@ from pytest_dstfuzz.relations.values import (
     sentence_of,
 )
 
-NO_MENTION: Final = "the turn says no value of the state"
+NO_MENTION: Final = "the user mentions no value of the state"
 NOT_NEW: Final = "the slot already had the value"
 PART_OF_NAME: Final = "the value is part of a longer name, or a word of a domain or slot"
 TWICE: Final = "the value is said twice"
