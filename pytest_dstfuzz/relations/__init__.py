@@ -1,1 +1,1 @@
-"""Internal: Metamorphic relations between the predictions on related inputs."""
+"""Internal: Metamorphic relations, which say how answers to related inputs must be related."""

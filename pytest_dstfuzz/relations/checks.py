@@ -1,4 +1,4 @@
-"""Checks of relations: rules for rewrites, locks, and the number of turns that one applies to."""
+"""Checks of relations: their rewrites, the locks on words, and to how many turns they apply."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ __all__ = ["CheckedRelation", "reasons_by_label"]
 def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str] = ()) -> str:
     """Return the name of the lock that edits of an utterance break, or ``""`` if they break none.
 
-    Every locked word must stay in its place. Words that may move but must not get lost have to
-    occur somewhere. No edit inserts into a locked expression, and no inserted word may have a lock
-    of its own (`Locks.guard_of`).
+    A lock protects a word from edits, such as the word of a value. Every locked word must stay in
+    its place. Some locked words may move, but must not get lost. No edit may insert words into a
+    locked expression, and no inserted word may have a lock itself (`Locks.guard_of`).
 
     Args:
-        scene: the scene of the turn.
+        scene: the turn with the states around it.
         text: the edited utterance.
         edits: the edits from the utterance to ``text``.
         allowed: words in lower case that may be inserted even if they have a lock.
@@ -79,7 +79,7 @@ def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str
 
 
 def _touched(scene: Scene, changed: Sequence[Hunk], now: Sequence[Word]) -> str:
-    """Return the lock of a word that was removed, or ``""``."""
+    """Return the lock of a word that the edits removed, or ``""`` if there is none."""
     mask, standing = scene.guarded, {(word.start, word.text) for word in now}
     kept: Counter[str] = Counter()
     reason_of: dict[str, str] = {}
@@ -96,7 +96,7 @@ def _touched(scene: Scene, changed: Sequence[Hunk], now: Sequence[Word]) -> str:
 
 
 def _moved(word: Word, changed: Sequence[Hunk]) -> int | None:
-    """Return the new position of a word, or ``None`` if an edit overlaps it."""
+    """Return the new index of a word, or ``None`` if an edit overlaps the word."""
     shift = 0
     for hunk in changed:
         if hunk.end <= word.start:
@@ -121,7 +121,7 @@ def _parted(scene: Scene, changed: Sequence[Hunk]) -> str:
 def _brought(
     scene: Scene, changed: Sequence[Hunk], now: Sequence[Word], allowed: Collection[str]
 ) -> str:
-    """Return the lock of an inserted word, or ``""``."""
+    """Return the lock of a word that the edits inserted, or ``""`` if there is none."""
     for word in now:
         new = any(hunk.new_start < word.end and word.start < hunk.new_end for hunk in changed)
         if new and word.lower not in allowed and (reason := scene.guards.guard_of(word.text)):
@@ -131,7 +131,7 @@ def _brought(
 
 @dataclass
 class LockShare:
-    """Counts of label values that users say literally, and that locks protect."""
+    """Counts the values of labels that users say literally, and those that locks protect."""
 
     #: Turns examined, and turns of the data whose label has a value.
     turns: int = 0
@@ -160,10 +160,11 @@ def lock_share(
     user: Sequence[str] = (),
     most: int = 1000,
 ) -> LockShare:
-    """Count the label values of at most ``most`` turns, spread evenly over the data.
+    """Count how many label values users say, and how many of these are locked.
 
-    A value counts as found if its words occur in an utterance one after the other. It is locked if
-    all these words are. ``user`` holds the user's own locks.
+    At most ``most`` turns are counted, spread evenly over the data. A value counts as said if its
+    words occur in an utterance one after the other. It is locked if all these words are. ``user``
+    holds the locks that the user has set.
     """
     guards = Locks(lexicon, data.ontology, data.cue_words, user)
     plain = Locks(lexicon, None, (), user)
@@ -197,7 +198,7 @@ def lock_share(
 
 
 def _mention(dialogue: Dialogue, index: int, value: str) -> tuple[int, range] | None:
-    """Return the last turn in which the user says a value, and the indices of its words there."""
+    """Return the last turn in which the user says a value, and the indices of its words."""
     wanted = word_list(value)
     for at in range(index, -1 if wanted else index, -1):
         words = [word.text.lower() for word in take_apart(dialogue.turns[at].user).words]
@@ -218,11 +219,12 @@ _MOST_REASONS = 3
 
 
 def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> Iterator[str]:
-    """Yield why a relation does not apply to a turn, or ``""`` if it applies.
+    """For each turn, yield why a relation does not apply, or ``""`` if it applies.
 
-    If an answer depends on earlier answers, only dialogues with a label on every turn count. Tool
-    calls do not depend on them, so each turn with a label counts. A relation that edits whole
-    dialogues yields one reason, at the last turn.
+    The labels stand for the tracker's answers. If an answer depends on earlier answers, only
+    dialogues with a label on every turn count. Tool calls do not depend on earlier ones, so each
+    turn with a label counts. A relation that edits whole dialogues yields one reason, at the last
+    turn.
     """
     for dialogue in data.dialogues:
         last = len(dialogue.turns) - 1
@@ -236,9 +238,9 @@ def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> I
 
 
 def why_hopeless(relation: Relation, data: DialogueSet, scenes: Scenes) -> str:
-    """Return why no turn of the data can satisfy a relation, or ``""`` if one does or may.
+    """Return why a relation applies to no turn of the data, or ``""`` if it may apply to one.
 
-    The search ends at the first turn to which the relation applies. Without labels, only
+    The search ends at the first turn to which the relation applies. If the data has no labels, only
     `Relation.impossible` can decide.
     """
     if why := relation.impossible(data):
@@ -275,9 +277,9 @@ _CHOICES: Final = {
 
 
 class CheckedRelation(Relation):
-    """A wrapper that checks every result of a third-party relation.
+    """Wraps a relation of another package or a user, and checks every result.
 
-    The registry checks the shape of the relation before it is wrapped.
+    Before that, the registry checks which attributes and methods the relation has.
     """
 
     name = inapplicable = expects = source = ""
@@ -320,13 +322,13 @@ class CheckedRelation(Relation):
         self.reasons = tuple(map(str, getattr(relation, "reasons", (self.inapplicable,))))
 
     def impossible(self, data: DialogueSet) -> str:
-        """Return why no turn of the data can satisfy the relation, or ``""``."""
+        """Return why the relation can apply to no turn of the data, or ``""``."""
         ask = getattr(self.wrapped, "impossible", super().impossible)
         with blamed(f"impossible() of the relation {self.name!r}"):
             return str(ask(data))
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the result of the relation on a turn after checking it."""
+        """Return the relation's result for a turn after a check of it."""
         if not overrides(self.wrapped, "begin"):
             return super().begin(scene)
         with blamed(f"begin() of the relation {self.name!r}"):
@@ -356,7 +358,7 @@ class CheckedRelation(Relation):
             yield self.checked(rewrite, scene, "begin")
 
     def checked(self, rewrite: object, scene: Scene, method: str) -> Rewrite:
-        """Return a rewrite of a scene if it is valid."""
+        """Return a rewrite of a turn if it is valid, otherwise raise an error."""
         if not isinstance(rewrite, Rewrite):
             raise self._wrong(method, rewrite, "each rewrite must be a Rewrite")
         if wrong := unsound(rewrite, scene) or self._expects_nothing(rewrite):
@@ -364,7 +366,7 @@ class CheckedRelation(Relation):
         return rewrite
 
     def _expects_nothing(self, rewrite: Rewrite) -> str:
-        """Return an error text if a should-change rewrite expects no change, else ``""``."""
+        """Return an error text if a rewrite must expect a change, but expects none, else ``""``."""
         if self.side != "should-change" or not rewrite.expected.stays:
             return ""
         return (
@@ -384,7 +386,7 @@ class CheckedRelation(Relation):
             return bool(ask(clean, label))
 
     def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
-        """Return the relation's verdict after checking it."""
+        """Return the relation's verdict after a check of it."""
         return self._verdict(self.wrapped.judge, clean, perturbed, label)
 
     def _verdict(
@@ -407,7 +409,10 @@ class CheckedRelation(Relation):
         )
 
     def _of_side(self, verdict: Verdict, *, stayed: bool) -> Verdict:
-        """Return a verdict that fits the side of the relation, if the answer ``stayed`` or not."""
+        """Return a verdict that fits the side of the relation.
+
+        ``stayed``: the answer is the same.
+        """
         if self.side != "should-change" or not stayed:
             return verdict
         if verdict.kind != "violation":
@@ -421,46 +426,49 @@ class CheckedRelation(Relation):
 
 
 class _CheckedTurnRelation(TurnRelation):
-    """A wrapper that checks the rewrites of one turn by a third-party relation."""
+    """Wraps a relation's object for one turn, and checks the rewrites that it proposes."""
 
     def __init__(self, relation: CheckedRelation, begun: TurnRelation, scene: Scene) -> None:
         self._relation, self._begun, self._scene = relation, begun, scene
 
     def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:
-        """Return the proposed rewrite after checking it."""
+        """Return the proposed rewrite after a check of it."""
         with blamed(f"propose() of the relation {self._relation.name!r}"):
             found = self._begun.propose(number, draw, seen)
         return None if found is None else self._relation.checked(found, self._scene, "propose")
 
 
 def overrides(relation: object, method: str) -> bool:
-    """Return whether the class of a relation defines a method itself instead of inheriting it."""
+    """Return whether a relation's class defines a method, instead of inheriting the default."""
     inherited = getattr(type(relation), method, None) is getattr(Relation, method)
     return not inherited and callable(getattr(relation, method, None))
 
 
 def unsound(rewrite: Rewrite, scene: Scene) -> str:
-    """Return why a rewrite of a scene is invalid, or ``""`` if it is valid."""
+    """Return why a rewrite of a turn is invalid, or ``""`` if it is valid."""
     if not rewrite.seen.exchanges or not rewrite.reference.exchanges:
-        return "it leaves nothing of the dialogue"
+        return "it removes the whole dialogue"
     if rewrite.between:
         return _unsound_between(rewrite)
     last = len(rewrite.reference.exchanges) - 1
     if last > scene.index or rewrite.reference != scene.dialogue.context(last):
-        return "its reference is not a clean context of the dialogue up to the turn"
+        return "its reference is not the unmodified dialogue up to the turn"
     if rewrite.separable and (not rewrite.expected.stays or rewrite.reference != scene.context):
         return "separable=True is allowed only if the state of the turn must stay"
     return _wrong_edits(rewrite, scene) or _wrong_deltas(rewrite, scene, scene.state(last))
 
 
 def _unsound_between(rewrite: Rewrite) -> str:
-    """Return why a rewrite whose reference is another rewrite is invalid, or ``""``."""
+    """Return why a rewrite is invalid that is compared with another rewrite, or ``""``."""
     if rewrite.seen == rewrite.reference:
         return "it is the same as its reference"
     if rewrite.separable:
         return "separable=True is allowed only if the reference is a clean context"
     if rewrite.expected.deltas:
-        return "it has deltas, but the answer to its reference is not known in advance"
+        return (
+            "it has deltas, but its reference is another rewrite, whose answer is not known in "
+            "advance"
+        )
     return ""
 
 
@@ -468,7 +476,7 @@ def _wrong_edits(rewrite: Rewrite, scene: Scene) -> str:
     if not rewrite.edits:
         # The recorded data besides the texts, such as the tools, may differ.
         unsaid = not rewrite.moves and rewrite.seen.exchanges != rewrite.reference.exchanges
-        return "it differs from its reference, but has no edits and no moves" if unsaid else ""
+        return "it differs from its reference, but has neither edits nor moves" if unsaid else ""
     try:
         text = apply_edits(scene.turn.user, rewrite.edits)
     except ValueError as error:
@@ -500,7 +508,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class RelationCheck:
-    """The results of checking a relation on some dialogues."""
+    """The faults that were found in a relation on some dialogues."""
 
     name: str
     #: Turns or dialogues examined, and those to which the relation applies.
@@ -518,7 +526,7 @@ class RelationCheck:
         return not self.findings
 
     def assert_passed(self) -> None:
-        """Raise an `AssertionError` that lists the findings, if there are any."""
+        """Raise an `AssertionError` that lists the faults, if there are any."""
         if self.findings:
             told = "\n".join(f"  {finding}" for finding in self.findings[:_SHOWN])
             count = len(self.findings)
@@ -533,13 +541,13 @@ def check_laws(
     seed: int,
     outcome: OutcomeKind | None = None,
 ) -> RelationCheck:
-    """Run a relation on every turn of some dialogues, twice and in different orders.
+    """Check a relation on every turn of some dialogues, twice and in different orders.
 
-    Both passes must return the same result. Edits must lead to the text that the tracker sees.
-    References must be clean contexts. Deltas must start from the current state. If a rewrite is
-    separable, every single edit must be removable. The relation must list each reason that it
-    returns. The labels are those of ``outcome``; ``None`` means the first kind of answer that the
-    relation supports.
+    Both passes must return the same result. Edits must lead to the text that the tracker reads.
+    References must be clean contexts. Expected changes must start from the current state. If a
+    rewrite is separable, every edit must be removable alone. The relation must list each reason
+    that it returns. ``outcome`` is the kind of answer whose labels are used. If it is ``None``, it
+    is the first kind that the relation supports.
     """
     places = [
         (dialogue, turn.index)
@@ -592,7 +600,10 @@ _RewriteResult = list[Rewrite] | Inapplicable | None
 
 
 def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _RewriteResult:
-    """Return the result of a relation on a turn, and add any error to the findings."""
+    """Return the result of a relation on a turn.
+
+    If it raises an error, add this to the findings.
+    """
     if scene.states[scene.index] is None:
         # No answer is known for this turn.
         return None if relation.edits == "search" else Inapplicable(FAILED_EARLIER)
@@ -607,7 +618,7 @@ def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _RewriteRes
 
 
 def _wrong(rewrite: Rewrite, scene: Scene) -> str:
-    """Return why a rewrite is invalid, or ``""`` if it is valid."""
+    """Return why a rewrite is invalid, also by the rules for single edits, or ``""``."""
     if wrong := unsound(rewrite, scene):
         return f"{rewrite.about or 'a rewrite'}: {wrong}"
     if rewrite.separable:

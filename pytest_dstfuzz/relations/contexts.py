@@ -1,4 +1,8 @@
-"""Relations on the context of a question, and checks that a context is equivalent."""
+"""Relations that ask a question after other rounds than in the original dialogue.
+
+Checks decide whether these rounds are equivalent: whether they still have all the information that
+the question needs.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +67,7 @@ __all__ = [
 
 
 class QuestionRound(NamedTuple):
-    """A question and its recorded answer, which is ``""`` if there is none."""
+    """A round: a question and its recorded answer, which is ``""`` if there is none."""
 
     question: str
     answer: str
@@ -75,18 +79,18 @@ def opening_of(dialogue: Dialogue) -> str:
 
 
 def round_of(dialogue: Dialogue, index: int) -> QuestionRound:
-    """Return a round by its index from 0."""
+    """Return the round with an index, counted from 0."""
     return QuestionRound(dialogue.turns[index].user, answer_of(dialogue, index) or "")
 
 
 def _said_after(dialogue: Dialogue, index: int) -> str:
-    """Return the system's text after a question, including a statement that it knows no answer."""
+    """Return the system's text after a question, also if it says that it knows no answer."""
     following = dialogue.turns[index + 1 : index + 2]
     return following[0].system if following else answer_of(dialogue, index) or ""
 
 
 def asked(dialogue: Dialogue, order: Sequence[int]) -> Context:
-    """Return questions in some order, each followed by its recorded answer.
+    """Return a context that asks questions in some order, each with its recorded answer.
 
     The opening remains the first system text. The last question in the order becomes the latest
     user utterance.
@@ -101,14 +105,14 @@ def asked(dialogue: Dialogue, order: Sequence[int]) -> Context:
 
 
 def without_opening(dialogue: Dialogue) -> Dialogue:
-    """Return a dialogue without its title, story or greeting."""
+    """Return a dialogue without its opening (a title, a story or a greeting)."""
     first, *others = dialogue.turns
     return replace(dialogue, turns=(replace(first, system=""), *others))
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """One question of a sequence.
+    """One question of a sequence, which is a dialogue with its rounds in another order.
 
     ``order`` is the whole sequence, with rounds of the dialogue counted from 0. ``place`` is the
     index of the question in it.
@@ -145,11 +149,11 @@ class AskedQuestion:
         return tuple(range(self.turn))
 
     def round(self, index: int) -> QuestionRound:
-        """Return a round of the clean dialogue by its index."""
+        """Return the round of the clean dialogue with an index."""
         return round_of(self.dialogue, index)
 
     def context(self) -> Context:
-        """Return the sequence up to the question, as the system under test sees it."""
+        """Return the sequence up to the question, as the tested system reads it."""
         return asked(self.dialogue, self.order[: self.place + 1])
 
 
@@ -171,7 +175,7 @@ _NOUN_LIKE: Final = word_set("anything something everything nothing all one ones
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """The words of a text, by role."""
+    """The words of a text, by the role that they play for its context."""
 
     #: Words in lower case, in reading order, without possessive endings.
     lowers: tuple[str, ...]
@@ -189,13 +193,13 @@ class ReadText:
     unresolved: tuple[int, ...] = ()
 
     def pointers(self) -> frozenset[str]:
-        """Return the pronouns, possessives and demonstratives without an antecedent in the text."""
+        """Return the pronouns and possessives that refer to nothing in the text itself."""
         return frozenset(self.lowers[place] for place in self.unresolved)
 
 
 @lru_cache(maxsize=65_536)
 def read(text: str, lexicon: Lexicon) -> ReadText:
-    """Analyse a text; cached because the questions of a sequence recur."""
+    """Find the roles of a text's words. The result is cached, because questions recur."""
     parts = take_apart(text)
     lowers = tuple(_POSSESSIVE.sub("", word.lower) for word in parts.words)
     names = _names(parts, lowers, lexicon)
@@ -237,7 +241,7 @@ def _stops(lexicon: Lexicon) -> frozenset[str]:
 
 
 def _base(lower: str, *, name: bool) -> str:
-    """Return the singular or infinitive of a word; names do not change."""
+    """Return the singular or the infinitive of a word. Names do not change."""
     if name:
         return lower
     forms = inflections()
@@ -245,7 +249,7 @@ def _base(lower: str, *, name: bool) -> str:
 
 
 def _names(parts: Parts, lowers: tuple[str, ...], lexicon: Lexicon) -> set[int]:
-    """Return the capitalised words, except those that only begin a sentence."""
+    """Return the indices of capitalised words, except those that only begin a sentence."""
     found = set()
     for place, word in enumerate(parts.words):
         if not word.text[0].isupper() or word.lower in {"i", "i'm", "i'd", "i've", "i'll"}:
@@ -259,12 +263,12 @@ def _names(parts: Parts, lowers: tuple[str, ...], lexicon: Lexicon) -> set[int]:
 
 
 def _next(parts: Parts, place: int) -> bool:
-    """Return whether the next word is capitalised too."""
+    """Return whether the next word is capitalised, too."""
     return place + 1 < len(parts.words) and parts.words[place + 1].text[0].isupper()
 
 
 def _points_out(found: ReadText, place: int, lexicon: Lexicon) -> bool:
-    """Return whether a word refers to something that does not occur before it in the text."""
+    """Return whether a word refers to something that the text does not mention before it."""
     lower = found.lowers[place]
     after = found.lowers[place + 1] if place + 1 < len(found.lowers) else ""
     before = found.lowers[place - 1] if place else ""
@@ -306,16 +310,17 @@ _ALONE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class NeededContext:
-    """Check whether the sequence provides the context that a question needs.
+    """Checks whether the rounds before a question give all the context that the question needs.
 
-    True: the question needs no context, or its last clean rounds stand before it and the nearest
-    one directly before it. False: the question itself points back (a pronoun, a demonstrative, an
-    ellipsis), no earlier round stands before it, and its recorded answer repeats a name or number
-    that is nowhere in view. The name or number must come from the user's earlier questions. If the
-    question points to a person or to one thing of a kind (``that ship``), it may also come from an
-    earlier answer. Nouns and verbs that the answer shares with earlier rounds do not count, because
-    a bot with one subject mentions it in any context. Otherwise the result is ``None``. A question
-    that asks for something not yet said is equivalent only after exactly the same rounds.
+    True: the question needs no context, or the last rounds before it in the clean dialogue are
+    still before it, the nearest one directly. False: the question itself points back (a pronoun, a
+    demonstrative, an ellipsis), no earlier round stands before it, and its recorded answer repeats
+    a name or number that is nowhere in view. The name or number must come from the user's earlier
+    questions. If the question points to a person or to one thing of a kind (``that ship``), it may
+    also come from an earlier answer. Nouns and verbs that the answer shares with earlier rounds do
+    not count, because a bot with one subject mentions it in any context. In all other cases, the
+    result is ``None``: undecided. A question that asks for something not yet said is equivalent
+    only after exactly the same rounds.
 
     The three numbers are a compromise between the best values on each half of CANARD's development
     split. The research pages report the results on the other half.
@@ -336,7 +341,7 @@ class NeededContext:
         return "needed"
 
     def equivalent(self, asked: AskedQuestion) -> bool | None:
-        """Return whether the context is equivalent, or ``None`` if unsure."""
+        """Return whether the context is equivalent, or ``None`` if the check cannot decide."""
         reading = read(asked.question, asked.lexicon)
         before, clean = set(asked.before), set(asked.clean)
         if not _NOT_YET.isdisjoint(reading.lowers):
@@ -347,7 +352,7 @@ class NeededContext:
         return None if before & clean or not self._lost(asked, reading) else False
 
     def _nearest(self, asked: AskedQuestion) -> bool:
-        """Return whether the last clean rounds precede the question, the nearest directly."""
+        """Return whether the last rounds of the clean dialogue precede the question, too."""
         last = asked.clean[-self.nearest :]
         return bool(last) and set(last) <= set(asked.before) and asked.before[-1] == last[-1]
 
@@ -372,10 +377,9 @@ class NeededContext:
 
 
 def stands_alone(reading: ReadText, fewest: int = _ALONE) -> bool:
-    """Return whether a question needs no context: it has no open reference and names its subject.
+    """Return whether a question needs no context: it names its subject, and refers to nothing.
 
-    ``fewest`` is the minimum number of words for a question without a name. ``the album`` is no
-    name.
+    If a question has no name, it needs at least ``fewest`` words. ``the album`` is no name.
     """
     if len(reading.lowers) < _FEWEST_WORDS or reading.unresolved:
         return False
@@ -386,7 +390,7 @@ def stands_alone(reading: ReadText, fewest: int = _ALONE) -> bool:
 
 
 def _points_back(reading: ReadText) -> bool:
-    """Return whether a question itself refers to earlier rounds."""
+    """Return whether a question itself points to earlier rounds."""
     return (
         bool(reading.unresolved)
         or reading.lowers[:1] in _ELLIPSES
@@ -430,10 +434,9 @@ DEFAULT: Final = ("needed",)
 
 
 class ContextCheck(Protocol):
-    """Check whether the rounds before a question provide the same context as in the clean dialogue.
+    """Checks whether the rounds before a question give the same context as the clean dialogue.
 
-    The result must depend on the question alone, neither on the system under test nor on the order
-    of calls.
+    The result must depend only on the question, not on the system under test or the order of calls.
     """
 
     @property
@@ -441,11 +444,11 @@ class ContextCheck(Protocol):
         """The name for the option ``context-checks``."""
 
     def equivalent(self, asked: AskedQuestion) -> bool | None:
-        """Return whether the context is equivalent, or ``None`` if unsure."""
+        """Return whether the context is equivalent, or ``None`` if the check cannot decide."""
 
 
 class SemanticCheck:
-    """Check that the question stands alone: it is long enough and has no open reference."""
+    """Checks that the question stands alone: it is long enough, and refers to nothing before it."""
 
     name = "semantic"
 
@@ -456,7 +459,7 @@ class SemanticCheck:
 
 
 class OntologyCheck:
-    """Check that the rounds before provide all units that the question and its answer reuse.
+    """Checks that the rounds before give all units that the question and its answer reuse.
 
     The units of a round are the names, nouns and verbs of its question and recorded answer. They
     replace a graph of entities and relations. If the context of a round is not itself equivalent,
@@ -466,14 +469,14 @@ class OntologyCheck:
     name = "ontology"
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Return whether the rounds before the question provide all units that it needs."""
+        """Return whether the rounds before the question have all units that it needs."""
         brought: set[str] = set()
         for index in asked.before:
             brought |= self._brings(asked, index, complete=self._needs(asked, index) <= brought)
         return self._needs(asked, asked.turn) <= brought
 
     def _needs(self, asked: AskedQuestion, index: int) -> frozenset[str]:
-        """Return the units that a round reuses from earlier rounds of the clean dialogue."""
+        """Return the units that a round takes from earlier rounds of the clean dialogue."""
         earlier: set[str] = set()
         for one in range(index):
             earlier |= self._brings(asked, one, complete=True)
@@ -487,16 +490,17 @@ class OntologyCheck:
 
 
 class StoryCheck:
-    """Check that the opening (a title, a story) has the antecedents of the question's pronouns.
+    """Checks that the opening (a title, a story) has the nouns for the question's pronouns.
 
-    The antecedents are taken to be the units that the question and its answer share with earlier
-    clean rounds. A question without an open pronoun is left to `semantic`.
+    The nouns are taken to be the units (names, nouns, verbs) that the question and its answer share
+    with earlier rounds of the clean dialogue. A question without a pronoun that points back is left
+    to the check `semantic`.
     """
 
     name = "story"
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Return whether the opening contains the antecedents of the question."""
+        """Return whether the opening has the nouns for the question's pronouns."""
         reading = read(asked.question, asked.lexicon)
         if not asked.opening or not reading.unresolved:
             return False
@@ -544,7 +548,7 @@ def register_context_check(check: ContextCheck) -> ContextCheck:
 
 
 def context_checks_named(names: Sequence[str]) -> tuple[ContextCheck, ...]:
-    """Return the checks with the given names; ``mortar`` stands for three.
+    """Return the checks with the given names. ``mortar`` stands for three checks.
 
     Raises:
         UserError: a check does not exist (the message suggests the nearest name), or no name is
@@ -557,7 +561,7 @@ def context_checks_named(names: Sequence[str]) -> tuple[ContextCheck, ...]:
 
 
 def equivalent(checks: Sequence[ContextCheck], asked: AskedQuestion) -> bool | None:
-    """Combine checks: True if any is True, else ``None`` if any is ``None``, else False."""
+    """Combine checks: true if one is true, else undecided if one is undecided, else false."""
     unsure = False
     for check in checks:
         with blamed(f"the context check {check.name!r}"):
@@ -580,12 +584,12 @@ _FEWEST_TO_REDUCE: Final = 3
 
 
 def shuffled(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
-    """DRS: all rounds in a different order, drawn uniformly."""
+    """DRS: put all rounds into another order, drawn uniformly."""
     return _other_order(tuple(range(rounds)), rng)
 
 
 def reduced(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
-    """DRR: 30 % of the rounds are dropped, at least one."""
+    """DRR: drop 30 % of the rounds, but at least one."""
     if rounds < _FEWEST_TO_REDUCE:
         return None
     dropped = rng.choice(rounds, size=max(1, round(_REDUCED * rounds)), replace=False)
@@ -593,7 +597,7 @@ def reduced(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
 
 
 def duplicated(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
-    """DRD: 20 % of the rounds, at least one, are repeated at random positions."""
+    """DRD: repeat 20 % of the rounds, but at least one, at random positions."""
     order = list(range(rounds))
     for again in rng.choice(rounds, size=max(1, round(_DUPLICATED * rounds)), replace=False):
         order.insert(int(rng.integers(len(order) + 1)), int(again))
@@ -608,7 +612,7 @@ def _then_shuffled(
 
 
 def _other_order(order: tuple[int, ...], rng: np.random.Generator) -> tuple[int, ...] | None:
-    """Return a different order, drawn uniformly, or ``None`` if there is none."""
+    """Return another order of some rounds, drawn uniformly, or ``None`` if there is none."""
     if len(set(order)) < 2:
         return None
     while True:
@@ -633,7 +637,7 @@ PERTURBATIONS: Final[Registry[Perturbation]] = Registry(
 
 
 def register_perturbation(name: str, perturbation: Perturbation) -> None:
-    """Register a perturbation of sequences under a name.
+    """Register a perturbation, which puts the rounds of a dialogue into another order.
 
     Args:
         name: the name for the option ``perturbations`` and for reports.
@@ -647,7 +651,7 @@ def register_perturbation(name: str, perturbation: Perturbation) -> None:
 
 
 class QuestionOrder(NamedTuple):
-    """The rounds of a dialogue in the order of one perturbation."""
+    """The rounds of a dialogue in the order that one perturbation gives."""
 
     perturbation: str
     #: Index of the draw of this perturbation, from 0.
@@ -663,10 +667,10 @@ class QuestionOrder(NamedTuple):
 def sequences(
     dialogue: Dialogue, names: tuple[str, ...], draws: int, seed: int
 ) -> Iterator[QuestionOrder]:
-    """Yield the sequences of a dialogue, with all perturbations of one draw before the next draw.
+    """Yield the sequences of a dialogue. All perturbations are drawn once before they are redrawn.
 
-    They depend neither on the question nor on the relation, so that the system under test answers
-    each prefix of a sequence only once.
+    Sequences depend neither on the question nor on the relation. So the tested system answers each
+    prefix of a sequence only once.
 
     Raises:
         UserError: a perturbation does not exist, or it returns rounds that do not exist.
@@ -689,7 +693,7 @@ def sequences(
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A question in one sequence, and the verdict of the checks on its context there."""
+    """A question in one sequence, and what the checks say about its context there."""
 
     sequence: QuestionOrder
     asked: AskedQuestion
@@ -698,18 +702,18 @@ class Version:
 
     @property
     def seen(self) -> Context:
-        """The sequence up to the question, as the system under test sees it."""
+        """The sequence up to the question, as the tested system reads it."""
         return self.asked.context()
 
     @property
     def about(self) -> str:
-        """Position of the question, with rounds from 1: ``DRS-0, asked after round 3``."""
+        """The place of the question, with rounds counted from 1: ``DRS-0, asked after round 3``."""
         before = [str(index + 1) for index in self.asked.before]
         after = f"after round{'s' * (len(before) > 1)} {', '.join(before)}" if before else "first"
         return f"{self.sequence.case}, asked {after}"
 
     def moves(self) -> tuple[Move, ...]:
-        """Return the moves of the rounds before the question and of the question itself."""
+        """Return how the rounds before the question, and the question itself, were moved."""
         turn, before = self.asked.turn, self.asked.before
         kept = [index for index in dict.fromkeys(before) if index != turn]
         dropped = (Move("drop", index) for index in range(turn) if index not in kept)
@@ -718,7 +722,7 @@ class Version:
 
 
 def repeated(order: Iterable[int]) -> Iterator[int]:
-    """Yield each round that occurred before, once per repetition."""
+    """Yield each round that occurred before, as often as it is repeated."""
     seen: set[int] = set()
     for index in order:
         if index in seen:
@@ -727,7 +731,7 @@ def repeated(order: Iterable[int]) -> Iterator[int]:
 
 
 def versions(scene: Scene, draws: int | None = None) -> list[Version]:
-    """Return the versions of the question of a scene, in the order of their sequences.
+    """Return the versions of the turn's question, in the order of their sequences.
 
     Only the first of equal versions is kept. By default, each perturbation is drawn so often that
     there is about one sequence for each variant of the campaign. ``draws`` overrides this number.
@@ -749,7 +753,7 @@ def versions(scene: Scene, draws: int | None = None) -> list[Version]:
 
 
 def _kept_sequences(scene: Scene, names: tuple[str, ...], draws: int) -> tuple[QuestionOrder, ...]:
-    """Return the sequences of a dialogue, drawn once per run."""
+    """Return the sequences of a dialogue. They are drawn once per run."""
     key = "sequences", scene.dialogue.id, names, draws
     if key not in scene.kept:
         scene.kept[key] = tuple(sequences(scene.dialogue, names, draws, scene.seed))
@@ -772,7 +776,7 @@ _NOT_BOTH: Final = "the sequences do not have both an equivalent and a lost cont
 
 
 class ContextRelation(Relation):
-    """A relation between the replies to a question in different sequences.
+    """Compares the replies to the same question in different sequences.
 
     A subclass defines ``name`` and `rewrites`.
 
@@ -816,7 +820,7 @@ class ContextRelation(Relation):
         return list(self.rewrites(scene, found)) or Inapplicable(self.lacks(scene))
 
     def _silent(self, scene: Scene) -> str:
-        """Return why the relation cannot apply, whatever the sequences, or ``""`` if it can."""
+        """Return why the relation cannot apply in any sequence, or ``""`` if it can."""
         answer = answer_of(scene.dialogue, scene.index)
         if len(scene.dialogue.turns) < 2:
             return _SHORT
@@ -828,32 +832,32 @@ class ContextRelation(Relation):
         return _FALLBACK if self.wants_answer and fallback else ""
 
     def lacks(self, scene: Scene) -> str:
-        """Return why no version of the question is usable."""
+        """Return why the relation can use no version of the question."""
         del scene
         return self.none[-1]
 
     @abstractmethod
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterable[Rewrite]:
-        """Return the rewrites with their expected replies."""
+        """Return the rewrites, each with the reply that is expected."""
 
 
 @register_relation
 class SameContext(ContextRelation):
-    """MR1: the reply in an equivalent context means the same as in the clean context."""
+    """MR1: if the context is equivalent, the reply means the same as in the clean dialogue."""
 
     name = "same-context"
-    expects = "the reply stays as it is if other rounds come before the question"
+    expects = "the reply means the same although other rounds come before the question"
     none = (_NOT_CLEAN, _NO_EQUIVALENT)
 
     def lacks(self, scene: Scene) -> str:
-        """Return the reason: no equivalent context, or even the clean one fails the checks."""
+        """Return the reason: no context is equivalent, or even the clean one fails the checks."""
         checks = context_checks_named(scene.reply.context_checks)
         clean = tuple(range(len(scene.dialogue.turns)))
         asked = AskedQuestion(scene.dialogue, clean, scene.index, scene.lexicon)
         return _NO_EQUIVALENT if equivalent(checks, asked) else _NOT_CLEAN
 
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterator[Rewrite]:
-        """Return the versions in equivalent contexts, each compared with the clean context."""
+        """Return the versions with equivalent contexts, each compared with the clean context."""
         return (
             _against_clean(scene, one, UNCHANGED)
             for one in found
@@ -863,7 +867,7 @@ class SameContext(ContextRelation):
 
 @register_relation
 class LostContext(ContextRelation):
-    """MR2: if the context is lost, the reply of the clean context cannot recur."""
+    """MR2: if the context is lost, the bot cannot give the same reply as in the clean dialogue."""
 
     name = "lost-context"
     side = "should-change"
@@ -878,7 +882,7 @@ class LostContext(ContextRelation):
 
 @register_relation
 class ContextsAgree(ContextRelation):
-    """MR3: the replies in equivalent contexts mean the same as each other.
+    """MR3: in all equivalent contexts, the replies mean the same.
 
     Each version is compared with the one before it, and the first with the last. If two replies
     differ, the violation is counted for the one that also differs from the reply to the clean
@@ -890,7 +894,7 @@ class ContextsAgree(ContextRelation):
     none = (_FEWER_THAN_TWO,)
 
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterator[Rewrite]:
-        """Return pairs of versions in equivalent contexts."""
+        """Return pairs of versions with equivalent contexts."""
         del scene
         alike = [one for one in found if one.equivalent]
         around = pairwise([alike[-1], *alike]) if len(alike) > 1 else ()
@@ -899,7 +903,7 @@ class ContextsAgree(ContextRelation):
 
 @register_relation
 class ContextsDiffer(ContextRelation):
-    """MR4: the reply in a lost context differs from those in equivalent contexts."""
+    """MR4: the reply in a lost context differs from the replies in equivalent contexts."""
 
     name = "contexts-differ"
     side = "should-change"
@@ -908,7 +912,7 @@ class ContextsDiffer(ContextRelation):
     wants_answer = True
 
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterator[Rewrite]:
-        """Return pairs of a version in an equivalent context and one in a lost context."""
+        """Return pairs of a version with an equivalent context and one with a lost context."""
         del scene
         alike = [one for one in found if one.equivalent]
         lost = [one for one in found if one.equivalent is False]

@@ -1,4 +1,4 @@
-"""Paraphrases by a text generation model."""
+"""Paraphrases of utterances that a text generation model writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_TOKENS: Final = 128
 
 
 def generative_source(text: str) -> CandidateSource:
-    """Return the source for ``t5:MODEL`` or ``marian:THERE,BACK``.
+    """Return the source of paraphrases that ``t5:MODEL`` or ``marian:THERE,BACK`` names.
 
     A T5 model paraphrases. Two Marian models translate into another language and back. ``MODEL``,
     ``THERE`` and ``BACK`` are folders or names in the local cache of transformers.
@@ -52,7 +52,7 @@ def generative_source(text: str) -> CandidateSource:
 
 
 class TextWriter:
-    """An encoder-decoder model and its tokenizer."""
+    """A model that writes texts, with its tokeniser."""
 
     def __init__(self, name: str) -> None:
         with needs_extra("a generative source", "simpletod", "torch", "transformers"):
@@ -73,7 +73,7 @@ class TextWriter:
             ) from error
 
     def write(self, texts: Sequence[str], beams: int) -> list[list[str]]:
-        """Return ``beams`` texts per text, the most likely first; none for an empty text."""
+        """Return the ``beams`` most likely texts for each text, or none for an empty text."""
         asked = [text for text in texts if self._tokenizer(text)["input_ids"]]
         if not asked:
             return [[] for _ in texts]

@@ -1,8 +1,9 @@
 """METAL's four perturbations of one question: the baseline for MORTAR.
 
-The relations change words and letters of the question in its clean context, and the reply must
-stay. As in METAL, no word is locked. A number may get a typo, so not every violation is a fault of
-the system. To test your own bot, use ``metamorphic``, which has locks.
+The relations change words and letters of the question in its clean context, and the reply must stay
+the same. As in METAL, no word is protected. Even a number may get a typo, so not every violation is
+a fault of the system. To test your own bot, use the relation ``metamorphic``, which protects
+values.
 
 Source: Hyun, Guo and Babar, METAL, ICST 2024; Guo et al., MORTAR, chose these four relations. Their
 edit rates are not published; about one word in five is changed here.
@@ -49,7 +50,7 @@ _FEWEST_LETTERS: Final = 3
 
 
 class Metal(Relation):
-    """The reply stays when words of the question are changed.
+    """Expects the same reply although words of the question are changed.
 
     If the meaning of a rewrite is further from the question than the threshold of the shipped
     embedding, the rewrite is discarded and another is drawn, as in METAL. A subclass defines
@@ -69,7 +70,7 @@ class Metal(Relation):
         return self.none, _REVOKED
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return random rewrites, or the reason why there are none."""
+        """Return random rewrites of the question, or the reason why there are none."""
         places = self.places(scene)
         if not places:
             return Inapplicable(self.none)
@@ -90,16 +91,16 @@ class Metal(Relation):
 
     @abstractmethod
     def places(self, scene: Scene) -> Sequence[Word]:
-        """Return the words that may be changed."""
+        """Return the words that the relation may change."""
 
     @abstractmethod
     def changed(self, scene: Scene, word: Word) -> Replacement:
-        """Return the replacement of one word."""
+        """Return the changed form of one word."""
 
 
 @register_relation
 class MetalSynonyms(Metal):
-    """A word becomes a synonym in any of its frequent senses."""
+    """Replaces words by synonyms of any of their frequent senses."""
 
     name = "metal-synonyms"
     none = "no word of the question has a synonym"
@@ -109,7 +110,7 @@ class MetalSynonyms(Metal):
         return [word for word in scene.parts.words if _synonyms(scene, word)]
 
     def changed(self, scene: Scene, word: Word) -> Replacement:
-        """Return a replacement of a word by a random synonym."""
+        """Return a random synonym of a word."""
         found = _synonyms(scene, word)
         after = found[int(scene.rng.integers(len(found)))]
         return Replacement(word.start, word.end, match_case(word.text, after), "synonym")
@@ -121,17 +122,17 @@ def _synonyms(scene: Scene, word: Word) -> list[str]:
 
 @register_relation
 class MetalWord(Metal):
-    """A random frequent word of the data is inserted before a word."""
+    """Inserts random frequent words of the data."""
 
     name = "metal-word"
     none = "the question has no words"
 
     def places(self, scene: Scene) -> Sequence[Word]:
-        """Return all words."""
+        """Return all words of the question."""
         return scene.parts.words
 
     def changed(self, scene: Scene, word: Word) -> Replacement:
-        """Return a replacement that inserts a random word before a word."""
+        """Return a word with a random word inserted before it."""
         frequent = scene.once(_frequent_words)
         other = frequent[int(scene.rng.integers(len(frequent)))]
         return Replacement(word.start, word.end, f"{other} {word.text}", "word")
@@ -146,7 +147,7 @@ def _frequent_words(data: DialogueSet) -> tuple[str, ...]:
 
 @register_relation
 class MetalTypos(Metal):
-    """A letter of a word is deleted, doubled, swapped with the next one or mistyped."""
+    """Deletes, doubles, swaps or mistypes letters of words."""
 
     name = "metal-typos"
     none = "every word of the question has fewer than three letters"
@@ -156,7 +157,7 @@ class MetalTypos(Metal):
         return [word for word in scene.parts.words if len(word.text) >= _FEWEST_LETTERS]
 
     def changed(self, scene: Scene, word: Word) -> Replacement:
-        """Return a replacement of a word with one random typo."""
+        """Return a word with one random typo."""
         text = word.text
         while text == word.text:
             place = int(scene.rng.integers(len(word.text) - 1))
@@ -175,17 +176,17 @@ class MetalTypos(Metal):
 
 @register_relation
 class MetalLeet(Metal):
-    """The letters a, e, i, o, s and t of a word become 4, 3, 1, 0, 5 and 7."""
+    """Replaces the letters a, e, i, o, s and t of words by 4, 3, 1, 0, 5 and 7."""
 
     name = "metal-leet"
     none = "no word of the question has one of the letters a, e, i, o, s and t"
 
     def places(self, scene: Scene) -> Sequence[Word]:
-        """Return the words with such a letter."""
+        """Return the words that have one of these letters."""
         return [word for word in scene.parts.words if not _LEET.keys().isdisjoint(word.lower)]
 
     def changed(self, scene: Scene, word: Word) -> Replacement:
-        """Return a replacement of a word by its leet spelling."""
+        """Return the leet spelling of a word."""
         del scene
         after = "".join(_LEET.get(letter.lower(), letter) for letter in word.text)
         return Replacement(word.start, word.end, after, "leet")

@@ -41,7 +41,7 @@ _DRAWN: Final = 16
 
 
 class Places(NamedTuple):
-    """The possible edits of an utterance."""
+    """The edits that a relation may make in an utterance."""
 
     #: In reading order; several may share a position.
     replacements: Sequence[Replacement]
@@ -50,10 +50,10 @@ class Places(NamedTuple):
 
 
 class Paraphrase(Relation):
-    """The state stays when a turn is rephrased.
+    """Expects the same answer although a turn is rephrased.
 
-    A subclass defines the possible edits of a turn. Each rewrite combines some edits, and every
-    subset is a rewrite as well.
+    A subclass defines the possible edits of a turn. Each rewrite combines some of these edits. Each
+    edit can also be made alone.
     """
 
     expects = "{stays}"
@@ -62,7 +62,10 @@ class Paraphrase(Relation):
     places: Callable[[Scene], Places | str]
 
     def places_of(self, replacements: Sequence[Replacement], most: int) -> Places | str:
-        """Return replacements as `Places`, or the last of the reasons if there are none."""
+        """Return edits as `Places`.
+
+        If there are none, return the last of the relation's reasons.
+        """
         return Places(replacements, most) if replacements else self.reasons[-1]
 
     def begin(self, scene: Scene) -> TurnStart:
@@ -77,7 +80,7 @@ class Paraphrase(Relation):
 
 
 def drawn(scene: Scene, places: Places) -> Iterator[tuple[Replacement, ...]]:
-    """Yield distinct combinations of replacements that do not touch each other."""
+    """Yield different combinations of edits that do not touch each other."""
     seen = set()
     count = len(places.replacements)
     for _ in range(_DRAWN):
@@ -97,7 +100,7 @@ def drawn(scene: Scene, places: Places) -> Iterator[tuple[Replacement, ...]]:
 
 
 def free(scene: Scene) -> Iterator[tuple[int, Word]]:
-    """Yield the indices and words that no lock guards.
+    """Yield the words that no lock protects, with their indices.
 
     Words in slot names (`topping-capers`) are not free, with or without an ontology.
     """
@@ -108,25 +111,25 @@ def free(scene: Scene) -> Iterator[tuple[int, Word]]:
 
 
 def leans_on(scene: Scene, index: int) -> bool:
-    """Return whether the next word is a clitic of the word ``index``: `I 'm`, `do n't`."""
+    """Return whether the next word is a clitic of the word at ``index``: `I 'm`, `do n't`."""
     following = scene.parts.words[index + 1 : index + 2]
     return bool(following) and (following[0].text[0] in "'’" or following[0].lower == "n't")
 
 
 def plain_gap(scene: Scene, index: int) -> bool:
-    """Return whether only whitespace precedes the word ``index`` (or follows the last word)."""
+    """Return whether only whitespace stands before the word at ``index``, or at the end."""
     gaps = scene.parts.gaps
     return not gaps[index] or gaps[index].isspace()
 
 
 def begins_sentence(scene: Scene, index: int) -> bool:
-    """Return whether the word ``index`` begins a sentence."""
+    """Return whether the word at ``index`` begins a sentence."""
     gap = scene.parts.gaps[index]
     return not index or any(mark in gap for mark in ".!?\n")
 
 
 def without_word(scene: Scene, index: int, operator: str) -> Replacement:
-    """Return the deletion of the word ``index`` with the whitespace on one side."""
+    """Return the deletion of the word at ``index``, with the whitespace on one side."""
     words, gaps = scene.parts.words, scene.parts.gaps
     start, end = words[index].start, words[index].end
     before, after = gaps[index], gaps[index + 1]
@@ -158,7 +161,7 @@ _SET: Final = word_set("thank thanks of")
 
 @register_relation
 class NeighbourSwap(Paraphrase):
-    """The state stays when neighbouring words are swapped, at most one pair in four words.
+    """Swaps neighbouring words, at most one pair in four words. The answer must stay the same.
 
     Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
     models, CoNLL 2018 (random swap).
@@ -168,7 +171,7 @@ class NeighbourSwap(Paraphrase):
     reasons = (_NO_PAIR,)
 
     def places(self, scene: Scene) -> Places | str:
-        """Return the pairs that may be swapped."""
+        """Return the pairs of words that may be swapped."""
         words = dict(free(scene))
         pairs = [
             Replacement(words[one].start, words[one + 1].end, self._swapped(scene, one), "swap")
@@ -202,7 +205,7 @@ class NeighbourSwap(Paraphrase):
 
 
 def _stays(word: Word) -> bool:
-    """Return whether a word keeps its capital in any position."""
+    """Return whether a word keeps its capital letter in any position."""
     return word.lower.partition("'")[0] == "i" or word.text.isupper()
 
 
@@ -218,7 +221,7 @@ KEPT_STOP_WORDS: Final = word_set(
 
 @register_relation
 class StopWordDropout(Paraphrase):
-    """The state stays when stop words are left out, at most eight.
+    """Leaves out stop words, at most eight. The answer must stay the same.
 
     Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
     models, CoNLL 2018 (stop-word dropout).
@@ -251,7 +254,7 @@ _OWN: Final = word_set("is are was were am be been being has have had does do di
 
 @register_relation
 class GrammarErrors(Paraphrase):
-    """The state stays when words have the wrong form, at most three.
+    """Puts words into a wrong form, at most three. The answer must stay the same.
 
     The edits replace a word by a wrong one from a table, an inflected verb by its infinitive, or a
     plural by its singular.
@@ -296,7 +299,7 @@ _SHIPPED: Final = resources.files("pytest_dstfuzz") / "resources" / "relations"
 
 @dataclass(frozen=True)
 class PhraseTable:
-    """Phrases with their replacements, in lower case and split into words."""
+    """Pairs of phrases with the same meaning, in lower case and split into words."""
 
     others: Mapping[tuple[str, ...], tuple[tuple[str, ...], ...]]
     #: Number of words in the longest phrase.
@@ -304,9 +307,10 @@ class PhraseTable:
 
     @classmethod
     def read(cls, text: str, where: str, *, both_ways: bool = True) -> PhraseTable:
-        """Read one pair per line, separated by a tab; the second phrase replaces the first.
+        """Read a table of phrases: two on each line, separated by a tab.
 
-        If ``both_ways`` is set, the first also replaces the second.
+        The second phrase replaces the first. If ``both_ways`` is true, the first also replaces the
+        second.
 
         Raises:
             DataError: a line is no pair.
@@ -329,7 +333,7 @@ class PhraseTable:
 
 @cache
 def shipped_pairs(name: str) -> PhraseTable:
-    """Return a shipped table whose second phrases replace the first ones."""
+    """Return a shipped table. Its second phrases replace the first ones, but not the other way."""
     path = _SHIPPED / name
     return PhraseTable.read(path.read_text(encoding="utf-8"), str(path), both_ways=False)
 
@@ -341,7 +345,7 @@ def _shipped_table() -> PhraseTable:
 
 
 def phrase_table(path: Path | None = None) -> PhraseTable:
-    """Return the shipped table, or one from a file in the same format.
+    """Return the shipped table of phrases, or read one from a file of the same format.
 
     Raises:
         DataError: the file cannot be read, or one of its lines is no pair.
@@ -353,7 +357,7 @@ def phrase_table(path: Path | None = None) -> PhraseTable:
 
 @register_relation
 class PhraseTableRelation(Paraphrase):
-    """The state stays when phrases are replaced by others with the same meaning.
+    """Replaces phrases by others with the same meaning. The answer must stay the same.
 
     Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
     models, CoNLL 2018 (data-level paraphrase); the original uses PPDB.
@@ -370,7 +374,7 @@ class PhraseTableRelation(Paraphrase):
 
 
 def replacements(scene: Scene, table: PhraseTable, operator: str) -> Iterator[Replacement]:
-    """Yield the replacements of a table in a turn, if no lock guards the changed words."""
+    """Yield the replacements from a table that change no locked word of a turn."""
     words, gaps = scene.parts.words, scene.parts.gaps
     for first in range(len(words)):
         phrase: tuple[str, ...] = ()
@@ -387,7 +391,7 @@ def replacements(scene: Scene, table: PhraseTable, operator: str) -> Iterator[Re
 def _replacement(
     scene: Scene, place: tuple[int, str], old: Sequence[str], new: Sequence[str]
 ) -> Replacement | None:
-    """Return the minimal edit between two phrases, or ``None`` if a lock guards it."""
+    """Return the smallest edit from one phrase to another, or ``None`` if it hits a lock."""
     first, operator = place
     head = _equal(old, new)
     tail = _equal(old[head:][::-1], new[head:][::-1])
@@ -405,7 +409,7 @@ def _replacement(
 
 
 def _equal(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the common prefix of two phrases, in words."""
+    """Return the number of words with which both phrases begin."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
@@ -416,7 +420,7 @@ _MOST_MISHEARD_WORDS: Final = 3
 
 @register_relation
 class Speech(Paraphrase):
-    """The state stays when words are misheard as similar-sounding ones, or small words are missed.
+    """Replaces words by others that sound alike, and drops small words, as if misheard.
 
     Source: Liu et al., Robustness testing of language understanding in task-oriented dialog (LAUG),
     ACL 2021 (speech errors).
@@ -430,7 +434,7 @@ class Speech(Paraphrase):
     reasons = (_NO_MISHEARD_WORD,)
 
     def places(self, scene: Scene) -> Places | str:
-        """Return the words that may be misheard or missed."""
+        """Return the words that may be misheard or dropped."""
         found = list(_misheard(scene))
         return self.places_of(found, _MOST_MISHEARD_WORDS)
 
@@ -469,9 +473,9 @@ _THANKS: Final = word_set("thank")
 
 @register_relation
 class Disfluency(Paraphrase):
-    """The state stays when the user speaks with fillers, restarts, or corrects a slip.
+    """Adds fillers, restarts and corrected slips to a turn. The answer must stay the same.
 
-    A repair says another value first, then `no` and the original value, which counts.
+    A corrected slip names another value first, then `no` and the original value, which counts.
 
     Source: Liu et al., Robustness testing of language understanding in task-oriented dialog (LAUG),
     ACL 2021 (disfluency).
@@ -482,12 +486,12 @@ class Disfluency(Paraphrase):
     reasons = (_NO_FREE_PLACE,)
 
     def places(self, scene: Scene) -> Places | str:
-        """Return the positions for fillers and the words that may be repeated."""
+        """Return the places for fillers, and the words that may be repeated."""
         found = [*_fillers(scene), *_restarts(scene)]
         return self.places_of(found, _MOST_DISFLUENCIES)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return rewrites with fillers and restarts, and one rewrite per repair."""
+        """Return rewrites with fillers and restarts, and one rewrite per corrected slip."""
         begun = super().begin(scene)
         repairs = list(_repairs(scene))
         if isinstance(begun, Inapplicable):
@@ -496,7 +500,7 @@ class Disfluency(Paraphrase):
 
 
 def _fillers(scene: Scene) -> Iterator[Replacement]:
-    """Yield one random filler for each position."""
+    """Yield one random filler for each place."""
     words, states, reasons = scene.parts.words, scene.guarded.open, scene.guarded.reasons
     for index, word in enumerate(words):
         first = begins_sentence(scene, index)
@@ -531,7 +535,7 @@ def _restarts(scene: Scene) -> Iterator[Replacement]:
 
 
 def _repairs(scene: Scene) -> Iterator[Rewrite]:
-    """Yield the turn with another value before each value that it gives: `sunday, no, friday`."""
+    """Yield the turn with another value before each value that it fills: `sunday, no, friday`."""
     for site in sites_of(scene).found:
         for value in islice(unsaid(scene, site.slot, site.value), _REPAIRS):
             text = _other(scene, site, value)
@@ -542,7 +546,7 @@ def _repairs(scene: Scene) -> Iterator[Rewrite]:
 
 
 def _other(scene: Scene, site: ValueSite, value: str) -> str | None:
-    """Return another value in the form of the old one, or ``None`` if it does not fit."""
+    """Return another value in the form of the old one, or ``None`` if none fits."""
     first = site.mention.first
     if first != site.mention.last and site.kind != "time":
         return None
@@ -565,7 +569,7 @@ _BOUND: Final = re.compile(r"(?<![.!?])[.!?]+[\"'”’]?\s+(?=\S)")
 
 @register_relation
 class PlugIn(Relation):
-    """The state stays when the user also says something about another topic.
+    """Adds sentences about another topic to a turn. The answer must stay the same.
 
     One to three sentences are inserted before the first sentence of the turn, between two
     sentences, or after the last one. Each position is tried once. After that, the relation repeats
@@ -583,7 +587,7 @@ class PlugIn(Relation):
     reasons = (_SILENT, _NO_BLOCK)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the search for the position of a block."""
+        """Return an object that searches for the place of the sentences."""
         if not scene.parts.words:
             return Inapplicable(_SILENT)
         guard_of = scene.guards.guard_of
@@ -597,7 +601,7 @@ class PlugIn(Relation):
 
 
 class _PlaceSearch(TurnRelation):
-    """Try each position once, then repeat the most effective one with other blocks."""
+    """Tries each place once, then repeats the most effective place with other sentences."""
 
     def __init__(self, scene: Scene, sentences: Sequence[str]) -> None:
         self._scene = scene
@@ -608,19 +612,19 @@ class _PlaceSearch(TurnRelation):
         self._places = (0, *filter(self._fits, bounds), len(user))
 
     def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite:
-        """Return rewrite ``number`` with a random block."""
+        """Return rewrite ``number``, which inserts random sentences."""
         rng = stream(self._seed, number, draw)
         wanted = min(int(rng.integers(1, _LONGEST + 1)), len(self._sentences))
         chosen = rng.choice(len(self._sentences), wanted, replace=False).tolist()
         return self._plugged(self._place(number, seen), [self._sentences[one] for one in chosen])
 
     def _fits(self, place: int) -> bool:
-        """Return whether a position ends a sentence, unlike the full stop of `St.` or `p.m.`."""
+        """Return whether a place ends a sentence, unlike the full stop of `St.` or `p.m.`."""
         one = self._plugged(place, self._sentences[:1])
         return not veto(self._scene, one.seen.user, one.edits)
 
     def _place(self, number: int, seen: Sequence[EarlierResult]) -> int:
-        """Return the next untried position, or the one that unsettled the tracker most."""
+        """Return a place not tried yet, or the place that made the tracker least certain."""
         if number < len(self._places):
             return self._places[number]
         wavered = dict.fromkeys(self._places, -1.0)
@@ -662,10 +666,10 @@ _APART: Final = frozenset({("get", "give"), ("give", "get"), ("try", "check"), (
 
 @register_relation
 class MaskedReplacement(Paraphrase):
-    """The state stays when a word is replaced by a similar one that fits its context.
+    """Replaces words by similar ones that fit the sentence. The answer must stay the same.
 
-    The candidates for a position come from the lexicon's masked language model. A candidate is kept
-    if it has the same part of speech, is a neighbour of the word, and is none of its antonyms.
+    The new words come from the lexicon's masked language model. A new word must have the same part
+    of speech as the old one and a similar word vector, and must not be an antonym.
     """
 
     name = "masked-replacement"
@@ -705,7 +709,7 @@ def _others(scene: Scene, index: int, word: Word) -> Iterator[Replacement]:
 
 
 def _means(lexicon: Lexicon, word: str, other: str) -> bool:
-    """Return whether two nouns are synonyms or forms of one noun."""
+    """Return whether two nouns are synonyms, or forms of the same noun."""
     forms = inflections()
     synonyms = (*lexicon.synonyms(word), *lexicon.synonyms_all(word, "noun"))
     return other in (

@@ -1,4 +1,4 @@
-"""Relations by name: shipped ones, those of installed packages, and those of a test suite."""
+"""Finds relations by name: shipped ones, those of installed packages and of test suites."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _Given = TypeVar("_Given")
 
 
 def _load() -> dict[str, object]:
-    """Return the shipped relations by name, in the order of their modules."""
+    """Load the shipped relations, and return them by name in the order of their modules."""
     for home in _HOMES:
         import_module(home)
     places = {home: place for place, home in enumerate(_HOMES)}
@@ -71,7 +71,7 @@ def register_relation(relation: _Given) -> _Given:
             this function works as a decorator.
 
     Returns:
-        The argument.
+        The argument, so that the function can be a decorator.
 
     Raises:
         UserError: the argument is no relation, or a shipped relation has the same name.
@@ -152,10 +152,10 @@ def relation_for(
 
 
 def as_relation(given: object, where: str) -> Relation:
-    """Return a relation that is safe to call: third-party relations are checked on every call.
+    """Return a relation that is safe to call, by checking each result unless it is shipped.
 
-    A class is instantiated without arguments. Error messages begin with ``where``, the origin of
-    the relation.
+    If ``given`` is a class, an instance is made without arguments. Error messages begin with
+    ``where``, the place that registered the relation.
     """
     if isinstance(given, type):
         with blamed(f"{where}: {given.__name__}()"):
@@ -174,7 +174,7 @@ def as_relation(given: object, where: str) -> Relation:
 
 
 def spoken_of(relation: Relation) -> str:
-    """Return the kinds of answer that a relation supports, in words.
+    """Return in words which kinds of answer a relation supports.
 
     >>> spoken_of(relation_by_name("tools-order")), spoken_of(relation_by_name("speech"))
     ('tool calls', 'slots, replies, tool calls')
@@ -183,7 +183,7 @@ def spoken_of(relation: Relation) -> str:
 
 
 def is_shipped(relation: Relation) -> bool:
-    """Return whether a relation is the shipped one with this name."""
+    """Return whether a relation is the one that the package ships under this name."""
     return _ships(relation) and RELATIONS.find(relation.name) is relation
 
 

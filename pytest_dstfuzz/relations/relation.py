@@ -1,4 +1,4 @@
-"""The protocol of a relation, its view of a turn, and the rewrites that it proposes."""
+"""The protocol of relations: their view of a turn, their rewrites and their verdicts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ OTHER_LANGUAGE: Final = "the utterance is not entirely in English"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict of a relation on a pair of predictions.
+    """A relation's verdict on the answers to a reference and to a rewrite.
 
     Provisional: relations on answers that are richer than belief states may need more fields.
     """
@@ -84,10 +84,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The expected change of one slot.
+    """The change of one slot that a relation expects.
 
     Raises:
-        ValueError: the value before the change is already admissible.
+        ValueError: the slot already has an expected value before the change.
     """
 
     slot: str
@@ -107,9 +107,10 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The expected answer to a rewrite, relative to the answer to its reference.
+    """The answer that a relation expects to a rewrite, compared with the reference's answer.
 
-    Slots without a delta must keep their values. If there is no delta at all, the state must stay.
+    A slot without a delta must keep its value. If there is no delta at all, the whole answer must
+    stay the same.
 
     Raises:
         ValueError: the deltas or the paths in ``differs`` are not sorted by slot, or a slot
@@ -130,13 +131,13 @@ class Expectation:
 
     @property
     def stays(self) -> bool:
-        """Whether no change is expected."""
+        """Whether the relation expects the same answer."""
         return not self.deltas and not self.differs
 
     def against(self, before: Outcome) -> Expectation:
-        """Return a copy with a delta for each path in ``differs``, given the reference answer.
+        """Return a copy with a delta for each path in ``differs``, given the reference's answer.
 
-        If the answer lacks the path, any value counts as different.
+        If the reference's answer lacks the path, any value counts as different.
 
         >>> OTHER_REPLY.against(Outcome({"reply": "At nine."})).deltas[0].after
         Admissible(values=('At nine.',), anything_but=True, or_no_call=False)
@@ -154,7 +155,7 @@ class Expectation:
         return next((delta for delta in self.deltas if delta.slot == slot), None)
 
     def judge(self, before: Outcome, found: Outcome) -> Verdict:
-        """Return the verdict on the answer ``found``, given the reference answer ``before``."""
+        """Return the verdict on the answer ``found``, given the reference's answer ``before``."""
         if self.differs:
             return self.against(before).judge(before, found)
         misses = []
@@ -191,7 +192,7 @@ OTHER_REPLY: Final = Expectation(differs=(REPLY,))
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A round that was repeated, moved, dropped, added or asked again.
+    """A change of the order of rounds: a round repeated, moved, dropped, added or asked again.
 
     ``turn`` and ``to`` count the rounds of the clean dialogue from 0. A moved round now
     stands before round ``to``. An added or repeated round stands after it.
@@ -204,7 +205,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A context to send to the tracker, and the expected answer."""
+    """A context to send to the tracker, with the answer that the relation expects."""
 
     seen: Context
     #: The context whose answer the rewrite's answer is compared with. It is a clean context of the
@@ -229,26 +230,26 @@ class Rewrite:
 
     @property
     def asks(self) -> tuple[Context, ...]:
-        """The contexts to send to the tracker besides clean ones; each is tried once per turn."""
+        """The contexts to send to the tracker besides clean ones. Each is sent once per turn."""
         return (self.seen, self.reference) if self.between else (self.seen,)
 
 
 class Inapplicable(NamedTuple):
-    """The result of a relation that does not apply to a turn."""
+    """Says that a relation does not apply to a turn, and why."""
 
     #: One of the relation's reasons. Reports count turns by reason, so it contains no values.
     reason: str
 
 
 class BySearch(NamedTuple):
-    """The result of a relation that lets the search edit the turn and judges the variants."""
+    """Says that the search edits the turn, and that the relation judges the variants."""
 
     #: Takes the answers to the clean turn and to a variant, and the label if there is one.
     judge: Callable[[Outcome, Outcome, Outcome | None], Verdict]
 
 
 class EarlierResult(NamedTuple):
-    """The result of an earlier rewrite of the same turn."""
+    """An earlier rewrite of the same turn, and the tracker's answer."""
 
     rewrite: Rewrite
     #: Whether the tracker was asked and answered.
@@ -260,7 +261,7 @@ class EarlierResult(NamedTuple):
 
 
 class TurnRelation(Protocol):
-    """The rewrites of one turn by a relation that may adapt to the results of earlier rewrites."""
+    """Proposes the rewrites of one turn, and may use the results of earlier rewrites."""
 
     def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:
         """Return rewrite ``number`` of the turn, or ``None`` if there are no more.
@@ -270,8 +271,8 @@ class TurnRelation(Protocol):
         Args:
             number: index of the rewrite, from 0.
             draw: how many rewrites for this number were rejected as duplicates, from 0.
-            seen: results of the rewrites ``0`` to ``number - 1`` if the relation is adaptive;
-                otherwise the rewrites without results.
+            seen: the rewrites ``0`` to ``number - 1``, with their results if the relation is
+                adaptive.
         """
 
 
@@ -283,7 +284,7 @@ _Found = TypeVar("_Found")
 
 
 class Replacement(NamedTuple):
-    """A replacement of ``text[start:end]`` of the clean utterance by ``after``."""
+    """Replaces ``text[start:end]`` of the clean utterance by ``after``."""
 
     start: int
     end: int
@@ -299,10 +300,10 @@ def _equal(one: Outcome, other: Outcome, asked: Context) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One turn of a dialogue, with the states before and after it.
+    """A turn as a relation reads it: its dialogue, and the states before and after it.
 
-    The states are the tracker's answers to the clean contexts. If they are the labels instead, a
-    relation behaves as it would for a perfect tracker.
+    The states are the tracker's answers to the clean contexts. If labels stand in for them, a
+    relation does what it would do for a perfect tracker.
     """
 
     #: Name of the relation that uses the scene.
@@ -331,17 +332,17 @@ class Scene:
 
     @property
     def kind(self) -> AnswerKind:
-        """The kind of answer that is tested."""
+        """The kind of answer that the test is about."""
         return KINDS[self.reply.outcome]
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """The relation's own random generator for this turn, equal in every process."""
+        """The relation's own random generator for this turn. It is the same in every process."""
         return stream(self.seed, "relation", self.relation, self.dialogue.id, self.index)
 
     @property
     def turn(self) -> Turn:
-        """The turn, with its label if it has one."""
+        """The turn of the dialogue, with its label if it has one."""
         return self.dialogue.turns[self.index]
 
     @cached_property
@@ -362,7 +363,10 @@ class Scene:
 
     @property
     def label(self) -> Outcome | None:
-        """The correct answer; the tracker's own answer if it is equivalent to the label."""
+        """The correct answer.
+
+        If the tracker's own answer is equivalent to the label, it is the tracker's own answer.
+        """
         if not self.kind.has_tools:
             return self.turn.state
         label = self.turn.calls
@@ -388,7 +392,7 @@ class Scene:
 
     @cached_property
     def given(self) -> tuple[str, ...]:
-        """The slots whose values the turn gave or changed, sorted."""
+        """The slots that the turn filled or changed, sorted."""
         changes = diff_states(self.before, self.now)
         return tuple(change.slot for change in changes if change.after is not None)
 
@@ -399,16 +403,16 @@ class Scene:
 
     @cached_property
     def guarded(self) -> Mask:
-        """The locks on the words of the utterance, indexed like `parts`."""
+        """The locks on the words of the utterance, with the same indices as `parts`."""
         return self.guarded_in(self.turn.user, self.parts)
 
     def guarded_in(self, text: str, parts: Parts) -> Mask:
-        """Return the locks on the words of another utterance, indexed like ``parts``."""
+        """Return the locks on another utterance's words, with the same indices as ``parts``."""
         values = self.kind.locked_values(self.data, self.turn, self.states[self.index])
         return self.guards.mask(text, parts, values, self.turn.system)
 
     def once(self, build: Callable[[DialogueSet], _Found]) -> _Found:
-        """Return ``build(data)``, computed once per run."""
+        """Compute ``build(data)`` once per run, and return the result."""
         if build not in self.kept:
             self.kept[build] = build(self.data)
         return cast("_Found", self.kept[build])
@@ -419,7 +423,7 @@ class Scene:
         return self.once(ValueTable.of)
 
     def edits(self, replacements: Iterable[Replacement]) -> tuple[Edit, ...]:
-        """Return replacements in the clean utterance as edits, from the last position to the first.
+        """Convert replacements to edits, from the last position in the utterance to the first.
 
         Raises:
             ValueError: two replacements overlap, or one is outside the utterance.
@@ -440,15 +444,15 @@ class Scene:
         return True
 
     def worded(self, slot: str, value: str) -> str:  # noqa: ARG002 - of tool calls it depends on it
-        """Return the form of a value in an utterance."""
+        """Return how users write a value of a slot."""
         return value
 
     def whole(self, after: str, operator: str) -> Replacement:
-        """Return a replacement of the whole utterance."""
+        """Return a replacement of the whole utterance by another text."""
         return Replacement(0, len(self.turn.user), after, operator)
 
     def said(self, user: str) -> Context:
-        """Return the clean context with another latest user utterance."""
+        """Return the clean context with another text as the latest user utterance."""
         return self.context.saying(user)
 
     def rewrite(
@@ -459,12 +463,13 @@ class Scene:
         about: str = "",
         separable: bool = False,
     ) -> Rewrite:
-        """Return a rewrite of the utterance of the turn in its clean context.
+        """Return a rewrite that changes the utterance of the turn, in its clean context.
 
         Args:
             replacements: replacements in the utterance, in any order.
-            deltas: expected changes of slots, in any order; if empty, the state must stay.
-            about: description for reports; by default that of the deltas.
+            deltas: expected changes of slots, in any order. If there are none, the answer must stay
+                the same.
+            about: description for reports. By default the expected changes.
             separable: see `Rewrite`.
 
         Raises:
@@ -486,7 +491,7 @@ class Scene:
 
 
 class Scenes:
-    """Create the scenes of a run, which share their expensive parts."""
+    """Creates the scenes of a run. They share what is expensive to compute."""
 
     def __init__(
         self,
@@ -498,7 +503,7 @@ class Scenes:
         variants: int = 5,
         agree: Callable[[Outcome, Outcome, Context], bool] = _equal,
     ) -> None:
-        """Store the shared parts; ``seed`` and the settings are those of the campaign."""
+        """Store what the scenes share. ``seed`` and the settings are those of the campaign."""
         self._reply = reply or ReplySettings()
         self._agree = agree
         self._shared = data, guards, lexicon, seed, self._reply, variants
@@ -511,7 +516,7 @@ class Scenes:
         index: int,
         states: Iterable[Outcome | None],
     ) -> Scene:
-        """Return the scene of a turn for the named relation; for ``states`` see `Scene`."""
+        """Return the scene of a turn for the named relation. `Scene` explains ``states``."""
         kept, agree = self._kept, self._agree
         return Scene(relation, dialogue, index, tuple(states), *self._shared, kept, agree)
 
@@ -521,7 +526,7 @@ class Scenes:
         return KINDS[self._reply.outcome]
 
     def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
-        """Return the scene of a turn with the labels in place of the tracker's answers."""
+        """Return the scene of a turn with labels in place of the tracker's answers."""
         states = (self.kind.label(dialogue, place) for place in range(index + 1))
         return self.of(relation, dialogue, index, states)
 
@@ -534,12 +539,12 @@ TOO_LONG: Final = f"the utterance has more than {LONGEST_EDITED:,} characters"
 
 
 class Relation(Protocol):
-    """The expected relation between the predictions on a clean turn and on a rewrite of it.
+    """Says how the answers to a clean turn and to its rewrite must be related.
 
     A subclass defines ``name``. If the search should edit the turns, it defines ``judge``. If the
     relation makes its own edits (``edits = "own"``), it defines ``begin``. It overrides the other
-    members only if their defaults do not fit. The results must depend on the arguments alone, and a
-    relation never asks the tracker. Provisional, as `Verdict` is.
+    members only if their defaults do not fit. The results must depend only on the arguments, and a
+    relation never asks the tracker. The protocol may still change.
     """
 
     @property
@@ -549,7 +554,7 @@ class Relation(Protocol):
 
     @property
     def expects(self) -> str:
-        """The expectation in one sentence for users: ``the slot takes the new value``.
+        """What users may expect, as one sentence: ``the slot takes the new value``.
 
         ``{stays}`` expands to a phrase for "the state stays", "the answer stays" or "the calls
         stay", see `Words.fill`.
@@ -558,7 +563,7 @@ class Relation(Protocol):
 
     @property
     def source(self) -> str:
-        """The source of the word lists and their licence; empty if there are none."""
+        """The source of the word lists and their licence, or ``""`` if there are none."""
         return ""
 
     @property
@@ -568,7 +573,7 @@ class Relation(Protocol):
 
     @property
     def side(self) -> Side:
-        """Whether the state must stay or follow the edit."""
+        """Whether the answer must stay the same, or must change with the edit."""
         return "should-not-change"
 
     @property
@@ -578,7 +583,7 @@ class Relation(Protocol):
 
     @property
     def on(self) -> tuple[OutcomeKind, ...]:
-        """The supported kinds of answer: states, replies, tool calls; by default all."""
+        """The kinds of answer that the relation supports. By default all."""
         return get_args(OutcomeKind)
 
     @property
@@ -588,7 +593,7 @@ class Relation(Protocol):
 
     @property
     def english(self) -> bool:
-        """Whether the edits are English words, which do not fit other languages."""
+        """Whether the edits are English words, which fit no other language."""
         return False
 
     @property
@@ -610,7 +615,7 @@ class Relation(Protocol):
         return "the relation does not apply to this turn"
 
     def impossible(self, data: DialogueSet) -> str:
-        """Return why no turn of the data can satisfy the relation, or ``""`` if some may."""
+        """Return why the relation can apply to no turn of the data, or ``""`` if it may."""
         if self.needs_labels and all(
             turn.state is None and turn.calls is None
             for dialogue in data.dialogues
@@ -622,14 +627,15 @@ class Relation(Protocol):
     def begin(self, scene: Scene) -> TurnStart:
         """Return the rewrites of a turn, or the reason why there are none.
 
-        By default, the search edits the turn if `applies` returns true, and `judge` compares.
+        By default, the search edits the turn if `applies` returns true, and `judge` compares the
+        answers.
         """
         if not self.applies(scene.now, scene.turn.state):
             return Inapplicable(self.inapplicable)
         return BySearch(self.judge)
 
     def applies(self, clean: Outcome, label: Outcome | None) -> bool:  # noqa: ARG002 - for others
-        """Return whether the relation applies to a turn with this clean prediction."""
+        """Return whether the relation applies to a turn, given the clean prediction."""
         return True
 
     def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
@@ -648,7 +654,7 @@ TurnBegun = list[Rewrite] | TurnRelation | BySearch | Inapplicable
 
 
 def begin(relation: Relation, scene: Scene) -> TurnBegun:
-    """Return the result of a relation on a turn, with at least one and at most `MOST` rewrites.
+    """Return a relation's result for a turn. There are from 1 to `MOST` rewrites, if any.
 
     Raises:
         UserError: the relation declares that the search edits and returns its own rewrites, or
@@ -676,7 +682,7 @@ def begin(relation: Relation, scene: Scene) -> TurnBegun:
 
 
 def proposed(begun: list[Rewrite] | TurnRelation) -> list[Rewrite]:
-    """Return at most `MOST` rewrites of a turn, as proposed if no answer is known."""
+    """Return at most `MOST` rewrites of a turn, as if no answer were known yet."""
     if isinstance(begun, list):
         return begun
     found: list[Rewrite] = []

@@ -1,4 +1,4 @@
-"""Relations that move, repeat or drop rounds of a dialogue."""
+"""Relations that move, repeat or drop the rounds of a dialogue."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def rounds_after(count: int, moves: Iterable[Move]) -> tuple[int, ...]:
 
 
 def context_after(dialogue: Dialogue, count: int, moves: Sequence[Move]) -> Context:
-    """Return the context of the first ``count`` rounds of a dialogue after some moves.
+    """Return the context of a dialogue's first ``count`` rounds after some moves.
 
     Raises:
         ValueError: see `rounds_after`.
@@ -80,7 +80,7 @@ def context_after(dialogue: Dialogue, count: int, moves: Sequence[Move]) -> Cont
 
 
 def ordered(order: Sequence[int]) -> tuple[Move, ...]:
-    """Return the moves that bring rounds ``0, 1, ...`` into an order.
+    """Return the moves that bring the rounds ``0, 1, ...`` into an order.
 
     >>> ordered([0, 3, 1, 2])
     (Move(kind='move', turn=3, to=1),)
@@ -109,7 +109,7 @@ _RELATIVE: Final = word_set(
 
 @dataclass(frozen=True)
 class SpokenRound:
-    """One exchange: the system's words, the user's answer, and the resulting changes."""
+    """One round: the system's text, the user's answer, and the slots that it changes."""
 
     index: int
     system: str
@@ -127,23 +127,24 @@ class SpokenRound:
 
     @property
     def slots(self) -> frozenset[str]:
-        """The slots changed by the states or by the labels."""
+        """The slots that change, by the tracker's states or by the labels."""
         return frozenset(change.slot for change in (*self.delta, *(self.labelled or ())))
 
     @property
     def domains(self) -> frozenset[str]:
-        """The domains of the changed slots."""
+        """The domains of the slots that change."""
         return frozenset(map(domain_of, self.slots))
 
     def says(self, change: Difference) -> bool:
-        """Return whether the round mentions the new value of a slot.
+        """Return whether the round mentions the new value of a changed slot.
 
-        For yes and no, it must name the slot. A deleted value is never mentioned.
+        If the value is yes or no, the round must name the slot. The deletion of a value is never
+        mentioned.
         """
         return _says(self.said, change)
 
     def hints_at(self, change: Difference) -> bool:
-        """Return whether the round mentions the value of another change, possibly in a longer form.
+        """Return whether the round mentions the value of another change, also in a longer form.
 
         `moderately` hints at `moderate`.
         """
@@ -153,25 +154,24 @@ class SpokenRound:
 
     @property
     def complete(self) -> bool:
-        """Whether the round mentions all its changes, so that none depends on another round."""
+        """Whether the round mentions all values that it changes, and so needs no other round."""
         return bool(self.delta) and all(map(self.says, self.changes))
 
     @property
     def given_by_user(self) -> bool:
-        """Whether the user mentions all changes."""
+        """Whether the user's answer mentions all values that the round changes."""
         return bool(self.delta) and all(_says(self.words_of_user, one) for one in self.changes)
 
     @property
     def changes(self) -> tuple[Difference, ...]:
-        """The changes by the states and by the labels."""
+        """The changed slots with their values, by the tracker's states and by the labels."""
         return tuple(dict.fromkeys((*self.delta, *(self.labelled or ()))))
 
     def takes_back(self, scene: Scene, other: SpokenRound) -> bool:
-        """Return whether the user may give a slot of another round a new value here.
+        """Return whether the user may give a slot of another round a new value in this round.
 
         The result does not depend on the states of this round, because a tracker that misses a
-        correction does not show it there. Values that the labels of this round contain are not
-        counted.
+        correction does not show it there. Values that are in the labels of this round do not count.
         """
         given = self.labelled or ()
         if not given and not CORRECTIONS.isdisjoint(word_list(self.user)):
@@ -179,7 +179,7 @@ class SpokenRound:
         return any(says_other(scene, self.user, change, given) for change in other.changes)
 
     def names(self, domain: str) -> bool:
-        """Return whether the round names a domain; true for the empty domain."""
+        """Return whether the round names a domain. The empty domain counts as named."""
         return not domain or self.said.says(domain)
 
     def points(self, lexicon: Lexicon) -> bool:
@@ -188,7 +188,7 @@ class SpokenRound:
 
 
 def points_back(user: str, lexicon: Lexicon) -> bool:
-    """Return whether the words of a user refer to earlier rounds.
+    """Return whether the words of a user refer to earlier rounds of the dialogue.
 
     `there` in `is there` does not, nor does `that` in `one that has parking`.
     """
@@ -244,7 +244,7 @@ _COUNTED: Final = re.compile(
 
 @register_relation
 class Duplicate(Relation):
-    """The state stays when a round is said twice.
+    """Repeats a round. The state after the second time must be the same as after the first.
 
     The words of the system and the user's answer are repeated directly after the round. The answer
     after the repeated round is compared with the answer after the single round.
@@ -260,7 +260,7 @@ class Duplicate(Relation):
     reasons = (_ASKS_FOR_MORE,)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the prefix of the dialogue up to each round, with that round repeated."""
+        """Return the dialogue up to each round, with that round repeated."""
         turns = scene.dialogue.turns[: scene.index + 1]
         rounds = [turn.index for turn in turns if not _COUNTED.search(turn.user)]
         if not rounds:
@@ -288,7 +288,7 @@ _DRAWN: Final = 4
 
 @register_relation
 class Shuffle(Relation):
-    """The state at the end stays when independent rounds change places.
+    """Changes the order of rounds that are independent. The final state must stay the same.
 
     Source: method, section 14.
     """
@@ -309,7 +309,7 @@ class Shuffle(Relation):
     )
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the dialogue with one round moved forward, and in a few random orders."""
+        """Return the dialogue with one round moved forward, and the dialogue in random orders."""
         rounds = rounds_of(scene)
         bonds = _Bonds(scene, rounds)
         orders = dict.fromkeys(order for order in bonds.orders(scene) if bonds.continues(order))
@@ -322,7 +322,7 @@ class Shuffle(Relation):
 
 
 class _Bonds:
-    """The dependencies that fix the order of the rounds of a dialogue."""
+    """Says which rounds of a dialogue depend on each other, and must keep their order."""
 
     def __init__(self, scene: Scene, rounds: Sequence[SpokenRound]) -> None:
         self._scene = scene
@@ -344,7 +344,7 @@ class _Bonds:
         return _SHUFFLE_POINTS if self._points[one.index] or self._points[other.index] else ""
 
     def orders(self, scene: Scene) -> Iterator[tuple[int, ...]]:
-        """Yield orders that break no dependency, except the current one."""
+        """Yield other orders of the rounds that break no dependency."""
         rounds = self._rounds
         count = len(rounds)
         clean = tuple(range(count))
@@ -363,7 +363,7 @@ class _Bonds:
                 yield tuple(order)
 
     def continues(self, order: Sequence[int]) -> bool:
-        """Return whether the domain of each round's values is still clear.
+        """Return whether it stays clear to which domain the values of each round belong.
 
         It is clear if the round names its domain. Otherwise, the last state-changing round before
         it must have the same domain, or be the same one as in the clean dialogue.
@@ -409,7 +409,7 @@ _DROP_DOMAINS: Final = "the domain of later values would be unclear"
 
 @register_relation
 class Drop(Relation):
-    """The values that a round gave are not in the state at the end when the round is left out.
+    """Leaves out a round. The values that it filled must be missing in the final state.
 
     Source: method, section 14.
     """
@@ -436,7 +436,7 @@ class Drop(Relation):
     )
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the dialogue without each of the rounds that no other round depends on."""
+        """Return the dialogue without a round, for each round that no other one depends on."""
         rounds = rounds_of(scene)
         reasons = {one.index: self._needed(scene, rounds, one) for one in rounds[1:-1] if one.delta}
         found = [index for index, reason in reasons.items() if not reason]
@@ -470,7 +470,7 @@ class Drop(Relation):
 
 
 def _agrees(scene: Scene, one: SpokenRound) -> bool:
-    """Return whether the labels, if there are any, have the same changes and keep them."""
+    """Return whether the labels, if any, have the round's changes and keep them to the end."""
     label = scene.turn.state
     if one.labelled is not None and one.labelled != one.delta:
         return False
@@ -479,7 +479,7 @@ def _agrees(scene: Scene, one: SpokenRound) -> bool:
 
 
 def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
-    """Return whether the slots had another value before, or the system offered one."""
+    """Return whether the changed slots had other values before, or the system offered some."""
     if any(change.before is not None for change in one.delta):
         return True
     values = scene.table.joined_values
@@ -493,7 +493,7 @@ def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound)
 
 
 def _continues(rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
-    """Return whether the domain of the values after a dropped round is still clear."""
+    """Return whether it stays clear to which domain later values belong if a round is dropped."""
     known = frozenset[str]()
     for other in rounds[: one.index]:
         known = other.domains or known
@@ -515,10 +515,10 @@ def _rewrite_dropped(scene: Scene, one: SpokenRound) -> Rewrite:
 
 @register_relation
 class Restart(Relation):
-    """The states stay when the dialogue is repeated from its beginning.
+    """Repeats the whole dialogue. The second time, all states must be the same.
 
-    The number of repeated rounds is the number of variants per turn. Nothing is edited. A tracker
-    that carries data over from an earlier dialogue gives another answer.
+    Each variant of a turn asks the same context once more. Nothing is edited. A tracker that
+    carries data over from an earlier dialogue gives another answer.
 
     Source: method, section 14.
     """
@@ -531,7 +531,7 @@ class Restart(Relation):
     reasons = ()
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return each context of the dialogue, to be asked again."""
+        """Return each context of the dialogue, to be asked once more."""
         return (_rewrite_restarted(scene, index) for index in range(scene.index + 1))
 
 

@@ -1,4 +1,4 @@
-"""Rewrites from reviewed files and from retrieval."""
+"""Relations that take other wordings from a reviewed file, or from other dialogues."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ KEEPS: Final = "keeps"
 
 
 class FrozenRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A candidate: another wording of the user's utterance in one turn."""
+    """Another wording of the user's utterance in one turn, for a reviewer to judge."""
 
     #: Key of the turn, see `turn_keys`.
     key: str
@@ -83,17 +83,16 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class FrozenFile(msgspec.Struct, frozen=True):
-    """The content of a file of frozen variants."""
+    """A file of other wordings, reviewed or not."""
 
     #: Name of a source -> origin of its texts, and their licence.
     sources: Mapping[str, str] = {}
     rows: tuple[FrozenRow, ...] = ()
 
     def joined(self, source: str, licence: str, rows: Iterable[FrozenRow]) -> FrozenFile:
-        """Return the file with candidates appended.
+        """Return the file with more wordings appended.
 
-        Existing rows stay unchanged, including their verdicts, even if a new candidate has the same
-        text.
+        Existing rows stay unchanged with their verdicts, even if a new wording has the same text.
         """
         there = {(row.key, row.text): row for row in self.rows}
         for row in rows:
@@ -101,14 +100,14 @@ class FrozenFile(msgspec.Struct, frozen=True):
         return FrozenFile({**self.sources, source: licence}, tuple(there.values()))
 
     def write(self, path: Path) -> None:
-        """Write the file, which reviewers read and edit and which belongs under version control."""
+        """Write the file. Reviewers read and edit it, and it belongs under version control."""
         lines: list[object] = [{"schema": SCHEMA, "sources": dict(sorted(self.sources.items()))}]
         lines += [msgspec.to_builtins(row) for row in self.rows]
         write_text(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
 
 
 def read_frozen(path: Path) -> FrozenFile:
-    """Read a file of frozen variants.
+    """Read a file of other wordings.
 
     Raises:
         DataError: the file cannot be read, or one of its lines is invalid.
@@ -144,7 +143,7 @@ def _parsed(line: str, place: str) -> object:
 
 
 def with_frozen(data: DialogueSet, path: str | Path | None) -> DialogueSet:
-    """Return data with the variants of a file that a reviewer approved."""
+    """Return data with those wordings of a file that a reviewer approved."""
     if path is None:
         return data
     found: dict[str, list[str]] = {}
@@ -161,7 +160,7 @@ _PRESENT: Final = ("dontcare", "affirmation")
 
 
 def broken_lock(scene: Scene, text: str) -> str:
-    """Return the lock that another wording of an utterance breaks, or ``""``.
+    """Return the name of the lock that another wording of an utterance breaks, or ``""``.
 
     Returns:
         ``user``, ``value`` (includes numbers): their words or the counts differ; ``name``: a
@@ -188,13 +187,13 @@ def broken_lock(scene: Scene, text: str) -> str:
 
 
 def said_otherwise(scene: Scene, texts: Iterable[str], operator: str) -> Iterator[Rewrite]:
-    """Yield the turn with each text in place of its utterance."""
+    """Yield a rewrite of the turn for each other text of its utterance."""
     for text in texts:
         yield scene.rewrite([scene.whole(text, operator)], about="another wording")
 
 
 class _LockedWords:
-    """The words of a text by lock, in normalised form."""
+    """The locked words of a text, by lock and in normalised form."""
 
     def __init__(self, parts: Parts, mask: Mask) -> None:
         forms = [spelled(word.lower) for word in parts.words]
@@ -218,7 +217,7 @@ MOST_RETRIEVED: Final = 8
 
 
 class _Place(NamedTuple):
-    """Properties of a turn; turns with equal properties may exchange their wording."""
+    """Properties of a turn. If two turns have equal ones, they may exchange their wordings."""
 
     slots: tuple[str, ...]
     #: Whether the system has spoken, whether it asks, and the slots that it names.
@@ -230,7 +229,7 @@ class _Place(NamedTuple):
 
 
 class Template(NamedTuple):
-    """An utterance, and the positions of the values that it gives."""
+    """An utterance of another dialogue, and the positions of the values that it fills."""
 
     dialogue: str
     user: str
@@ -258,10 +257,11 @@ class Template(NamedTuple):
 
 @register_relation
 class Retrieval(Relation):
-    """The state stays when a turn is said in the words of another dialogue of the data.
+    """Says a turn in the words of another dialogue. The answer must stay the same.
 
-    The relation assumes correct labels. Both turns give the same slots, and the system turns before
-    them name the same slots. The values of the other turn are replaced by those of this turn.
+    The relation assumes that labels are correct. Both turns fill the same slots, and the system's
+    messages before them name the same slots. The values of the other turn are replaced by those of
+    this turn.
     """
 
     name = "retrieval"
@@ -277,7 +277,7 @@ class Retrieval(Relation):
         return "" if labelled > 1 else "it needs at least two dialogues with a label on every turn"
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the turn in the words of a few random others."""
+        """Return rewrites of the turn in the words of a few random other turns."""
         changes = diff_states(scene.before, scene.now)
         if not changes:
             return Inapplicable(_NO_VALUES)
@@ -296,7 +296,7 @@ Templates = Mapping[_Place, Sequence[Template]]
 
 
 def templates(data: DialogueSet) -> Templates:
-    """Return the utterances of data that mention all values that they give, by their properties."""
+    """Return the utterances of the data that mention all values they fill, by their properties."""
     table = ValueTable.of(data)
     found: dict[_Place, list[Template]] = {}
     for dialogue in data.dialogues:
@@ -313,7 +313,7 @@ def templates(data: DialogueSet) -> Templates:
 
 
 def said_by_others(scene: Scene, others: Templates) -> Iterator[str]:
-    """Yield a turn in the words of others, in random order and without duplicates."""
+    """Yield the turn in the words of other turns, in random order and without duplicates."""
     table = scene.table
     changes = diff_states(scene.before, scene.now)
     values = {change.slot: change.after or "" for change in changes}
@@ -334,7 +334,7 @@ def _plain(text: str) -> tuple[str, ...]:
 
 
 def _template(dialogue: str, user: str, changes: Sequence[Difference]) -> Template | None:
-    """Return an utterance with its mentions, or ``None`` if it does not say each value once."""
+    """Return an utterance with the places of its values, or ``None`` if one is not said once."""
     said: SpokenText = spoken(user)
     found = []
     for change in changes:
@@ -368,7 +368,7 @@ def _place(table: ValueTable, system: str, user: str, slots: Sequence[str]) -> _
 
 
 def _nouns(table: ValueTable, slot: str) -> frozenset[str]:
-    """Return other words that a system uses to ask for a slot of this kind."""
+    """Return other words with which a system asks for a slot of this kind."""
     return _ASKED.get(table.kinds.get(slot, "name"), frozenset())
 
 
@@ -382,7 +382,7 @@ _ASKED: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _mislabelled(scene: Scene, changes: Sequence[Difference]) -> bool:
-    """Return whether the labels, if there are any, have other changes."""
+    """Return whether the labels, if there are any, have other changes than the answers."""
     earlier = scene.dialogue.turns[scene.index - 1].state if scene.index else BeliefState()
     label = scene.turn.state
     if earlier is None or label is None:
@@ -396,7 +396,7 @@ _LOCKED: Final = "every frozen variant of the turn breaks a lock of this run"
 
 @register_relation
 class FrozenWording(Relation):
-    """The state stays when the turn is said in words that were written elsewhere and reviewed.
+    """Says a turn in reviewed words of a file. The answer must stay the same.
 
     The words come from the file in ``--dst-relation=frozen:FILE``, which ``dstfuzz freeze`` writes.
     """
@@ -422,7 +422,7 @@ class FrozenWording(Relation):
         return ""
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the variants of the turn, in the order of the file."""
+        """Return the approved wordings of the turn, in the order of the file."""
         texts = (scene.data.frozen or {}).get(turn_keys(scene.dialogue)[scene.index], ())
         if not texts:
             return Inapplicable(_NO_FROZEN)
@@ -433,7 +433,7 @@ class FrozenWording(Relation):
 
 
 class CandidateSource(NamedTuple):
-    """A source of other wordings for turns."""
+    """A source of other wordings for user turns."""
 
     #: The name in ``--source``, repeated in each row of the file.
     name: str
@@ -444,7 +444,7 @@ class CandidateSource(NamedTuple):
 
 
 def relation_source(name: str) -> CandidateSource:
-    """Return the source that uses a relation to rephrase turns.
+    """Return the source of wordings that a relation makes.
 
     Raises:
         UserError: the relation does not exist, or it does not rephrase turns.
@@ -467,7 +467,7 @@ def relation_source(name: str) -> CandidateSource:
 
 
 def pool_source(pool: DialogueSet) -> CandidateSource:
-    """Return the source that takes wordings from other labelled data."""
+    """Return the source of wordings that takes them from other labelled data."""
     others = templates(pool)
 
     def words(scenes: Sequence[Scene]) -> Iterator[Sequence[str]]:
@@ -479,7 +479,7 @@ def pool_source(pool: DialogueSet) -> CandidateSource:
 
 
 def _says_otherwise(relation: Relation) -> bool:
-    """Return whether a relation rephrases turns without a change of meaning."""
+    """Return whether a relation only rephrases turns and keeps their meaning."""
     kept = relation.side == "should-not-change" and relation.unit == "turn"
     return kept and relation.edits == "own" and not isinstance(relation, FrozenWording)
 
@@ -493,7 +493,7 @@ def candidate_rows(
     seed: int,
     locks: Sequence[str] = (),
 ) -> Iterator[FrozenRow]:
-    """Yield at most ``each`` candidates per turn, each with the lock that it breaks.
+    """Yield at most ``each`` wordings per turn, each with the lock that it breaks, if any.
 
     The labels stand for the tracker's answers. If a turn has no label, its state is empty.
     """

@@ -1,4 +1,4 @@
-"""Relations on an assistant's tools: order, distractors, optional parameters, other wording."""
+"""Relations that change the list of an assistant's tools, but not what the tools do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RenamedTools = tuple[str, Transcript]
 
 
 class ToolRelation(Relation):
-    """The calls stay when the assistant gets another description of its tools.
+    """Gives the assistant another list of its tools. The calls must stay the same.
 
     A subclass defines ``name``, ``reasons`` and `transcripts`.
     """
@@ -52,7 +52,7 @@ class ToolRelation(Relation):
         return "it edits the list of tools, and no dialogue has tools"
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the turn with other lists of tools."""
+        """Return the turn with other lists of tools, or the reason why there are none."""
         transcript = scene.context.transcript
         if transcript is None or not transcript.tools:
             return Inapplicable(NO_TOOLS)
@@ -62,17 +62,17 @@ class ToolRelation(Relation):
         return (_rewritten(scene, one, about) for about, one in found)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterable[RenamedTools] | str:
-        """Return the changed transcripts, or the reason why there are none."""
+        """Return the dialogue with other lists of tools, or the reason why there are none."""
         raise NotImplementedError
 
 
 def with_tools(clean: Transcript, tools: Iterable[Tool]) -> Transcript:
-    """Return the transcript with another list of tools."""
+    """Return a dialogue with another list of tools."""
     return replace(clean, tools=tuple(tools))
 
 
 def once_each(scene: Scene, made: Iterable[RenamedTools]) -> Iterator[RenamedTools]:
-    """Yield at most `MOST` transcripts that differ from the clean one and from each other."""
+    """Yield at most `MOST` dialogues that differ from the clean one and from each other."""
     seen = {scene.context.transcript}
     for about, one in made:
         if len(seen) > MOST:
@@ -95,13 +95,13 @@ ONE_TOOL: Final = "the dialogue has only one tool"
 
 @register_relation
 class ToolsOrder(ToolRelation):
-    """The calls do not depend on the order of the tools."""
+    """Changes the order of the tools. The calls must stay the same."""
 
     name = "tools-order"
     reasons = (NO_TOOLS, ONE_TOOL)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[RenamedTools] | str:
-        """Return transcripts with the reversed list and with random orders."""
+        """Return the dialogue with the tools in reverse order and in random orders."""
         if len(clean.tools) < 2:
             return ONE_TOOL
         return once_each(scene, _orders(scene, clean))
@@ -129,14 +129,14 @@ _LETTERS: Final = re.compile(r"[a-z]+")
 
 @register_relation
 class ToolsDistractor(ToolRelation):
-    """The calls stay when the list also has a tool for something else."""
+    """Adds a tool that has nothing to do with the dialogue. The calls must stay the same."""
 
     name = "tools-distractor"
     source = "tools of other dialogues of the data; resources/relations/tools.json, of this package"
     reasons = (NO_TOOLS, NONE_APART)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[RenamedTools] | str:
-        """Return transcripts with one added tool, from the data first and then a shipped one."""
+        """Return dialogues with one more tool, first those of the data, then the shipped ones."""
         here = _said(scene, clean.tools)
         names = {tool.name for tool in clean.tools}
         apart: list[Tool] = []
@@ -158,7 +158,7 @@ def _with_one(scene: Scene, clean: Transcript, apart: Iterable[Tool]) -> Iterato
 
 
 def _tools_of(data: DialogueSet) -> tuple[Tool, ...]:
-    """Return the tools of the data, each name once."""
+    """Return the tools of the data, one for each name."""
     found: dict[str, Tool] = {}
     for tool in data.tools:
         found.setdefault(tool.name, tool)
@@ -173,7 +173,7 @@ def _shipped() -> tuple[Tool, ...]:
 
 @lru_cache(maxsize=4096)
 def _about(name: str) -> frozenset[str]:
-    """Return the subject of a tool: the words of its name without `_DOING` and plural endings.
+    """Return the subject of a tool: the words of its name without verbs and plural endings.
 
     >>> sorted(_about("Hotels_2_SearchHouse"))
     ['hotel', 'house']
@@ -187,7 +187,7 @@ def _single(word: str) -> str:
 
 
 def _said(scene: Scene, tools: Iterable[Tool]) -> frozenset[str]:
-    """Return the words of the dialogue up to the turn and of the descriptions of its tools."""
+    """Return the words of the dialogue up to the turn, and of its tools' descriptions."""
     found: set[str] = set()
     for tool in tools:
         found |= _about(tool.name)
@@ -202,13 +202,13 @@ NONE_SPARE: Final = "no tool has an unused optional parameter"
 
 @register_relation
 class ToolsOptional(ToolRelation):
-    """The calls stay when a tool lacks a parameter that they do not use."""
+    """Removes an optional parameter that the calls do not use. The calls must stay the same."""
 
     name = "tools-optional"
     reasons = (NO_TOOLS, NONE_SPARE)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[RenamedTools] | str:
-        """Return transcripts without one parameter, tools with calls first."""
+        """Return dialogues without one parameter. Those of tools with calls come first."""
         used, unread = used_parameters(scene), unread_tools(scene.dialogue)
         spare = [
             (place, name)
@@ -226,7 +226,7 @@ class ToolsOptional(ToolRelation):
 
 
 def optional_parameters(tool: Tool) -> list[str]:
-    """Return the optional parameters of a tool, by its schema."""
+    """Return the parameters of a tool that its schema does not require."""
     schema = tool.schema
     properties, required = schema.get("properties"), schema.get("required")
     needed = required if isinstance(required, list) else []
@@ -235,7 +235,7 @@ def optional_parameters(tool: Tool) -> list[str]:
 
 
 def used_parameters(scene: Scene) -> frozenset[str]:
-    """Return ``tool.parameter`` for each one used by the clean answer or any recorded call.
+    """Return as ``tool.parameter`` which parameters the clean answer or recorded calls use.
 
     Calls of later turns count, because an assistant may make them as soon as it knows enough.
     """
@@ -260,10 +260,10 @@ NO_OTHER_WORDS: Final = "no tool of the dialogue has a paraphrase"
 
 @register_relation
 class ToolsParaphrase(ToolRelation):
-    """The calls stay, up to the names, when the tools are described in other words.
+    """Describes the tools in other words. The calls must stay the same, up to the names.
 
-    The words come from ``--dst-relation=tools-paraphrase:PATH``: a file of the user's, or SGD-X.
-    The recorded calls get the new names too. The names in an answer are mapped back.
+    The words come from ``--dst-relation=tools-paraphrase:PATH``, which is a file of the user or
+    SGD-X. The recorded calls get the new names, too. The names in an answer are mapped back.
     """
 
     name = "tools-paraphrase"
@@ -272,7 +272,7 @@ class ToolsParaphrase(ToolRelation):
     reasons = (NO_TOOLS, NO_OTHER_WORDS)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Return an error text if the data has no tools or no paraphrase of one, else ``""``."""
+        """Return an error text if no dialogue has tools, or no tool has a paraphrase."""
         if why := super().impossible(data):
             return why
         if not data.paraphrases:
@@ -286,7 +286,7 @@ class ToolsParaphrase(ToolRelation):
         return ""
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[RenamedTools] | str:
-        """Return one transcript for each paraphrase."""
+        """Return the dialogue in the words of each paraphrase."""
         names = {tool.name for tool in clean.tools}
         known = [one for one in scene.data.paraphrases if names & one.tools.keys()]
         if not known:
@@ -295,7 +295,7 @@ class ToolsParaphrase(ToolRelation):
 
 
 def paraphrased(clean: Transcript, words: ToolParaphrase) -> Transcript:
-    """Return the transcript with the tools and recorded calls renamed."""
+    """Return a dialogue with its tools and recorded calls renamed."""
     before = tuple(
         None if block is None else tuple(map(words.message, block)) for block in clean.before
     )

@@ -1,4 +1,4 @@
-"""The relations that let the search edit the turn and expect an unchanged state."""
+"""The relations for which the search edits the turn, and the answer must stay the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Relation, 
 
 @register_relation
 class Metamorphic(Relation):
-    """The prediction on a variant equals the prediction on the clean turn.
+    """Expects that the answer to a variant equals the answer to the clean turn.
 
     If each changed slot was wrong by the label and becomes right, the verdict is ``improved``. The
     tracker changed its answer, but the change is no failure.
@@ -19,7 +19,7 @@ class Metamorphic(Relation):
     name = "metamorphic"
 
     def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
-        """Return ``held``, ``violation`` or ``improved`` with the slots that differ."""
+        """Return the verdict ``held``, ``violation`` or ``improved``, and the changed slots."""
         changes = diff_states(clean, perturbed)
         if not changes:
             return Verdict("held")
@@ -30,14 +30,14 @@ class Metamorphic(Relation):
 
 @register_relation
 class Gold(Relation):
-    """If the clean prediction is right by the label, the prediction on a variant is right too."""
+    """Expects that a variant gets the right answer by the label if the clean turn does."""
 
     name = "gold"
     needs_labels = True
     reasons = ("the turn has no label", "the clean prediction is wrong by the label")
 
     def begin(self, scene: Scene) -> BySearch | Inapplicable:
-        """Let the search edit the turn if the prediction equals its label."""
+        """Let the search edit the turn if the clean prediction equals the label."""
         label = scene.label
         if self.applies(scene.now, label):
             return BySearch(self.judge)
@@ -48,7 +48,7 @@ class Gold(Relation):
         return label is not None and clean == label
 
     def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
-        """Return ``inapplicable``, ``held`` or ``violation`` with the slots that differ."""
+        """Return ``inapplicable``, ``held`` or ``violation`` as verdict, and the changed slots."""
         changes = diff_states(clean, perturbed)
         if not self.applies(clean, label):
             return Verdict("inapplicable", changes)

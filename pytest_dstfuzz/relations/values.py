@@ -1,4 +1,4 @@
-"""Values and clauses in a turn, kinds of values, and replacements in the same form."""
+"""Finds values and clauses in a turn, and writes other values in the same form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pytest_dstfuzz.perturb.words import Parts, take_apart, word_list, word_set
 
 @dataclass(frozen=True, slots=True)
 class Inflections:
-    """Inflected forms and base forms of words; see `inflections`."""
+    """The inflected forms and base forms of words."""
 
     plurals: Mapping[str, str]
     singulars: Mapping[str, str]
@@ -47,7 +47,7 @@ class Inflections:
 
 @cache
 def inflections() -> Inflections:
-    """Return the shipped table, which is read once per process."""
+    """Return the shipped table of word forms. It is read once per process."""
     shipped = resources.files("pytest_dstfuzz") / "resources" / "relations" / "inflections.json"
     tables: Mapping[str, Mapping[str, str]] = json.loads(shipped.read_text(encoding="utf-8"))
     plurals = dict(_pairs(tables["plurals"]))
@@ -59,7 +59,7 @@ def inflections() -> Inflections:
 
 
 def _pairs(table: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield bases and forms of a table that maps ``old>new`` endings to bases."""
+    """Yield the base forms and inflected forms of a table that maps ``old>new`` to base forms."""
     for ending, bases in table.items():
         old, _, new = ending.partition(">")
         for base in bases.split(" "):
@@ -82,15 +82,15 @@ DOUBTS: Final = word_set(
 
 
 def sentence_of(parts: Parts, index: int) -> range:
-    """Return the indices of the words in the sentence around a word."""
+    """Return the indices of the words in the sentence of a word."""
     return _around(parts, index, lambda gap, _: bool(_SENTENCE_END.search(gap)))
 
 
 def clause_of(parts: Parts, index: int) -> range:
-    """Return the indices of the words in the clause around a word.
+    """Return the indices of the words in the clause of a word.
 
-    A clause ends at punctuation. It also ends before `and`, `but` or `then` if a subject or a
-    request follows.
+    A clause ends at punctuation, and before `and`, `but` or `then` if a subject or a request
+    follows.
     """
     return _around(parts, index, _ends_clause(parts))
 
@@ -128,7 +128,7 @@ _TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
 class ValueMention(NamedTuple):
-    """A mention of a value in ``text[start:end]``, from word ``first`` to ``last`` inclusive."""
+    """A place that mentions a value: ``text[start:end]``, the words ``first`` to ``last``."""
 
     start: int
     end: int
@@ -139,12 +139,12 @@ class ValueMention(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def _wanted(value: str) -> str:
-    """Return the letters that a text must contain in sequence to mention a value."""
+    """Return the letters that a text must have in sequence to mention a value."""
     return "".join(content(value))
 
 
 class SpokenText(NamedTuple):
-    """A text, its words, and their normalised forms for comparison with values."""
+    """A text with its words, in a form that can be compared with values."""
 
     text: str
     parts: Parts
@@ -157,7 +157,7 @@ class SpokenText(NamedTuple):
         return cls(text, parts, tuple([spelled(word.lower) for word in parts.words]))
 
     def mentions(self, value: str) -> tuple[ValueMention, ...]:
-        """Return the mentions of ``value``, in order; stop words in between are ignored.
+        """Return the places that mention ``value``, in order. Stop words in between are ignored.
 
         >>> [tuple(m) for m in SpokenText.of("two nights at the Night Club").mentions("nightclub")]
         [(18, 28, 4, 5, 'other')]
@@ -180,7 +180,7 @@ class SpokenText(NamedTuple):
         return tuple(found)
 
     def _end(self, first: int, wanted: str) -> int | None:
-        """Return the last word of a mention that begins with the word ``first``, or ``None``."""
+        """Return the last word of a mention that begins at word ``first``, or ``None``."""
         said = ""
         for place in range(first, len(self.forms)):
             form = self.forms[place]
@@ -205,7 +205,7 @@ class SpokenText(NamedTuple):
         return ValueMention(start, end, first, last, spelling)
 
     def _times(self, value: str) -> Iterator[ValueMention]:
-        """Yield the clock times that equal ``value``, written ``HH:MM``."""
+        """Yield the places that mention a clock time, given as ``HH:MM``."""
         hour, _, minute = value.partition(":")
         words = self.parts.words
         for match in _CLOCK.finditer(self.text):
@@ -271,7 +271,7 @@ def domain_of(slot: str) -> str:
 
 
 def kind_of(slot: str, values: Collection[str]) -> SlotKind:
-    """Return the kind of a slot, from its known values and its name.
+    """Return the kind of a slot (time, yes-no, ...), by its known values and its name.
 
     >>> kind_of("hotel-parking", ["no", "yes"]), kind_of("train-leaveat", ["09:15", "10:00"])
     ('yes-no', 'time')
@@ -298,7 +298,7 @@ def kind_of(slot: str, values: Collection[str]) -> SlotKind:
 
 
 def end_of(slot: str) -> Literal["from", "to", ""]:
-    """Return the end of a journey that a slot stands for, or ``""``.
+    """Return which end of a journey a slot stands for, or ``""`` for none.
 
     >>> end_of("taxi-departure"), end_of("train-destination"), end_of("hotel-area")
     ('from', 'to', '')
@@ -324,7 +324,7 @@ def moment_of(slot: str) -> Literal["leave", "arrive", ""]:
 
 
 def counted_by(slot: str) -> frozenset[str]:
-    """Return the nouns that a number in this slot counts, including those of its name.
+    """Return the nouns that a number in this slot counts, including those of the slot's name.
 
     >>> "guests" in counted_by("hotel-book people"), "guests" in counted_by("hotel-stars")
     (True, False)
@@ -334,7 +334,7 @@ def counted_by(slot: str) -> frozenset[str]:
 
 
 def alike(one: Iterable[str], other: Iterable[str]) -> bool:
-    """Return whether two slots share at least half of the values of the smaller set."""
+    """Return whether two slots have at least half of the smaller set of values in common."""
     first, second = set(one), set(other)
     return 2 * len(first & second) >= min(len(first), len(second)) > 0
 
@@ -353,7 +353,7 @@ _VOWEL_SOUND: Final = re.compile(r"(?!eu|uni|one\b|us)[aeiou]|8|11\b|18\b|hour")
 
 @dataclass(frozen=True)
 class ValueTable:
-    """The slots of a data set, with their kinds and the values in use."""
+    """The slots of a data set, with the kind and the known values of each."""
 
     kinds: Mapping[str, SlotKind]
     values: Mapping[str, tuple[str, ...]]
@@ -373,7 +373,7 @@ class ValueTable:
 
     @classmethod
     def of(cls, data: DialogueSet, kind: AnswerKind = BELIEF_STATES) -> ValueTable:
-        """Build the table from the labels of a data set and its ontology or tool schemas."""
+        """Build the table from the labels of a data set, and its ontology or tool schemas."""
         counts, labelled = _label_counts(data, kind)
         listed = {slot: rules.values for slot, rules in kind.slot_rules(data).items()}
         slots = sorted({*listed, *counts})
@@ -404,12 +404,12 @@ class ValueTable:
 
     @cached_property
     def joined_values(self) -> Mapping[str, frozenset[str]]:
-        """The values of each slot in the form of `joined`."""
+        """The values of each slot, in the form of `joined`."""
         return {slot: frozenset(map(joined, values)) for slot, values in self.values.items()}
 
     @cached_property
     def telling(self) -> frozenset[str]:
-        """The values of all slots in the form of `joined`, except yes and no."""
+        """The values of all slots except yes and no, in the form of `joined`."""
         return frozenset[str]().union(*self.joined_values.values()) - {*FLAG_VALUES, ""}
 
     @cached_property
@@ -419,15 +419,15 @@ class ValueTable:
         return self.titles.union(*map(content, values))
 
     def is_title(self, value: str) -> bool:
-        """Return whether a value consists of words for slots and domains: `hotel`."""
+        """Return whether a value has only words for slots and domains: `hotel`."""
         words = content(value)
         return bool(words) and self.titles.issuperset(words)
 
     def others(self, slot: str, old: str) -> tuple[str, ...]:
         """Return the values that may replace ``old`` in a slot, sorted.
 
-        A value is excluded if it contains the old one or is part of it, or if it has another unit
-        or format (`15 %` and `0.2`). It is also excluded if it is or contains a value of another
+        A value is left out if it contains the old one or is part of it, or if it has another unit
+        or format (`15 %` and `0.2`). It is also left out if it is or contains a value of another
         slot (`museum` in a name) that the old value does not contain. Slots with the same values,
         such as two cities, do not exclude each other's values.
         """
@@ -450,7 +450,7 @@ class ValueTable:
         return self.kinds[slot] in _CLOSED or self._inside(slot, value) <= self._inside(slot, old)
 
     def _inside(self, slot: str, value: str) -> frozenset[str]:
-        """Return the values of other slots within a value, and the other slots that have it."""
+        """Return the values of other slots that a value contains, and other slots that have it."""
         words = word_list(value)
         whole = joined(value)
         found = set()
@@ -464,7 +464,7 @@ class ValueTable:
         return frozenset(found)
 
     def _is_alike(self, slot: str, other: str) -> bool:
-        """Return whether another slot has half of a slot's values, like two ends of a journey."""
+        """Return whether another slot has half of a slot's values, like both ends of a journey."""
         if (slot, other) not in self._alike:
             own = self.joined_values[slot]
             self._alike[slot, other] = 2 * len(own & self.joined_values[other]) >= len(own)
@@ -474,7 +474,7 @@ class ValueTable:
 def _label_counts(
     data: DialogueSet, kind: AnswerKind
 ) -> tuple[dict[str, Counter[str]], Counter[str]]:
-    """Return the number of dialogues per labelled value, and per labelled slot."""
+    """Count the dialogues that have each labelled value, and each labelled slot."""
     counts: dict[str, Counter[str]] = {}
     labelled: Counter[str] = Counter()
     for dialogue in data.dialogues:
@@ -492,7 +492,7 @@ def _label_counts(
 
 @lru_cache(maxsize=1 << 16)
 def joined(value: str) -> str:
-    """Return a value in normalised form, for comparison.
+    """Return a value in the normalised form in which values are compared.
 
     >>> joined("the Night Club"), joined("two")
     ('nightclub', '2')
@@ -501,7 +501,7 @@ def joined(value: str) -> str:
 
 
 def _measure(value: str) -> tuple[str, bool] | None:
-    """Return the unit of an amount and whether it has decimals, or ``None`` for other values.
+    """Return the unit of an amount and whether it has decimals, or ``None`` if it is no amount.
 
     >>> _measure("15"), _measure("0.2"), _measure("$ 20"), _measure("15%"), _measure("cheap")
     (('', False), ('', True), ('$', False), ('%', False), None)
@@ -511,7 +511,9 @@ def _measure(value: str) -> tuple[str, bool] | None:
 
 
 def written(kind: SlotKind, value: str, model: str) -> str | None:
-    """Return ``value`` in the style of ``model``, the text of the old value, or ``None``.
+    """Write ``value`` in the style of ``model``, the text of the old value.
+
+    Returns ``None`` if the value cannot take this form.
 
     >>> written("time", "17:45", "5:15 pm"), written("time", "17:45", "5pm")
     ('5:45 pm', None)
@@ -532,7 +534,7 @@ def written(kind: SlotKind, value: str, model: str) -> str | None:
 
 
 def plural_of(value: str) -> str | None:
-    """Return the plural of a value that is a noun, or ``None`` if it is unknown.
+    """Return the plural of a value that is a noun, or ``None`` if the plural is unknown.
 
     >>> plural_of("swimming pool"), plural_of("cheap")
     ('swimming pools', None)
@@ -543,7 +545,7 @@ def plural_of(value: str) -> str | None:
 
 
 def article_before(text: str) -> str:
-    """Return the indefinite article for the text that follows.
+    """Return the indefinite article (`a` or `an`) for the text that follows.
 
     >>> [article_before(text) for text in ("expensive", "european", "8 star", "cheap")]
     ['an', 'a', 'an', 'a']

@@ -47,13 +47,16 @@ def other_rounds(context: Context) -> Context:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda one: replace(one, reference=other_rounds(one.reference)), "not a clean context"),
+        (
+            lambda one: replace(one, reference=other_rounds(one.reference)),
+            "not the unmodified dialogue",
+        ),
         (lambda one: replace(one, separable=True), "the state of the turn must stay"),
         (
             lambda one: replace(one, separable=True, reference=FIRST, expected=Expectation()),
             "the state of the turn must stay",
         ),
-        (lambda one: replace(one, edits=()), "no edits and no moves"),
+        (lambda one: replace(one, edits=()), "neither edits nor moves"),
         (lambda one: replace(one, edits=(Edit("toy", "x", 90, 91, "a", "b"),)), "do not fit"),
         (lambda one: replace(one, seen=SCENE.context), "edits do not turn the utterance"),
         (lambda one: replace(one, seen=other_rounds(one.seen)), "changes words outside the turn"),

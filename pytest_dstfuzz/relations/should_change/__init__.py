@@ -1,1 +1,1 @@
-"""Internal: Relations that expect a change of the state, and their helpers."""
+"""Internal: Relations that expect another answer, and the functions that they share."""

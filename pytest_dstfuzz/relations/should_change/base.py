@@ -1,4 +1,4 @@
-"""Shared parts of the relations that expect a change, including those on tool calls."""
+"""The common base of relations that expect another answer, for states and tool calls."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ASSUMED: Final = frozenset({"1", "one", "today", "now"})
 
 @dataclass(frozen=True)
 class ArgumentFacts:
-    """Facts on tool arguments from the schemas and recorded calls; each argument is a slot."""
+    """Facts about tool arguments, from the schemas and the recorded calls. Arguments are slots."""
 
     rules: Mapping[str, SlotRules]
     #: Slot and value -> the text of the value in a call.
@@ -80,11 +80,11 @@ class ArgumentFacts:
         return slot in self.rules and self.rules[slot].required
 
     def may_be_default(self, slot: str, value: str) -> bool:
-        """Return whether an assistant may choose a value that nobody said.
+        """Return whether an assistant may choose a value although nobody said it.
 
-        Some values go without saying, such as one person or today. A value also counts if it is the
-        default in the schema, or if at least half of the recorded calls with it follow no utterance
-        that says it.
+        Some values go without saying, such as one person or today. The same holds for the default
+        of the schema, and for a value that at least half of its recorded calls have although nobody
+        said it.
         """
         if value in _ASSUMED or (slot in self.rules and self.rules[slot].default == value):
             return True
@@ -100,7 +100,7 @@ def _is_passage(value: str) -> bool:
 
 
 def _is_said(value: str, dialogue: Dialogue, last: int) -> bool:
-    """Return whether the user or the system says a value up to a turn."""
+    """Return whether the user or the system says a value in the turns up to ``last``."""
     texts = (text for turn in dialogue.turns[: last + 1] for text in (turn.user, turn.system))
     return any(spoken(text).mentions(value) for text in texts)
 
@@ -115,7 +115,7 @@ _SHORTEST: Final = 3
 
 @dataclass(frozen=True, eq=False)
 class CallScene(Scene):
-    """A turn with tool calls; its slots are the arguments that users can say."""
+    """A turn with tool calls, seen as a turn with slots: the arguments that users can say."""
 
     @classmethod
     def of(cls, scene: Scene) -> CallScene:
@@ -129,7 +129,7 @@ class CallScene(Scene):
 
     @cached_property
     def arguments(self) -> Mapping[str, CallArgument]:
-        """The arguments of the calls by slot."""
+        """The arguments of the calls, by slot."""
         return list_spoken_arguments(self.calls)
 
     @cached_property
@@ -139,12 +139,12 @@ class CallScene(Scene):
 
     @cached_property
     def before(self) -> Outcome:
-        """The arguments that the utterance does not say."""
+        """The arguments of the calls that the user does not say in this turn."""
         return Outcome({slot: v for slot, v in self.now.items() if not _says(self, slot, v)})
 
     @property
     def label(self) -> Outcome | None:
-        """The recorded arguments."""
+        """The arguments of the recorded calls, as the label."""
         calls = self.turn.calls
         return None if calls is None else Outcome(self.kind.slot_values(calls))
 
@@ -155,7 +155,7 @@ class CallScene(Scene):
 
     @property
     def names_domains(self) -> bool:
-        """False, because nobody says the name of a tool."""
+        """Always false, because nobody says the name of a tool."""
         return False
 
     def worded(self, slot: str, value: str) -> str:
@@ -173,9 +173,9 @@ class CallScene(Scene):
     ) -> Rewrite:
         """Return a rewrite with the expected change of the calls.
 
-        The rewrite has no deltas if the change is not predictable. This is the case for members of
-        lists and for texts to pass on. It is also the case for a removed value that an earlier
-        round has too, or that an assistant may choose by itself.
+        If the change cannot be predicted, the rewrite has no deltas. This is so for members of
+        lists, and for texts that the assistant passes on. It is also so for a removed value that an
+        earlier round has, too, or that an assistant may choose by itself.
         """
         made = super().rewrite(replacements, deltas, about=about, separable=separable)
         stated = made.expected.deltas
@@ -191,7 +191,7 @@ class CallScene(Scene):
 
 
 def gone(calls: Outcome, call: AnswerPath | None = None) -> tuple[Delta, ...]:
-    """Return the deltas that remove one call, or all of them."""
+    """Return the changes that remove one call, or all calls if none is named."""
     return tuple(
         Delta(path, text, Admissible((None,)))
         for path, text in sorted(calls.items())
@@ -200,7 +200,7 @@ def gone(calls: Outcome, call: AnswerPath | None = None) -> tuple[Delta, ...]:
 
 
 def shortly(deltas: Sequence[Delta]) -> list[Delta]:
-    """Return deltas for display, without the arguments of calls that are themselves removed."""
+    """Return the changes for display, without the arguments of calls that are removed."""
     paths = [AnswerPath.of(one.slot) for one in deltas]
     gone_calls = {path for path in paths if path.is_call}
     return [
@@ -211,9 +211,9 @@ def shortly(deltas: Sequence[Delta]) -> list[Delta]:
 
 
 def _exact(scene: CallScene, delta: Delta, *, alone: bool) -> tuple[Delta, ...]:
-    """Return the deltas of call paths for the delta of a slot, or none if unpredictable.
+    """Turn the change of a slot into changes of the calls, or none if they are unpredictable.
 
-    ``alone``: the rewrite has no other delta.
+    ``alone`` is true if the rewrite changes no other slot.
     """
     slot, after, table = delta.slot, delta.after, scene.once(ArgumentFacts.of)
     argument, required = scene.arguments.get(slot), table.is_required(slot)
@@ -247,7 +247,7 @@ def _exact(scene: CallScene, delta: Delta, *, alone: bool) -> tuple[Delta, ...]:
 
 
 def _left_out(scene: CallScene, slot: str, argument: CallArgument) -> tuple[Delta, ...]:
-    """Return the deltas for an argument that the utterance no longer says.
+    """Return the changes that are expected for an argument which the user no longer says.
 
     Its old value must not recur. The assistant may ask for another value, take one from an earlier
     message, or choose one by itself. If the tool requires the argument and no earlier message gives
@@ -263,7 +263,7 @@ def _left_out(scene: CallScene, slot: str, argument: CallArgument) -> tuple[Delt
 
 
 def _is_namesake(one: CallArgument, other: CallArgument) -> bool:
-    """Return whether two arguments belong to different calls of one tool and may swap values."""
+    """Return whether two arguments are the same one in two calls of a tool, and may be swapped."""
     return one.path.part == other.path.part and one.path.call != other.path.call
 
 
@@ -273,20 +273,20 @@ def _is_known(scene: CallScene, slot: str, value: str) -> bool:
 
 
 def _has_type(value: str, before: str | None) -> bool:
-    """Return whether a value fits the JSON type of the old one: `three` is no number."""
+    """Return whether a value fits the JSON type of the old one: `three` is not a number."""
     text = before is None or isinstance(value_of(before), str)
     return text or not isinstance(value_of(value), str)
 
 
 def _text(facts: ArgumentFacts, slot: str, value: str, before: str | None) -> str:
-    """Return a value as a text of an outcome, from the data or else in the old value's type."""
+    """Return a value as an answer writes it, as in the data or else like the old value."""
     if (slot, value) in facts.texts:
         return facts.texts[slot, value]
     return text_of(value) if before is None or isinstance(value_of(before), str) else value
 
 
 def _stands_before(scene: Scene, value: str) -> bool:
-    """Return whether a value was said or recorded before the utterance."""
+    """Return whether a value was said or recorded before the user's utterance."""
     if value in UNSPOKEN:
         return False
     if any(spoken(text).mentions(value) for text in _texts_before(scene)):
@@ -300,7 +300,7 @@ def _stands_before(scene: Scene, value: str) -> bool:
 
 
 def _has_other_before(scene: CallScene, slot: str, argument: CallArgument) -> bool:
-    """Return whether a message before the utterance may give an argument another value."""
+    """Return whether an earlier message may give an argument another value."""
     name = argument.path.argument
     messages = list(_messages_before(scene))
     if any(name in (call.values or {}) for message in messages for call in message.calls):
@@ -311,14 +311,14 @@ def _has_other_before(scene: CallScene, slot: str, argument: CallArgument) -> bo
 
 
 def _texts_before(scene: Scene) -> Iterator[str]:
-    """Yield the texts before the utterance."""
+    """Yield the texts of the dialogue before the user's utterance."""
     *earlier, last = scene.context.exchanges
     yield from chain.from_iterable(earlier)
     yield last.system
 
 
 def _messages_before(scene: Scene) -> Iterator[Message]:
-    """Yield the recorded messages before the utterance."""
+    """Yield the recorded messages before the user's utterance."""
     transcript = scene.context.transcript
     for block in () if transcript is None else transcript.before:
         yield from map(decode_message, block or ())
@@ -329,7 +329,7 @@ def _content(message: Message) -> str:
 
 
 def _says(scene: Scene, slot: str, value: str) -> bool:
-    """Return whether the utterance says an argument."""
+    """Return whether the user's utterance says the value of an argument."""
     if value in UNSPOKEN:
         return bool(asked_for(scene, slot, scene.turn.user))
     return bool(spoken(scene.turn.user).mentions(value))
@@ -346,7 +346,7 @@ EditedTurn = list[Rewrite] | TurnRelation | Inapplicable
 
 
 class ShouldChange(Relation):
-    """A relation that edits the user's words and predicts the change of each slot.
+    """Edits the user's words, and predicts how each slot changes.
 
     A subclass defines ``name``, ``expects``, ``reasons`` and `edited`. For tool calls, the slots
     are the arguments of the calls, see `CallScene`.
@@ -358,7 +358,7 @@ class ShouldChange(Relation):
     english: ClassVar[bool] = True
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the result on a turn with a belief state or with tool calls."""
+        """Return the rewrites of a turn with a belief state or with tool calls, or the reason."""
         if not scene.kind.has_tools:
             return self.edited(scene)
         if not scene.now:
@@ -367,10 +367,10 @@ class ShouldChange(Relation):
 
     @abstractmethod
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return the result on a turn with a belief state."""
+        """Return the rewrites of a turn with a belief state, or the reason why there are none."""
 
     def of_calls(self, scene: Scene) -> TurnStart:
-        """Return the result on a turn with tool calls."""
+        """Return the rewrites of a turn with tool calls, or the reason why there are none."""
         begun = self.edited(CallScene.of(scene))
         if isinstance(begun, Inapplicable):
             return begun
@@ -382,7 +382,7 @@ class ShouldChange(Relation):
 def from_sites(
     relation: ShouldChange, scene: Scene, make: Callable[[Scene, ValueSite], RewritesOrReason]
 ) -> EditedTurn:
-    """Return the rewrites that ``make`` creates for the sites of a turn."""
+    """Make rewrites for each place in the turn that has a value. ``make`` makes those of one."""
     sites = sites_of(scene)
     if not sites.found:
         return Inapplicable(sites.reason)
@@ -390,7 +390,7 @@ def from_sites(
 
 
 def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[RewritesOrReason]) -> EditedTurn:
-    """Return the rewrites of several slots: the first of each in random order, then the second.
+    """Combine the rewrites of several slots: the first of each in random order, then the second.
 
     If there are none, the turn is counted under the last reason in the order of the checks.
     """
@@ -404,15 +404,15 @@ def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[RewritesOrReaso
 
 
 def some(rewrites: Iterator[Rewrite]) -> Iterator[Rewrite] | None:
-    """Return rewrites with the first one already created, or ``None`` if there are none."""
+    """Return rewrites of which the first is already made, or ``None`` if there are none."""
     first = next(rewrites, None)
     return None if first is None else chain((first,), rewrites)
 
 
 class Lazily(TurnRelation):
-    """The rewrites of a turn, created on demand and without duplicate utterances.
+    """Makes the rewrites of a turn only when they are needed, and skips equal utterances.
 
-    A campaign that uses two rewrites of a turn does not pay for the others.
+    So a campaign that uses two rewrites of a turn does not have to wait for the others.
     """
 
     def __init__(self, rewrites: Iterator[Rewrite]) -> None:
@@ -431,7 +431,7 @@ class Lazily(TurnRelation):
 
 
 def needs_values(relation: str, data: DialogueSet) -> str:
-    """Return why no turn can get another value of a slot, or ``""`` if some may."""
+    """Return why no slot of the data can get another value, or ``""`` if one may."""
     if any(len(found) > 1 for table in tables_of(data) for found in table.values.values()):
         return ""
     return (
@@ -441,7 +441,7 @@ def needs_values(relation: str, data: DialogueSet) -> str:
 
 
 def tables_of(data: DialogueSet) -> Iterator[ValueTable]:
-    """Yield the value tables of the slots of data and of the arguments of its tools."""
+    """Yield the tables of known values, for the slots of the data and for tool arguments."""
     yield ValueTable.of(data)
     if any(turn.calls is not None for one in data.dialogues for turn in one.turns):
         yield _call_values(data)

@@ -1,4 +1,4 @@
-"""The relations that expect a change of the answer."""
+"""The relations that expect another answer after the user's words are edited."""
 
 from __future__ import annotations
 
@@ -126,13 +126,13 @@ def _is_same_form(scene: Scene, site: ValueSite) -> bool:
 
 
 def admitted(scene: Scene, slot: str, value: str, surface: str) -> Admissible:
-    """Return a value as admissible, together with the normalised form of its surface."""
+    """Return the expected values of a slot: ``value``, and the form in which the user says it."""
     typed = normalise_value(slot, surface.lower(), scene.table.normalisation)
     return Admissible(tuple(dict.fromkeys((value, typed or value))))
 
 
 def unsaid(scene: Scene, slot: str, old: str) -> Iterator[str]:
-    """Yield the other values of a slot that nobody has said yet, in seeded order.
+    """Yield other values of a slot that nobody has said yet, in an order drawn by seed.
 
     Times that would put the arrival before the departure are skipped.
     """
@@ -145,7 +145,7 @@ def unsaid(scene: Scene, slot: str, old: str) -> Iterator[str]:
 
 
 def is_in_time(scene: Scene, slot: str, value: str) -> bool:
-    """Return whether the time of leaving is before the arrival, if the state has both."""
+    """Return whether the departure is before the arrival, if the state has both times."""
     moment = moment_of(slot)
     if not moment or scene.table.kinds.get(slot) != "time":
         return True
@@ -160,7 +160,7 @@ _MOMENTS: Final = {"leave", "arrive"}
 
 @register_relation
 class ValueSwap(ShouldChange):
-    """The slot takes the new value, and nothing else changes."""
+    """Replaces a value by another one. The slot must take the new value, and nothing else."""
 
     name = "value-swap"
     expects = "the slot takes the new value, and all others stay"
@@ -171,7 +171,7 @@ class ValueSwap(ShouldChange):
         return needs_values(self.name, data)
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return up to 8 rewrites for each slot that the turn gives."""
+        """Return up to 8 rewrites for each slot that the turn fills."""
         return from_sites(self, scene, _swaps)
 
 
@@ -188,7 +188,7 @@ def _swapped(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
 
 
 def why_none(scene: Scene, site: ValueSite) -> str:
-    """Return why no other value can replace a mentioned one."""
+    """Return why no other value can replace the mentioned value."""
     values = unsaid(scene, site.slot, site.value)
     untaken = any(swapped(scene, site, value, site.kind) is None for value in values)
     return SPELLED_OTHERWISE if untaken else NO_OTHER
@@ -207,7 +207,7 @@ _SPOKEN: Final = re.compile(r"[.!?]\s*$")
 
 @register_relation
 class TurnBack(ShouldChange):
-    """The slot takes the value that the user changes to."""
+    """Adds a sentence that changes a value. The slot must take the value of this sentence."""
 
     name = "turn-back"
     expects = "the named slot takes the new value, and all others stay"
@@ -218,7 +218,7 @@ class TurnBack(ShouldChange):
         return needs_values(self.name, data)
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return the rewrites of each slot that the turn gives, in both forms."""
+        """Return the rewrites of each slot that the turn fills, with both forms of the sentence."""
         if not scene.given:
             return Inapplicable(GIVES_NOTHING)
         return in_turn(self, scene, [_turned(scene, slot) for slot in scene.given])
@@ -243,14 +243,14 @@ def _turned(scene: Scene, slot: str) -> RewritesOrReason:
 
 
 def _is_named(scene: Scene, slot: str) -> bool:
-    """Return whether the domain of a slot also has a name; another area may imply another place."""
+    """Return whether the domain of a slot also has a name: another area implies another place."""
     kinds = scene.table.kinds
     others = (other for other in scene.now if domain_of(other) == domain_of(slot))
     return any(kinds.get(other) == "name" for other in others)
 
 
 def slot_phrase(scene: Scene, slot: str) -> str:
-    """Return the words for a slot in this dialogue, or ``""`` if they would have to be guessed.
+    """Return the words for a slot in this dialogue, or ``""`` if nobody knows them.
 
     They come from `DialogueSet.slot_phrases`, or else from the name of the slot if it consists of
     words. If the state has slots of several domains, the phrase includes the domain.
@@ -278,7 +278,7 @@ def slot_phrase(scene: Scene, slot: str) -> str:
 
 
 def _has_namesake(scene: Scene, slot: str) -> bool:
-    """Return whether a slot of another tool, or of another call of this tool, has the same name."""
+    """Return whether a slot of another tool, or of another call of it, has the same name."""
     name = name_words(slot.partition("#")[0])
     others = (other.partition("#")[0] for other in scene.now if other != slot)
     return any(name_words(other) == name for other in others)
@@ -325,14 +325,14 @@ _POINTERS_TO_VALUES: Final = frozenset({"there", "then", "that", "those", "same"
 
 @register_relation
 class Removal(ShouldChange):
-    """The slot is empty again, or has its value from before the turn."""
+    """Removes a value from the turn. The slot must be empty, or have its earlier value."""
 
     name = "removal"
     expects = "the slot has its earlier value or is empty, and all others stay"
     reasons = (*REASONS, NEEDED, NOTHING_LEFT, POINTED_AT, *OF_CALLS)
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return one rewrite for each slot whose phrase can be left out."""
+        """Return one rewrite for each slot whose phrase can be removed."""
         return from_sites(self, scene, _removed)
 
 
@@ -361,7 +361,7 @@ def _length(found: re.Match[str] | None) -> int:
 
 
 def _without(scene: Scene, first: int, last: int) -> list[Replacement]:
-    """Return the edits that remove the words ``first`` to ``last`` and one blank."""
+    """Return the edits that remove the words ``first`` to ``last``, and one blank."""
     words, user = scene.parts.words, scene.turn.user
     start, end = words[first].start, words[last].end
     start -= _length(_SIGN_BEFORE.search(user[:start]))
@@ -407,7 +407,7 @@ _LEAVING_OF: Final = {"arrive": "leave", "arrives": "leaves", "arriving": "leavi
 
 @register_relation
 class RoleSwap(ShouldChange):
-    """The two ends of a journey are exchanged, or a departure time becomes an arrival time."""
+    """Swaps the two ends of a journey, or makes a departure time an arrival time."""
 
     name = "role-swap"
     expects = "the two ends exchange their values, or the time moves to the slot of the other role"
@@ -425,7 +425,7 @@ class RoleSwap(ShouldChange):
         return "it needs two slots for the ends of a journey, or for leaving and arriving"
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return a rewrite that exchanges the ends, and one for each time with a role."""
+        """Return a rewrite that swaps the ends, and one for each departure or arrival time."""
         sites = sites_of(scene)
         if not sites.found:
             return Inapplicable(sites.reason)
@@ -448,7 +448,7 @@ class RoleSwap(ShouldChange):
 
 
 def _exchanged(scene: Scene, start: ValueSite, goal: ValueSite) -> Rewrite | str:
-    """Return the rewrite that exchanges start and destination."""
+    """Return the rewrite that swaps start and destination, or the reason why there is none."""
     for site, cues in ((start, _FROM), (goal, _TO)):
         if _cue(scene, site) not in cues:
             return NO_CUE
@@ -462,7 +462,7 @@ def _exchanged(scene: Scene, start: ValueSite, goal: ValueSite) -> Rewrite | str
 
 
 def _moved(scene: Scene, site: ValueSite) -> Rewrite | str:
-    """Return the rewrite that gives a time the other role."""
+    """Return the rewrite that makes a departure time an arrival time or the reverse."""
     words = scene.parts.words
     cue = site.mention.first - 1
     verb = cue - 1
@@ -500,7 +500,7 @@ def _cue(scene: Scene, site: ValueSite) -> str:
 
 
 def _is_range(scene: Scene, site: ValueSite) -> bool:
-    """Return whether a time has a modifier: `9:00 to 10:00`, `8:15 in ely`, `right after that`."""
+    """Return whether a time is not a plain time: `9:00 to 10:00`, `8:15 in ely`."""
     words = [word.lower for word in scene.parts.words]
     following = words[site.mention.last + 1 : site.mention.last + 3]
     if any(word[:1].isdigit() or word in {"or", "to"} for word in following):
@@ -513,7 +513,7 @@ def _is_range(scene: Scene, site: ValueSite) -> bool:
 
 
 def _other_slot(scene: Scene, site: ValueSite) -> str | None:
-    """Return the time slot of the same domain with the other role."""
+    """Return the slot for the other time (arrival, departure) of the same domain."""
     kinds = scene.table.kinds
     wanted = "arrive" if moment_of(site.slot) == "leave" else "leave"
     return next(
@@ -534,7 +534,7 @@ NO_TWIN: Final = "no slot of the same type has another value from an earlier tur
 
 @register_relation
 class ConfusingEntity(ShouldChange):
-    """The slot takes the value of another slot, which keeps it."""
+    """Replaces a value by the value of another slot of the same type. Both must have it."""
 
     name = "confusing-entity"
     expects = "the slot takes the value of the other slot, which keeps its own"
@@ -549,7 +549,7 @@ class ConfusingEntity(ShouldChange):
         return "it needs two slots of the same type"
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return a rewrite for each slot that the turn gives and each confusing value."""
+        """Return a rewrite for each filled slot and each value of another slot."""
         return from_sites(self, scene, _confused)
 
 
@@ -580,7 +580,7 @@ _PLACES: Final[frozenset[SlotKind]] = frozenset({"end", "name"})
 
 
 def _is_twin(table: ValueTable, slot: str, other: str) -> bool:
-    """Return whether two slots have the same type without being the two ends of one journey."""
+    """Return whether two slots have the same type, and are not the two ends of a journey."""
     kind, kind_of_other = table.kinds.get(slot), table.kinds.get(other)
     if slot == other or kind is None or kind_of_other is None:
         return False
@@ -633,14 +633,14 @@ _FRAGMENTS: Final = word_set("in on at for from to with preferably maybe and or"
 
 @register_relation
 class Negation(ShouldChange):
-    """The slot may have any value except the unwanted one."""
+    """Negates a wish. The slot may then have any value except the unwanted one."""
 
     name = "negation"
     expects = "the slot does not keep the rejected value, and all others stay"
     reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS)
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return a rewrite for each slot whose value is alone in its clause."""
+        """Return a rewrite for each slot whose value is the only one of its clause."""
         flags, sites = flags_of(scene), sites_of(scene)
         made = [_negated(scene, flag.unwanted, flag.first, flag.last) for flag in flags.found]
         made += [_unwanted(scene, site) for site in sites.found]
@@ -659,7 +659,7 @@ def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
 
 
 def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str:
-    """Return the rewrite that negates the verb before a value."""
+    """Return the rewrite that negates the verb before a value, or the reason against it."""
     if not is_alone(scene, delta.slot, first, last) or _negation_goes_on(scene, last):
         return NOT_ALONE
     words = [word.lower.replace("’", "'") for word in scene.parts.words]
@@ -682,7 +682,7 @@ def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str
 
 
 def _negation_goes_on(scene: Scene, last: int) -> bool:
-    """Return whether later words would be negated too, or refer to the negated value."""
+    """Return whether the negation would affect later words, or later words need the value."""
     words = [word.lower for word in scene.parts.words]
     if not _POINTERS.isdisjoint(words[last + 1 :]):
         return True
@@ -755,7 +755,7 @@ _BETWEEN: Final = frozenset({"a", "an", "the", "some", "any", "on", "site"})
 
 @register_relation
 class Antonym(ShouldChange):
-    """The feature of a yes/no slot is no longer wanted."""
+    """Replaces a word like `with` by its opposite. The feature must no longer be wanted."""
 
     name = "antonym"
     expects = "the yes/no slot is no, dontcare or empty, and all others stay"
@@ -767,7 +767,7 @@ class Antonym(ShouldChange):
         return "" if flags else NO_FLAG
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return a rewrite for each yes/no slot that follows a word with an opposite."""
+        """Return a rewrite for each yes/no slot whose name follows a word with an opposite."""
         flags = flags_of(scene)
         rewrites = [
             scene.rewrite([edit], [site.unwanted])
@@ -781,7 +781,7 @@ class Antonym(ShouldChange):
 
 
 def _opposite(scene: Scene, site: FlagSite) -> Replacement | None:
-    """Return the replacement of the word before the name of a slot by its opposite, if any."""
+    """Return the replacement of the word before a slot's name by its opposite, or ``None``."""
     words, gaps = scene.parts.words, scene.parts.gaps
     place = site.first - 1
     while place > 0 and words[place].lower in _BETWEEN and not gaps[place + 1].strip("- "):
@@ -808,7 +808,7 @@ def _flags_go_on(scene: Scene, site: FlagSite) -> bool:
 
 
 def _is_told(scene: Scene, place: int) -> bool:
-    """Return whether a sentence states or demands a feature rather than asking for it."""
+    """Return whether a sentence states or demands a feature, and does not ask about it."""
     words = [word.lower for word in scene.parts.words]
     if not _ASKING.isdisjoint(words[sentence_of(scene.parts, place).start : place]):
         return False
@@ -824,7 +824,7 @@ _MOST_REPAIRS: Final = 4
 
 @register_relation
 class Repair(ShouldChange):
-    """The slot has the value that is said last."""
+    """Says a wrong value first, then corrects it. The slot must have the value said last."""
 
     name = "repair"
     expects = "the slot takes the corrected value, and all others stay"
@@ -835,7 +835,7 @@ class Repair(ShouldChange):
         return needs_values(self.name, data)
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return up to 4 rewrites for each slot that the turn gives."""
+        """Return up to 4 rewrites for each slot that the turn fills."""
         return from_sites(self, scene, _repaired)
 
 
@@ -870,7 +870,7 @@ _SHORTEST: Final = 4
 
 @register_relation
 class RandomInput(ShouldChange):
-    """The values of the turn are not given, and the state is that of the previous turn."""
+    """Replaces the turn by random words. The state must be that of the previous turn."""
 
     name = "random-input"
     expects = "every slot has its value from before the turn"
@@ -881,7 +881,7 @@ class RandomInput(ShouldChange):
     )
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return 4 random texts with as many words as the turn."""
+        """Return 4 texts of random words, as long as the turn."""
         changes = diff_states(scene.before, scene.now)
         if not scene.parts.words:
             return Inapplicable(NO_WORD)
@@ -899,7 +899,7 @@ class RandomInput(ShouldChange):
         return Lazily(_drawn(scene, deltas, table) for _ in range(_DRAWS))
 
     def of_calls(self, scene: Scene) -> TurnStart:
-        """Return 4 random texts, which must remove the new calls."""
+        """Return 4 texts of random words, for which the new calls must be missing."""
         if not scene.parts.words:
             return Inapplicable(NO_WORD)
         if scene.label is not None and not scene.label:
@@ -913,11 +913,11 @@ class RandomInput(ShouldChange):
 
 
 def _elsewhere(scene: Scene, changes: Sequence[Difference]) -> str:
-    """Return why a value may have another source than the user's words in this turn, or ``""``.
+    """Return why a value may come from something else than the user's words, or ``""``.
 
     A careful reader would keep values from earlier rounds, such as a place that was discussed or a
-    type that was wished for. If nobody says a value, the label is poor or the value was taken from
-    an offer.
+    type that the user wished. If nobody says a value, the label is poor, or the value comes from an
+    offer of the system.
     """
     values = [change.after or "" for change in changes]
     spelled = [value for value in values if value not in UNSPOKEN]
@@ -943,7 +943,7 @@ def _drawn(scene: Scene, deltas: list[Delta], table: ValueTable, tools: str = ""
 
 
 def _words(scene: Scene, table: ValueTable, tools: str) -> Iterator[str]:
-    """Yield neutral words: no values, cues or slot names, and no words of the system.
+    """Yield neutral words: no values or slot names, no words of the system or of cues.
 
     Words in the names and descriptions of the ``tools`` are excluded too.
     """
@@ -958,7 +958,7 @@ def _words(scene: Scene, table: ValueTable, tools: str) -> Iterator[str]:
 
 @lru_cache(maxsize=8)
 def _pool(lexicon: Lexicon) -> tuple[str, ...]:
-    """Return the words to draw from, in the order of the lexicon."""
+    """Return the words from which random texts are drawn, in the order of the lexicon."""
     stop = frozenset(lexicon.stop_words)
     return tuple(
         word

@@ -1,4 +1,4 @@
-"""Places in a turn with a value, a flag or a phrase that a relation may change."""
+"""Finds the places in a turn that a relation may change: values, features and phrases."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _LONGEST: Final = 5
 
 
 class ValueSite(NamedTuple):
-    """A slot that the turn gave a value, and the only mention of it."""
+    """A slot that the turn filled, and the only place where the user mentions its value."""
 
     slot: str
     kind: SlotKind
@@ -81,7 +81,7 @@ class ValueSite(NamedTuple):
 
 
 class Sites(NamedTuple):
-    """The sites of a turn, and the reason if there are none."""
+    """The places of values in a turn, and the reason if there are none."""
 
     found: tuple[ValueSite, ...]
     #: One of `REASONS`, or ``""`` if there is a site.
@@ -90,12 +90,12 @@ class Sites(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def spoken(text: str) -> SpokenText:
-    """Return the words and forms of a text; cached because later turns need them again."""
+    """Return the words of a text and their forms. Cached, because later turns need them again."""
     return SpokenText.of(text)
 
 
 def sites_of(scene: Scene) -> Sites:
-    """Return the sites of a turn, sorted by slot."""
+    """Return the places of the values that a turn fills, sorted by slot."""
     found: list[ValueSite] = []
     furthest = 0
     for slot in scene.given:
@@ -111,7 +111,7 @@ def sites_of(scene: Scene) -> Sites:
 
 
 def _site(scene: Scene, slot: str) -> ValueSite | str:
-    """Return the site of a slot that the turn gives, or the reason why it has none."""
+    """Return the place of a filled slot's value, or the reason why it has none."""
     value = scene.now[slot]
     mentions = _mentions(scene, slot)
     if not mentions:
@@ -132,7 +132,7 @@ def _mentions(scene: Scene, slot: str) -> tuple[ValueMention, ...]:
 
 
 def _is_part(scene: Scene, site: ValueSite) -> bool:
-    """Return whether a mention is part of a longer name, or consists of words for slots."""
+    """Return whether a mention is part of a longer name, or has only words for slots."""
     table = scene.table
     if table.is_title(site.value):
         return True
@@ -201,7 +201,7 @@ def _is_in_doubt(scene: Scene, site: ValueSite) -> bool:
 
 
 def is_doubtful(scene: Scene, place: int) -> bool:
-    """Return whether the clause of a word negates, questions or compares it."""
+    """Return whether a word's clause negates it, asks about it or compares it."""
     parts, reasons = scene.parts, scene.guarded.reasons
     if any(
         parts.words[i].lower in DOUBTS or reasons[i] == "negation" for i in clause_of(parts, place)
@@ -223,7 +223,7 @@ def _is_guessed(scene: Scene, site: ValueSite) -> bool:
 
 
 def _is_counted(scene: Scene, site: ValueSite) -> bool:
-    """Return whether a noun after the number, or the system's question, identifies its slot."""
+    """Return whether a noun after a number, or the system's question, tells the number's slot."""
     words = [word.lower for word in scene.parts.words]
     nouns = counted_by(site.slot)
     last = site.mention.last
@@ -247,7 +247,7 @@ _BEFORE_TIMES: Final = word_set("at on in from for and with by to starting begin
 
 
 def _moment_said(scene: Scene, site: ValueSite) -> str:
-    """Return the role of a time by the nearest cue before it, or by the system's question."""
+    """Return whether a time is a departure or an arrival, by the words before it."""
     words = [word.lower for word in scene.parts.words]
     clause = clause_of(scene.parts, site.mention.first)
     for place in range(site.mention.first - 1, clause.start - 1, -1):
@@ -276,7 +276,7 @@ _LOCKS: Final[tuple[tuple[str, Callable[[Scene, ValueSite], bool]], ...]] = (
 
 
 def said_so_far(scene: Scene) -> Iterator[str]:
-    """Yield the texts up to the turn and the values of its states, for look-ups."""
+    """Yield the texts up to the turn and the values of its states, to look up other values."""
     for turn in scene.dialogue.turns[: scene.index + 1]:
         yield turn.system
         yield turn.user
@@ -285,7 +285,7 @@ def said_so_far(scene: Scene) -> Iterator[str]:
 
 
 class FlagSite(NamedTuple):
-    """A yes/no slot that the turn sets, and the first and last word that ask for it."""
+    """A yes/no slot that the turn sets, and the words with which the user asks for it."""
 
     slot: str
     #: ``yes``, or a synonym in the data.
@@ -295,12 +295,12 @@ class FlagSite(NamedTuple):
 
     @property
     def unwanted(self) -> Delta:
-        """The expected change of the slot if the feature is no longer wanted."""
+        """The expected change of the slot if the user no longer wants the feature."""
         return Delta(self.slot, self.value, Admissible((REFUSED[self.value], DONTCARE, None)))
 
 
 class Flags(NamedTuple):
-    """The yes/no slots that a turn sets, and the reasons against the others."""
+    """The yes/no slots that a turn sets, and for other slots the reasons against them."""
 
     found: tuple[FlagSite, ...]
     reasons: tuple[str, ...]
@@ -346,7 +346,7 @@ _FREE: Final = frozenset({"free", "complimentary"})
 
 
 def asked_for(scene: Scene, slot: str, text: str) -> list[ValueMention]:
-    """Return the mentions of a yes/no slot in a text, by its name or by the data's words for it.
+    """Return the words in a text that name a yes/no slot, by its name or by the data's words.
 
     Each word of the name counts unless it is a stop word: `wifi` in ``has_wifi``.
     """
@@ -356,10 +356,10 @@ def asked_for(scene: Scene, slot: str, text: str) -> list[ValueMention]:
 
 
 def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
-    """Return whether the clause of some words gives no other value.
+    """Return whether the clause of some words mentions no other value.
 
-    If the turn gives another slot of the domain without a mention of its value, the result is
-    false, because this clause may give it.
+    If the turn fills another slot of the domain whose value the user does not mention, the result
+    is false, because this clause may fill it.
     """
     clause = clause_of(scene.parts, first)
     user, table = spoken(scene.turn.user), scene.table
@@ -415,7 +415,7 @@ _BOUNDARY: Final = re.compile(r"[.,!?;:]")
 
 
 def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
-    """Return the first and last word of the phrase that gives the value of a site.
+    """Return the first and the last word of the phrase that has a value: `in the north`.
 
     The result is ``None`` if the sentence needs the phrase, or if its extent is unclear.
     """
@@ -450,7 +450,7 @@ def _is_adjective(scene: Scene, site: ValueSite, words: list[str]) -> bool:
 
 
 def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
-    """Return the last word of the phrase, which includes a head noun and `of town`."""
+    """Return the last word of a value's phrase, which includes a noun and `of town`."""
     gaps, last = scene.parts.gaps, site.mention.last
     heads = _HEADS | counted_by(site.slot) if site.kind == "number" else _HEADS
     while last + 1 < len(words) and words[last + 1] in heads and not gaps[last + 1].strip("- "):
@@ -467,7 +467,7 @@ def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
 
 
 def _left(words: list[str], gaps: list[str], first: int) -> int | None:
-    """Return the first word of the phrase: its preposition, or the verb before it."""
+    """Return the first word of a value's phrase: its preposition, or the verb before it."""
     start: int | None = None
     cue = words[first - 1] if first and not gaps[first].strip() else ""
     if cue in {"leaving", "departing", "serving"} or (cue == "and" and words[first][:1].isdigit()):
@@ -485,7 +485,7 @@ def _left(words: list[str], gaps: list[str], first: int) -> int | None:
 
 
 def _relative(words: list[str], gaps: list[str], verb: int) -> int | None:
-    """Return the relative pronoun before a verb, which begins a removable clause."""
+    """Return the relative pronoun before a verb, which begins a clause that can be removed."""
     if verb and words[verb - 1] in _RELATIVES and not gaps[verb].strip():
         return verb - 1
     return None
@@ -520,14 +520,15 @@ _CLOCK: Final = re.compile(r"\d[:.]\d\d|\d ?[ap]\.?m\b", re.IGNORECASE)
 
 
 def says_more(scene: Scene, text: str, given: Collection[Difference]) -> bool:
-    """Return whether a text says a value that it does not give, or a word of a value in the state.
+    """Return whether a text mentions a value that it fills into no slot.
 
-    In this case the label is poor, or other slots would lose their values without the text.
+    A word of a value in the state counts, too. In this case the label is poor, or other slots would
+    lose their values without the text.
 
     Args:
         scene: provides the state and the values of the data.
         text: a text of the user.
-        given: the changes that the text is known to make.
+        given: the changes of slots that the text is known to cause.
     """
     table, user = scene.table, spoken(text)
     own = {place for change in given for place in _places(user, change.after)}
@@ -549,14 +550,14 @@ def says_more(scene: Scene, text: str, given: Collection[Difference]) -> bool:
 
 
 def says_other(scene: Scene, text: str, change: Difference, given: Collection[Difference]) -> bool:
-    """Return whether a text says another value of a slot in words that give nothing else.
+    """Return whether a text mentions another value of a slot.
 
     Args:
         scene: provides the values of the data.
         text: a text of the user that does not say the slot's own value.
-        change: the change of the slot; if it is a time, every time counts as another value.
-        given: the changes by the labels of the text. Their words are ignored, because they
-            belong to another slot with the same values.
+        change: the change of the slot. If the slot is a time, every time counts as another value.
+        given: the changes that the labels of the text have. Words for them do not count, because
+            they belong to another slot with the same values.
     """
     table, user = scene.table, spoken(text)
     own = {place for change in given for place in _places(user, change.after)}
@@ -577,13 +578,13 @@ def says_other(scene: Scene, text: str, change: Difference, given: Collection[Di
 
 
 def spans(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last index of each span that may be a value."""
+    """Yield the first and the last index of each span of words that may be a value."""
     for first, last in combinations_with_replacement(places, 2):
         if last - first < _LONGEST:
             yield first, last
 
 
 def _places(text: SpokenText, value: str | None) -> Iterator[int]:
-    """Yield the indices of the words that say a value."""
+    """Yield the indices of the words that mention a value."""
     for mention in text.mentions(value or ""):
         yield from range(mention.first, mention.last + 1)
