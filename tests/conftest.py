@@ -9,16 +9,17 @@ import importlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from processes import LIGHT, OUTSIDE
+from processes import LIGHT, OUTSIDE, Copy, begin_python, copied_workers
 
 from pytest_dstfuzz.dialogue import load
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
@@ -101,6 +102,33 @@ def _same_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in OUTSIDE:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTEST_ADDOPTS", LIGHT)
+
+
+@pytest.fixture
+def new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start Python itself for each process of a test, with hashes other than here."""
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+
+
+@pytest.fixture(autouse=True)
+def _copied_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Begin runs and workers as copies of a process that has loaded the package."""
+    monkeypatch.setattr(pytest.Pytester, "popen", _begin)
+    with copied_workers():
+        yield
+
+
+def _begin(
+    self: pytest.Pytester, cmdargs: Sequence[str], stdin: object, stdout: IO[str], stderr: IO[str]
+) -> subprocess.Popen[bytes] | Copy:
+    """Begin ``python -mpytest`` and arguments: all that the tests start in this way."""
+    assert stdin is self.CLOSE_STDIN
+    assert list(cmdargs[:2]) == [sys.executable, "-mpytest"]
+    path = filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    with Path(os.devnull).open(encoding="utf-8") as empty:
+        streams = [stream.fileno() for stream in (empty, stdout, stderr)]
+        return begin_python(["-m", "pytest", *cmdargs[2:]], streams, cwd=Path.cwd(), env=env)
 
 
 @pytest.fixture(autouse=True)

@@ -2,29 +2,36 @@
 
 One process loads pytest and the package, and makes a copy of itself for each command. So a command
 has its own modules, working folder, environment and standard streams, and begins at once. A
-command finds the modules of `LOADED` loaded. Tests of loaded modules, of the seed of hashes or of
-signals start Python themselves.
+command finds the modules of `LOADED` loaded. Runs of ``Pytester`` and workers of pytest-xdist begin
+in the same way. All copies have the same seed of hashes: tests that compare processes, and tests of
+loaded modules, use the fixture ``new_processes`` or start Python themselves.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import importlib
 import json
 import os
 import runpy
+import select
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from _pytest import config
+from execnet import gateway_io
 
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.registry import RELATIONS
@@ -50,6 +57,9 @@ OUTSIDE = (
 )
 #: Python reads these when it starts: commands for which one differs start Python themselves.
 _AT_THE_START = ("PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "LANG", "LC_ALL")
+#: Where the process listens of which this one is a copy.
+_LISTENS_AT = ""
+_HERE = dict(os.environ)
 #: coverage measures a process that a test starts if this is set there.
 COVERAGE = "COVERAGE_PROCESS_CONFIG"
 
@@ -66,58 +76,135 @@ def run_python(
     """
     given = [os.fspath(word) for word in words]
     surroundings = {"PYTEST_ADDOPTS": LIGHT, **(os.environ if env is None else env)}
-    if not hasattr(os, "fork") or any(
-        surroundings.get(name) != os.environ.get(name) for name in _AT_THE_START
-    ):
-        return subprocess.run(
-            [sys.executable, *given],
-            cwd=cwd,
-            env=surroundings,
-            capture_output=True,
-            text=True,
-            check=False,
+    with ExitStack() as opened:
+        empty = opened.enter_context(Path(os.devnull).open(encoding="utf-8"))
+        out, err = (
+            opened.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8")) for _ in range(2)
         )
-    with tempfile.TemporaryDirectory() as folder:
-        streams = [Path(folder, name) for name in ("out", "err")]
-        request = {
-            "words": given,
-            "cwd": os.fspath(cwd),
-            "env": surroundings,
-            "streams": [str(path) for path in streams],
-        }
-        server = _server(os.getpid(), with_torch)
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(json.dumps(request) + "\n")
-        server.stdin.flush()
-        status = server.stdout.readline()
-        assert status, "the process that starts commands ended"
-        out, err = (path.read_text(encoding="utf-8") for path in streams)
-    return subprocess.CompletedProcess([sys.executable, *given], int(status), out, err)
+        streams = [stream.fileno() for stream in (empty, out, err)]
+        begun = begin_python(given, streams, cwd=cwd, env=surroundings, with_torch=with_torch)
+        status = begun.wait()
+        told = []
+        for stream in (out, err):
+            stream.seek(0)
+            told.append(stream.read())
+    return subprocess.CompletedProcess([sys.executable, *given], status, *told)
+
+
+def begin_python(
+    words: Sequence[str],
+    streams: Sequence[int],
+    *,
+    cwd: str | os.PathLike[str],
+    env: Mapping[str, str],
+    with_torch: bool = False,
+) -> subprocess.Popen[bytes] | Copy:
+    """Begin ``python *words`` with three standard streams, as a copy of a process if possible."""
+    if not hasattr(os, "fork") or any(env.get(name) != _HERE.get(name) for name in _AT_THE_START):
+        stdin, stdout, stderr = streams
+        return subprocess.Popen(
+            [sys.executable, *words], cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr
+        )
+    request = {"words": list(words), "cwd": os.fspath(cwd), "env": dict(env)}
+    address = _server(os.getpid(), with_torch)
+    return Copy(address, request, streams)
+
+
+class Copy:
+    """A command that runs in a copy of a process: the part of `subprocess.Popen` that is used."""
+
+    stdin = None
+
+    def __init__(self, address: str, request: object, streams: Sequence[int]) -> None:
+        self._asked = socket.socket(socket.AF_UNIX)
+        self._asked.connect(address)
+        text = json.dumps(request).encode()
+        socket.send_fds(self._asked, [len(text).to_bytes(8)], streams)
+        self._asked.sendall(text)
+        self.pid = int.from_bytes(_all_of(self._asked, 8))
+        self.returncode: int | None = None
+
+    def __del__(self) -> None:
+        self._asked.close()
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit status, as `subprocess.Popen` counts it."""
+        if self.returncode is None:
+            self._asked.settimeout(timeout)
+            try:
+                status = _all_of(self._asked, 8)
+            except TimeoutError as error:
+                raise subprocess.TimeoutExpired("python", timeout or 0) from error
+            self.returncode = int.from_bytes(status, signed=True)
+        return self.returncode
+
+    def kill(self) -> None:
+        """End the command."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+def _all_of(connection: socket.socket, length: int) -> bytes:
+    got = b""
+    while len(got) < length:
+        more = connection.recv(length - len(got))
+        assert more, "the process that starts commands ended"
+        got += more
+    return got
+
+
+@contextmanager
+def copied_workers() -> Iterator[None]:
+    """Begin the workers of pytest-xdist as copies of a process too."""
+    before = gateway_io.Popen2IOMaster.__init__
+    gateway_io.Popen2IOMaster.__init__ = _begin_worker  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        gateway_io.Popen2IOMaster.__init__ = before  # type: ignore[method-assign]
+
+
+def _begin_worker(self: gateway_io.Popen2IOMaster, args: Sequence[str], execmodel: Any) -> None:
+    stdin, to_worker = os.pipe()
+    from_worker, stdout = os.pipe()
+    words = args[args.index("-c") :]
+    self.popen = begin_python(words, (stdin, stdout, 2), cwd=Path.cwd(), env=os.environ)
+    os.close(stdin)
+    os.close(stdout)
+    streams = os.fdopen(to_worker, "wb"), os.fdopen(from_worker, "rb")
+    super(gateway_io.Popen2IOMaster, self).__init__(*streams, execmodel=execmodel)
 
 
 @functools.cache
-def _server(owner: int, with_torch: bool) -> subprocess.Popen[str]:
-    """Return the process that makes copies of itself for commands of the process ``owner``."""
-    surroundings = {name: value for name, value in os.environ.items() if name != COVERAGE}
-    server = subprocess.Popen(
-        [sys.executable, __file__, *(["torch"] if with_torch else [])],
-        env=surroundings,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    atexit.register(_end, server, owner)
-    return server
+def _server(owner: int, with_torch: bool) -> str:
+    """Return where the process listens that makes copies of itself for the process ``owner``."""
+    if _LISTENS_AT and not with_torch:
+        return _LISTENS_AT
+    folder = tempfile.mkdtemp()
+    address = str(Path(folder, "commands"))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        server = subprocess.Popen(
+            [sys.executable, __file__, str(listener.fileno()), *(["torch"] if with_torch else [])],
+            env={name: value for name, value in _HERE.items() if name != COVERAGE},
+            stdin=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+        )
+    atexit.register(_end, server, folder, owner)
+    return address
 
 
-def _end(server: subprocess.Popen[str], owner: int) -> None:
+def _end(server: subprocess.Popen[bytes], folder: str, owner: int) -> None:
     if os.getpid() == owner:
         server.communicate()
+        shutil.rmtree(folder)
 
 
-def _serve(requests: IO[str], answers: IO[str]) -> None:
-    for name in (*LOADED, *sys.argv[1:]):
+def _serve(listener: socket.socket, owner: IO[bytes], modules: Sequence[str]) -> None:
+    """Answer requests until the owner ends."""
+    for name in (*LOADED, *modules):
         with suppress(ModuleNotFoundError):
             importlib.import_module(name)
     for name in config.default_plugins:
@@ -126,24 +213,49 @@ def _serve(requests: IO[str], answers: IO[str]) -> None:
     assert load_lexicon()
     theirs = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [path for path in sys.path if path not in theirs]
-    for line in requests:
-        child = os.fork()
-        if child == 0:
-            requests.close()
-            answers.close()
-            _run(json.loads(line))
-        answers.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
-        answers.flush()
+    # Else each copy would get pages of its own of all that is loaded, once it looks for garbage.
+    gc.collect()
+    gc.freeze()
+    while owner not in select.select([listener, owner], [], [])[0]:
+        asked, _ = listener.accept()
+        with asked:
+            length, streams, _, _ = socket.recv_fds(asked, 8, 3)
+            request = json.loads(_all_of(asked, int.from_bytes(length)))
+            if os.fork() == 0:
+                listener.close()
+                owner.close()
+                _answer(asked, request, streams)
+            for stream in streams:
+                os.close(stream)
+        # Those that ended since.
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
-def _run(request: dict[str, Any]) -> NoReturn:
+def _answer(asked: socket.socket, request: dict[str, Any], streams: Sequence[int]) -> NoReturn:
+    """Run a command, and send its process id and its exit status."""
+    child = os.fork()
+    if child == 0:
+        asked.close()
+        _run(request, streams)
+    for stream in streams:
+        os.close(stream)
+    with suppress(BrokenPipeError):  # who asked may have ended
+        asked.sendall(child.to_bytes(8))
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        asked.sendall(status.to_bytes(8, signed=True))
+    os._exit(0)
+
+
+def _run(request: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     """Be the process of one command, and end."""
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
-    for number, path in enumerate(["/dev/null", *request["streams"]]):
-        flags = os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY
-        os.dup2(os.open(path, flags), number)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
@@ -152,7 +264,8 @@ def _run(request: dict[str, Any]) -> NoReturn:
     try:
         if COVERAGE in os.environ:
             importlib.import_module("coverage").process_startup(force=True)
-        status = _ended(request["words"])
+        with copied_workers():
+            status = _ended(request["words"])
     except BaseException:  # noqa: BLE001 - Python itself prints whatever ends a command
         traceback.print_exc()
     finally:
@@ -189,4 +302,6 @@ def _ended(words: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     del sys.path[0]  # the folder of this file, which commands do not have
-    _serve(os.fdopen(os.dup(0), "r"), os.fdopen(os.dup(1), "w"))
+    _given = socket.socket(fileno=int(sys.argv[1]))
+    _LISTENS_AT = _given.getsockname()
+    _serve(_given, os.fdopen(os.dup(0), "rb"), sys.argv[2:])

@@ -87,6 +87,7 @@ def run_without(pytester: pytest.Pytester, names: set[str], *options: str) -> py
 
 
 @pytest.mark.nightly
+@pytest.mark.usefixtures("new_processes")
 def test_trade_runs_where_transformers_cannot_be_imported(pytester: pytest.Pytester) -> None:
     pytest.importorskip("torch", reason="TRADE needs torch")
     result = run_without(
@@ -97,6 +98,7 @@ def test_trade_runs_where_transformers_cannot_be_imported(pytester: pytest.Pytes
     result.assert_outcomes(passed=4)
 
 
+@pytest.mark.usefixtures("new_processes")
 @pytest.mark.parametrize("model", ["trade", "simpletod"])
 def test_a_shipped_tracker_without_its_packages_names_its_own_extra(
     pytester: pytest.Pytester, model: str

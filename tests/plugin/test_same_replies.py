@@ -62,9 +62,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *options: str, dies_after: int | None = None) -> list[str]:
+def run(folder: Path, *options: str, dies_after: int | None = None, **more: str) -> list[str]:
     """Run in a process of its own; return the report but for settings and what is about the run."""
-    env = dict(os.environ)
+    env = {**os.environ, **more}
     if dies_after is not None:
         env["BOT_DIES_AFTER"] = str(dies_after)
     path = folder / "out.json"
@@ -98,7 +98,7 @@ def test_a_killed_run_asks_for_what_is_left_and_workers_change_nothing(folder: P
     # The preflight's answers and one batch were lost with the process.
     assert len(asked(folder)) <= len(expected) + 8 + 24
 
-    assert run(folder, "-n", "2", "--dst-cache=no") == whole
+    assert run(folder, "-n", "2", "--dst-cache=no", PYTHONHASHSEED="7") == whole
 
 
 @pytest.mark.parametrize("history", ["own", "recorded"])
@@ -110,4 +110,4 @@ def test_workers_change_nothing_of_many_relations(folder: Path, history: str) ->
     tested = {turn["relation"] for turn in turns if turn["outcome"] in ("held", "violation")}
     assert tested >= {"metamorphic", "same-context", "contexts-agree"}
     assert any('"violation"' in line for line in alone)
-    assert run(folder, *options, "-n", "2") == alone
+    assert run(folder, *options, "-n", "2", PYTHONHASHSEED="7") == alone

@@ -125,11 +125,14 @@ def test_a_fixture_gives_a_relation_of_the_other_side(desk: pytest.Pytester) -> 
 
 
 @pytest.mark.nightly
-def test_workers_report_the_same_of_all(desk: pytest.Pytester, tmp_path: Path) -> None:
+def test_workers_report_the_same_of_all(
+    desk: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = [NEVER, "--dst-relation=all", "--dst-turns=4", "--dst-variants=2", "--dst-seed=1"]
     found = []
     for workers in ("0", "2"):
         path = tmp_path / f"{workers}.json"
+        monkeypatch.setenv("PYTHONHASHSEED", workers)
         desk.runpytest_subprocess(*options, f"--dst-report={path}", "-n", workers)
         report = json.loads(path.read_text(encoding="utf-8"))
         assert report.pop("run")

@@ -159,6 +159,7 @@ ABSENT = ("torch", "transformers", "tokenizers", "nltk", "gensim", "hypothesis",
 ABSENT += ("matplotlib", "starlette", "uvicorn", "tensorboard")
 
 
+@pytest.mark.usefixtures("new_processes")
 def test_the_agent_needs_no_torch(pytester: pytest.Pytester, serve: Serve) -> None:
     """With gini impurities of the service, and without any package of the other extras."""
     pytester.makepyfile(
