@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import socketserver
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 from pages_of_docs import ROOT, of, title
+from processes import run_python
 
 from tools.docs.pages import Block
 
@@ -49,26 +51,17 @@ def test_the_test_of_a_relation_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of a fresh environment in which the built package is installed."""
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder on the path of imports in which the built package is installed."""
     pytest.importorskip("hatchling", reason="hatchling, which builds the package, is not installed")
     folder = tmp_path_factory.mktemp("installed")
     source = shutil.copytree(PACKAGE, folder / "source")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
     subprocess.run(build, cwd=source, check=True, capture_output=True)
     (wheel,) = (folder / "dist").iterdir()
-    make = [sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")]
-    subprocess.run(make, check=True)
-    python = folder / "venv" / "bin" / "python"
-    ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    found = subprocess.run(ask, check=True, capture_output=True, text=True)
-    site = Path(found.stdout.strip())
-    # A wheel without scripts is installed by unpacking it. pytest-dstfuzz and what it needs are
-    # those of the tests, so that nothing is downloaded.
-    shutil.unpack_archive(wheel, site, "zip")
-    paths = dict.fromkeys([str(ROOT), *(p for p in sys.path if p.endswith("site-packages"))])
-    (site / "of_the_tests.pth").write_text("\n".join(paths), encoding="utf-8")
-    return python
+    # A wheel without scripts is installed by unpacking it.
+    shutil.unpack_archive(wheel, folder / "site", "zip")
+    return folder / "site"
 
 
 @pytest.fixture
@@ -82,11 +75,12 @@ def lines() -> Iterator[str]:
         server.shutdown()
 
 
-def report_of(python: Path, folder: Path, options: str) -> dict[str, Any]:
+def report_of(folder: Path, options: str, installed: Path | None = None) -> dict[str, Any]:
     """Run the built-in suite and return its JSON report."""
-    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += [*shlex.split(options), "--dst-report=report.json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *shlex.split(options)]
+    path = [str(installed or ""), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    done = run_python(*command, "--dst-report=report.json", cwd=folder, env=env)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     report: dict[str, Any] = json.loads((folder / "report.json").read_text("utf-8"))
     return report
@@ -100,14 +94,14 @@ def operators(report: dict[str, Any]) -> set[str]:
 
 
 def test_a_package_brings_tracker_search_relation_and_operators(
-    python: Path, tmp_path: Path
+    installed: Path, tmp_path: Path
 ) -> None:
     report = report_of(
-        python,
         tmp_path,
         "--dst-model=keywords --dst-search=vowels --dst-relation=closed-slots"
         " --dst-edits=+word_replace/shorthand,+char_replace/wrong_case --dst-turns=150"
         " --dst-validity=strict",
+        installed,
     )
     settings = report["settings"]
     assert (settings["model"], settings["search"]) == ("keywords", "vowels")
@@ -115,35 +109,34 @@ def test_a_package_brings_tracker_search_relation_and_operators(
     assert {"word_replace/shorthand", "char_replace/wrong_case"} <= operators(report)
 
 
-def test_a_package_brings_a_relation_that_edits_by_itself(python: Path, tmp_path: Path) -> None:
-    options = "--dst-model=keywords --dst-relation=metamorphic,other-day --dst-turns=150"
-    report = report_of(python, tmp_path, options)
+def test_a_package_brings_a_relation_that_edits_by_itself(installed: Path, tmp_path: Path) -> None:
+    options = "--dst-model=keywords --dst-relation=metamorphic,other-day --dst-turns=20"
+    report = report_of(tmp_path, options, installed)
     other = report["relations"][1]
     assert (other["name"], other["side"], other["edits"]) == ("other-day", "should-change", "own")
     # This bot has one slot, the area: the turns give it no day.
-    assert other["inapplicable"] == {"the turn gives no slot the value friday": 150}
+    assert other["inapplicable"] == {"the turn gives no slot the value friday": 20}
 
 
-def test_a_package_brings_a_reader(python: Path, tmp_path: Path) -> None:
+def test_a_package_brings_a_reader(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "talks.txt").write_text(SHOWN["talks.txt"].text, encoding="utf-8")
-    data = report_of(python, tmp_path, "--dst-model=keywords --dst-data=talks.txt")["data"]
+    data = report_of(tmp_path, "--dst-model=keywords --dst-data=talks.txt", installed)["data"]
     assert data["layout"] == "two-columns"
 
 
 def test_a_package_brings_a_kind_of_address_and_a_transformation(
-    python: Path, tmp_path: Path, lines: str
+    installed: Path, tmp_path: Path, lines: str
 ) -> None:
     report = report_of(
-        python,
         tmp_path,
         f"--dst-model={lines} --dst-edits=dialect --dst-turns=40 --dst-validity=strict",
+        installed,
     )
     assert operators(report) == {"dialect/british", "dialect/australian"}
 
 
 def test_without_the_package_its_names_are_unknown(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "--dst-model=keywords"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_python("-m", "pytest", "-q", "--dst-model=keywords", cwd=tmp_path)
     assert done.returncode == 4
     assert "keywords" in done.stdout + done.stderr
 
@@ -164,7 +157,7 @@ def test_every_command_works_in_a_folder_with_these_files(tmp_path: Path, lines:
     assert len(commands) == 9
     for command in commands:
         options = command.removeprefix("pytest ")
-        report = report_of(Path(sys.executable), tmp_path, f"{options} --dst-turns=10")
+        report = report_of(tmp_path, f"{options} --dst-turns=10")
         assert report["turns"], command
 
 
@@ -175,19 +168,18 @@ def test_for_an_operator_alone_one_line_is_enough(tmp_path: Path) -> None:
     (command,) = (
         block.text for page, block in of("shell") if page == PAGE and "my_bot" in block.text
     )
-    report = report_of(Path(sys.executable), tmp_path, command.removeprefix("pytest "))
+    report = report_of(tmp_path, command.removeprefix("pytest "))
     assert "word_replace/shorthand" in operators(report)
 
 
-def test_a_suite_may_return_the_search_itself(python: Path, tmp_path: Path) -> None:
+def test_a_suite_may_return_the_search_itself(installed: Path, tmp_path: Path) -> None:
     for name in ("conftest.py", "test_with_a_search.py"):
         (tmp_path / name).write_text(SHOWN[name].text, encoding="utf-8")
-    report = report_of(
-        python, tmp_path, "--dst-model=keywords --dst-turns=20 test_with_a_search.py"
-    )
+    options = "--dst-model=keywords --dst-turns=20"
+    report = report_of(tmp_path, f"{options} test_with_a_search.py", installed)
     made = [variant["text"] for turn in report["turns"] for variant in turn["variants"]]
     (tmp_path / "test_with_a_search.py").unlink()
-    named = report_of(python, tmp_path, "--dst-model=keywords --dst-turns=20 --dst-search=vowels")
+    named = report_of(tmp_path, f"{options} --dst-search=vowels", installed)
     assert named["settings"]["search"] == "vowels"
     # Another search makes other variants, and so does another number of transformations.
     assert made != [variant["text"] for turn in named["turns"] for variant in turn["variants"]]
