@@ -35,8 +35,9 @@ types: $(VENV)/.dev  ## mypy --strict
 	$(BIN)/mypy
 
 # Files stay whole, so that the tests of a file share what is made once. Torch takes one thread,
-# because the workers have the cores.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS) --dist=loadfile --no-loadscope-reorder
+# because the workers have the cores. Bytecode is kept, else each of the hundreds of processes that
+# tests start compiles all that it loads.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS) --dist=loadfile --no-loadscope-reorder
 
 tests: $(VENV)/.docs  ## the tests, without the slow ones
 	$(PYTEST) -m "not nightly and not shared_data" --timeout=600 --timeout-method=thread

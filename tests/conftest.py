@@ -102,6 +102,9 @@ def _same_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in OUTSIDE:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTEST_ADDOPTS", LIGHT)
+    # Tests write a module twice within the second that tells bytecode from a newer module.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
 
 
 @pytest.fixture
