@@ -446,8 +446,8 @@ TURNS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedFailures:
-    """The expected failures of 1,000 user turns under a noise model."""
+class EstimatedFailures:
+    """The estimated failures of 1,000 user turns under a noise model."""
 
     #: ``None`` if the sample is too small.
     per_1000: float | None
@@ -535,7 +535,7 @@ class ExpectedTally:
         self._corrected.add(_weighed(turn, _sampled(turn), "corrected"))
 
     @property
-    def expected(self) -> ExpectedFailures | None:
+    def expected(self) -> EstimatedFailures | None:
         """The estimate; ``None`` without a weighted sample."""
         if not self._models:
             return None
@@ -557,7 +557,7 @@ class ExpectedTally:
         name, rate = min(models)
         split = self._labelled and not reason
         right, corrected = self._right.mean, self._corrected.mean
-        return ExpectedFailures(
+        return EstimatedFailures(
             per_1000=None if reason else TURNS * self._failing.mean,
             interval=None if interval is None else (TURNS * interval[0], TURNS * interval[1]),
             effective_sample_size=size,

@@ -17,7 +17,7 @@ from pytest_dstfuzz.campaign.figures import (
     Counts,
     DialogueNumbers,
     DialogueSums,
-    ExpectedFailures,
+    EstimatedFailures,
     ExpectedTally,
     column,
     ratio,
@@ -343,7 +343,7 @@ _KEYS: Final = (
     "errors valid_rate failure_rate failure_rate_interval yield calls minimiser_calls "
     "turns_broken turns_tested dialogues_tested turn_failure_rate turn_failure_rate_interval "
     "clean_answered clean_empty clean_empty_share failure_rate_not_empty clean_labelled "
-    "clean_right clean_accuracy noise repeats expected_failures unstable malformed"
+    "clean_right clean_accuracy noise repeats estimated_failures unstable malformed"
 )
 
 
@@ -384,7 +384,7 @@ class Summary(Counts):
     #: Checks of a tracker that must be repeatable; ``None`` if nothing was requested again.
     repeats: Repeats | None = None
     #: ``None`` if the search is not `by_density`, and in profiles without a noise model.
-    expected_failures: ExpectedFailures | None = None
+    estimated_failures: EstimatedFailures | None = None
 
     @property
     def turn_failure_rate(self) -> float | None:
@@ -479,7 +479,7 @@ class SummaryTally:
             clean_right=turns["right"],
             noise=self._noise.noise,
             repeats=self._repeats.repeats,
-            expected_failures=self._expected.expected,
+            estimated_failures=self._expected.expected,
         )
 
 

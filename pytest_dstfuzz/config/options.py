@@ -169,9 +169,9 @@ GATE_OPTIONS: Final = (
         scopes=("session", "ini"),
     ),
     Option(
-        "max_expected_failures",
+        "max_estimated_failures",
         Value(parsers.parse_per_1000, "N", float),
-        "fail the run if more than N of 1,000 user turns are expected to fail, such as 5 or "
+        "fail the run if an estimated number of more than N of 1,000 user turns fail, such as 5 or "
         "7.5 (implies fail-on=gate; needs --dst-search=noise)",
         scopes=("session", "ini"),
     ),
@@ -195,9 +195,9 @@ GATE_OPTIONS: Final = (
         scopes=("session", "baseline", "ini"),
     ),
     Option(
-        "max_expected_rise",
+        "max_estimated_rise",
         Value(parsers.parse_per_1000, "N", float),
-        "fail the run if the expected failures in 1,000 user turns rise by more than N over "
+        "fail the run if the estimated failures in 1,000 user turns rise by more than N over "
         "the baseline's, such as 2 (needs --dst-search=noise)",
         scopes=("session", "baseline", "ini"),
     ),
@@ -874,7 +874,7 @@ _VARIANT = (
         "trained on the shipped trade), agent:simpletod (trained on the shipped simpletod), "
         "agent:PATH (your own policy), bandit (a scorer of edits trained on the shipped "
         "trade), bandit:PATH (your own scorer), noise (typical slips of people, to estimate "
-        "expected failures; needs validity=natural), or a search of a package or of your "
+        "estimated failures; needs validity=natural), or a search of a package or of your "
         "suite (default: bandit for the shipped trade under validity=natural, otherwise "
         "random; with validity=natural, half of the variants come from noise)",
         scopes=("test", "decides", "content"),

@@ -33,7 +33,7 @@ from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
 #: Options that imply ``fail_on=gate``.
-_GATING = ("max_failure_rate", "max_expected_failures", "baseline")
+_GATING = ("max_failure_rate", "max_estimated_failures", "baseline")
 #: Options whose value may be an address.
 _ADDRESSES = ("model", "judge")
 #: Options that name objects with keys.
@@ -180,12 +180,12 @@ class GateSettings:
     max_failure_rate: float | None = None
     min_accuracy: float | None = None
     #: Per 1,000 user turns.
-    max_expected_failures: float | None = None
+    max_estimated_failures: float | None = None
     baseline: str | None = None
     update_baseline: bool = False
     max_regression: float | None = None
     #: Per 1,000 user turns.
-    max_expected_rise: float | None = None
+    max_estimated_rise: float | None = None
     max_new_weaknesses: int | None = None
     max_new_violations: int | None = None
     max_clean_drift: float | None = None

@@ -179,7 +179,7 @@ class KnownWeakness:
     count: int
     turns: int
     #: Per 1,000 user turns; ``None`` if there is no estimate.
-    expected_failures: float | None = None
+    estimated_failures: float | None = None
 
     @classmethod
     def of(cls, weakness: Weakness) -> KnownWeakness:
@@ -387,8 +387,8 @@ def other_estimates(
 ) -> list[str]:
     """Return the differences between two campaigns, except those in how variants are drawn.
 
-    The compared settings determine which answers are violations, and the expected failures. For the
-    arguments see `changes`.
+    The compared settings determine which answers are violations, and the estimated failures. For
+    the arguments see `changes`.
     """
     return changes(
         *({name: each[name] for name in each if name not in _OF_DRAWS} for each in (before, after)),
@@ -670,7 +670,7 @@ class Tally(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """Turns of a dialogue with failure estimates, and the expected failures in each build."""
+    """Turns of a dialogue with failure estimates, and the estimated failures in each build."""
 
     turns: int = 0
     before: float = 0.0
@@ -878,7 +878,7 @@ def list_unjudged(
     """
     if not (gates.of_violations or compared):
         return ()
-    main, rise = main_of(every), gates.whole.get("max_expected_failures")
+    main, rise = main_of(every), gates.whole.get("max_estimated_failures")
     of_parts = any(part.kind != "relation" for part in gates.parts)
     return tuple(
         one.name
@@ -1042,7 +1042,7 @@ def _unlike(old: Baseline, new: Baseline) -> list[str]:
 
 
 def _weaknesses(old: Baseline, new: Baseline, groups: Turns) -> tuple[KnownWeakness, ...]:
-    """Count the weaknesses of merged turns, without expected failures, which need one whole run."""
+    """Count weaknesses of merged turns, without estimated failures, which need one whole run."""
     counts: dict[str, int] = {}
     turns: dict[str, set[tuple[str, int]]] = {}
     for turn in chain.from_iterable(groups.values()):

@@ -1,4 +1,4 @@
-"""The comparison with a baseline: expected failures, new violations, new weaknesses."""
+"""The comparison with a baseline: estimated failures, new violations, new weaknesses."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.weaknesses.groups import key_of_id
 
 
-def judge_expected_rise(
+def judge_estimated_rise(
     limit: float, figures: dict[str, Any] | None, pairing: Pairing
 ) -> LimitFinding:
-    """Judge the rise of the expected failures, the result of `compare_expected`, by its limit."""
+    """Judge the rise of the estimated failures, the result of `compare_expected`, by its limit."""
     needed = None
     if figures is not None and not figures["reason"]:
         paired = _paired(pairing)
@@ -66,8 +66,8 @@ def judge_expected_rise(
 def compare_expected(
     baseline: Baseline, session: Session, pairing: Pairing
 ) -> dict[str, Any] | None:
-    """Return the entry ``expected_failures`` of a comparison; ``None`` if the run has none."""
-    now = session.summary.expected_failures
+    """Return the entry ``estimated_failures`` of a comparison; ``None`` if the run has none."""
+    now = session.summary.estimated_failures
     if now is None:
         return None
     figures: dict[str, Any] = {
@@ -279,7 +279,7 @@ def _only(
 
 def _weakness_figures(weakness: KnownWeakness) -> dict[str, Any]:
     found = weakness.to_json()
-    return {name: found[name] for name in ("count", "turns", "expected_failures")}
+    return {name: found[name] for name in ("count", "turns", "estimated_failures")}
 
 
 def _caveat(pairing: Pairing, others: Sequence[str], *, otherwise: bool) -> str:
@@ -305,7 +305,7 @@ def compare(
 
     The relations together may cause a false alarm in 5 % of the runs. The domains, slots and
     transformations with limits share another 5 % (Bonferroni), so that limits for thirty slots do
-    not cause a false alarm in every run. Clean answers and expected failures do not depend on how
+    not cause a false alarm in every run. Clean answers and estimated failures do not depend on how
     variants are drawn, so they are compared even if variants cannot be.
     """
     pairing = pair_up(baseline, session.groups, session.contents, session.comparison)
@@ -335,12 +335,12 @@ def compare(
         **_figures(baseline, first),
         **_relations(pairing, every),
         "clean": drift.to_json(hidden=session.hidden or baseline.hidden),
-        "expected_failures": compare_expected(baseline, session, pairing),
+        "estimated_failures": compare_expected(baseline, session, pairing),
         "violations": (violations := compare_violations(baseline, session, pairing)),
     }
     findings = [*_judge_clean(baseline, session, gates, pairing, drift)]
-    if (rise := gates.whole.get("max_expected_rise")) is not None:
-        findings.append(judge_expected_rise(rise, figures["expected_failures"], pairing))
+    if (rise := gates.whole.get("max_estimated_rise")) is not None:
+        findings.append(judge_estimated_rise(rise, figures["estimated_failures"], pairing))
     why = list(dict.fromkeys(chain(others, *unlike.values())))
     weaknesses = figures["weaknesses"] = compare_weaknesses(baseline, session, pairing, why)
     if (most_new := gates.whole.get("max_new_weaknesses")) is not None:

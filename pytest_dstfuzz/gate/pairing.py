@@ -77,7 +77,7 @@ Floats = npt.NDArray[np.float64]
 class PairedViolations:
     """Numbers of violations of two builds on the same variants: arrays with one entry per dialogue.
 
-    The arrays may also hold the expected failures of two builds on the same turns. In that case
+    The arrays may also hold the estimated failures of two builds on the same turns. In that case
     ``variants`` counts turns.
     """
 
@@ -791,7 +791,7 @@ class _OfOne:
             if turn.dialogue in known
         }
         self.asked = VariantSums()
-        #: Expected failures of each dialogue; they do not require the same variants.
+        #: Estimated failures of each dialogue; they do not require the same variants.
         self.failing: dict[str, Failing] = {}
 
     def add(self, group: str, turn: TurnResult) -> None:

@@ -22,7 +22,7 @@ from pytest_dstfuzz.registry import blamed
 from pytest_dstfuzz.transformations import transformation_names
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.campaign.figures import ExpectedFailures
+    from pytest_dstfuzz.campaign.figures import EstimatedFailures
     from pytest_dstfuzz.kinds.kind import AnswerKind
     from pytest_dstfuzz.totals.totals import Totals
 
@@ -153,12 +153,12 @@ def right_answers(right: int, labelled: int, kind: AnswerKind) -> Figure:
     return Figure(share, f"the {what} of the {of} {percent(share)} ({counts})")
 
 
-def failing_turns(found: ExpectedFailures | None, dialogues: int) -> Figure:
-    """Return the expected failures per 1,000 user turns, if the search estimates them."""
+def failing_turns(found: EstimatedFailures | None, dialogues: int) -> Figure:
+    """Return the estimated failures per 1,000 user turns, if the search estimates them."""
     if found is None or found.per_1000 is None:
         why = NO_ESTIMATE if found is None else found.reason
-        return Figure(None, f"there is no figure for expected failures: {why}")
-    text = f"{parsers.per_1000(found.per_1000)} of 1,000 user turns are expected to fail"
+        return Figure(None, f"there is no figure for estimated failures: {why}")
+    text = f"an estimated {parsers.per_1000(found.per_1000)} of 1,000 user turns fail"
     return Figure(found.per_1000, text, found.interval, dialogues, ", which")
 
 
@@ -168,11 +168,11 @@ def _accuracy(totals: Totals) -> Figure:
     return right_answers(summary.clean_right, summary.clean_labelled, totals.kind)
 
 
-def _expected_failures(totals: Totals) -> Figure:
+def _estimated_failures(totals: Totals) -> Figure:
     # There is no estimate for turns that relations edit by themselves.
     noisy = (one for one in totals.in_order if one.slip_rates)
     summary = next(noisy, totals.widest).summary
-    return failing_turns(summary.expected_failures, summary.dialogues_tested)
+    return failing_turns(summary.estimated_failures, summary.dialogues_tested)
 
 
 #: All shipped limits.
@@ -181,8 +181,8 @@ LIMITS: Final = (
     Limit(name="max-regression", of_parts=True, baseline=True),
     Limit(name="max-clean-drift", baseline=True),
     Limit(name="min-accuracy", figure=_accuracy, least=True, of_violations=False),
-    Limit(name="max-expected-failures", figure=_expected_failures, unit="per 1,000"),
-    Limit(name="max-expected-rise", unit="per 1,000", baseline=True),
+    Limit(name="max-estimated-failures", figure=_estimated_failures, unit="per 1,000"),
+    Limit(name="max-estimated-rise", unit="per 1,000", baseline=True),
     Limit(name="max-new-weaknesses", unit="number", baseline=True),
     Limit(name="max-new-violations", unit="number", baseline=True),
 )
@@ -240,8 +240,8 @@ class Gates:
 
     @property
     def of_expected(self) -> bool:
-        """Whether any limit concerns expected failures."""
-        return "max_expected_failures" in self.whole or "max_expected_rise" in self.whole
+        """Whether any limit concerns estimated failures."""
+        return "max_estimated_failures" in self.whole or "max_estimated_rise" in self.whole
 
     @property
     def of_violations(self) -> bool:
@@ -410,8 +410,8 @@ class Judgement:
 
     @property
     def _estimates_compared(self) -> bool:
-        """Whether expected failures were compared, which is possible even if variants are not."""
-        expected = (self.comparison or {}).get("expected_failures")
+        """Whether estimated failures were compared, which is possible even if variants are not."""
+        expected = (self.comparison or {}).get("estimated_failures")
         return expected is not None and not expected["reason"]
 
     def exit_status(self, *, compared: bool, policy: str) -> int:
@@ -478,14 +478,14 @@ def failure_rate(part: Part | None, counts: Counts) -> Figure:
 
 
 def judge_rise(limit: float, found: Mapping[str, Any] | None, needed: int | None) -> LimitFinding:
-    """Judge the rise of expected failures in the same way as `judge_difference`.
+    """Judge the rise of estimated failures in the same way as `judge_difference`.
 
-    ``found`` is ``expected_failures`` of a comparison, or ``None`` if the run has none.
+    ``found`` is ``estimated_failures`` of a comparison, or ``None`` if the run has none.
     """
-    gate = "max-expected-rise"
+    gate = "max-estimated-rise"
     why = NO_ESTIMATE if found is None else found["reason"]
     if found is None or why:
-        reason = f"the expected failures are not compared with the baseline: {why}"
+        reason = f"the estimated failures are not compared with the baseline: {why}"
         return LimitFinding(None, gate, limit, "inconclusive", reason)
     rise, ends = found["difference"], found["interval"]
     interval = None if ends is None else (ends[0], ends[1])
@@ -494,7 +494,7 @@ def judge_rise(limit: float, found: Mapping[str, Any] | None, needed: int | None
     if interval is not None:
         known = f"interval {' to '.join(map(rise_per_1000, interval))}"
     reason = (
-        f"the expected failures of {TURNS:,} user turns changed by {rise_per_1000(rise)} against "
+        f"the estimated failures of {TURNS:,} user turns changed by {rise_per_1000(rise)} against "
         f"the baseline ({known}); {rise_per_1000(limit)} are allowed"
     )
     needed, more = _needed(verdict, needed)

@@ -265,7 +265,7 @@ class SessionGate:
         )
 
     def _refuse_without_density(self) -> None:
-        """Raise an error for a limit on expected failures if the session cannot estimate them."""
+        """Raise an error for a limit on estimated failures if the session cannot estimate them."""
         if self._settings.output.replay is not None:  # A replay does not search.
             return
         how, lacks = self._settings.variant, ""
@@ -279,7 +279,7 @@ class SessionGate:
             lacks = "with stop-at-first, a turn does not get all its variants"
         if lacks:
             raise UserError(
-                "limits on expected failures (max-expected-failures, max-expected-rise) need "
+                "limits on estimated failures (max-estimated-failures, max-estimated-rise) need "
                 "--dst-validity=natural and a search that samples slips, such as noise or "
                 f"noise+random: {lacks}"
             )
@@ -432,7 +432,7 @@ class SessionGate:
         if finding.verdict == "inconclusive":
             return StyledLine(f"inconclusive: {finding.reason}", self._unsure)
         # A limit that holds is not worth a line, except for a change of a rate.
-        moved = finding.gate in ("max-regression", "max-expected-rise")
+        moved = finding.gate in ("max-regression", "max-estimated-rise")
         shown = moved and not self._quiet
         return StyledLine(f"passed: {finding.reason}", "good") if shown else None
 
@@ -461,8 +461,8 @@ def _compared(judgement: Judgement) -> Iterator[str]:
 
 
 def _not_compared(figures: Mapping[str, Any]) -> str:
-    """Return ``variants not`` if expected failures were compared, otherwise ``not``."""
-    expected = figures.get("expected_failures")
+    """Return ``variants not`` if estimated failures were compared, otherwise ``not``."""
+    expected = figures.get("estimated_failures")
     return "not" if expected is None or expected["reason"] else "variants not"
 
 

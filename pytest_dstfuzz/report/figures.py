@@ -119,19 +119,19 @@ def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def expected_text(comparison: Mapping[str, Any]) -> str:
-    """Return a text on the expected failures of two builds, or ``""`` if there are none."""
-    found = comparison.get("expected_failures")
+    """Return a text on the estimated failures of two builds, or ``""`` if there are none."""
+    found = comparison.get("estimated_failures")
     if found is None:
         return ""
     if found["reason"]:
-        return f"expected failures not compared with the baseline: {found['reason']}"
+        return f"estimated failures not compared with the baseline: {found['reason']}"
     ends, apart = found["interval"], False
     known = "too few dialogues for an interval"
     if ends is not None:
         known = f"95 % interval {' to '.join(map(rise_per_1000, ends))}"
         apart = not ends[0] <= 0 <= ends[1]
     return (
-        f"expected failures of 1,000 user turns: {per_1000(found['before'])} in the baseline, "
+        f"estimated failures of 1,000 user turns: {per_1000(found['before'])} in the baseline, "
         f"{per_1000(found['after'])} now, on the {found['turns']:,} turns that both have "
         f"({rise_per_1000(found['difference'])}; {known}): the difference is "
         f"{'' if apart else 'not '}significant"

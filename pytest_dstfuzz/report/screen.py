@@ -93,7 +93,7 @@ class FoundWeakness(Protocol):
 
     @property
     def expected(self) -> float | None:
-        """Expected failures per 1,000 user turns because of this weakness."""
+        """Estimated failures per 1,000 user turns because of this weakness."""
 
     @property
     def accepted(self) -> str:
@@ -275,7 +275,7 @@ def _relations(sections: Sequence[RelationTotals], most: int | None) -> Iterator
 def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
     """Yield how many of 1,000 user turns fail, by whether the answer was right before and after."""
     section = estimated(sections)
-    expected = None if section is None else section.summary.expected_failures
+    expected = None if section is None else section.summary.estimated_failures
     if section is None or expected is None:
         return
     if expected.per_1000 is None:
@@ -331,7 +331,7 @@ def _caveats(info: RunInfo, totals: Totals, summary: Summary) -> Iterator[Fact]:
 
 def estimated(sections: Sequence[RelationTotals]) -> RelationTotals | None:
     """Return the first relation with an estimate of failing user turns, if there is one."""
-    return next((one for one in sections if one.summary.expected_failures is not None), None)
+    return next((one for one in sections if one.summary.estimated_failures is not None), None)
 
 
 def new_heading(totals: Totals) -> str:
@@ -389,7 +389,7 @@ def _frequency(one: FoundWeakness, sections: Sequence[RelationTotals]) -> Iterat
     """Yield the number of turns that a weakness breaks, and its estimated rate in 1,000 turns."""
     yield counted(one.turns, "turn")
     section = estimated(sections)
-    expected = None if section is None else section.summary.expected_failures
+    expected = None if section is None else section.summary.estimated_failures
     if one.expected:
         yield f"{one.expected:.2g} of {TURNS:,}"
     elif one.expected is not None and expected is not None:

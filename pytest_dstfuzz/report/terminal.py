@@ -289,7 +289,7 @@ def show_figures(
         f"{summary.carried:,} carried + {summary.improved:,} improved + {summary.errors:,} errors",
     )
     page.field(label("valid rate"), f"{percent(summary.valid_rate)} of the generated variants")
-    alike = f", {ALL_DISTORTED}" if summary.expected_failures is not None else ""
+    alike = f", {ALL_DISTORTED}" if summary.estimated_failures is not None else ""
     page.field(
         label("failure rate"),
         f"{percent(summary.failure_rate)} of the valid variants{alike} "

@@ -344,7 +344,7 @@ def _gate(gate: object) -> Mapping[str, Any] | None:
         if known["comparison"] is not None:
             known.update({name: known["comparison"][name] for name in _COMPARISON})
             # Missing in reports of earlier versions.
-            if (expected := known["comparison"].get("expected_failures")) is not None:
+            if (expected := known["comparison"].get("estimated_failures")) is not None:
                 known.update({name: expected[name] for name in _EXPECTED})
             for part in ("domains", "slots", "transformations"):
                 for row in known[part].values():

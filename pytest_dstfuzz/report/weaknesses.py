@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from pytest_dstfuzz.campaign.figures import (
     FEWEST_DIALOGUES,
     TURNS,
-    ExpectedFailures,
+    EstimatedFailures,
     interval_name,
 )
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
@@ -24,7 +24,7 @@ from pytest_dstfuzz.report.wording import mark_edits, needed_context
 from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.weaknesses.groups import Ranking, Weakness, ranked
 
-EXPECTED: Final = "expected failures"
+EXPECTED: Final = "estimated failures"
 #: Remark on the failure rate if a noise model draws the variants: it is no rate of user turns.
 ALL_DISTORTED: Final = "all of them with slips; likely and unlikely ones count alike"
 
@@ -41,14 +41,14 @@ class UserTurns(NamedTuple):
 
 
 def user_turns(summary: Summary) -> UserTurns | None:
-    """Return the number of user turns that are expected to fail; ``None`` without a sample."""
-    expected = summary.expected_failures
+    """Return the number of user turns that fail by the estimate; ``None`` without a sample."""
+    expected = summary.estimated_failures
     return None if expected is None else _expected(expected, summary.dialogues_tested)
 
 
 def show_user_turns(page: TerminalPage, summary: Summary, *, verbose: bool) -> None:
     """Add the number of failing user turns, if a noise model was in use."""
-    shown, expected = user_turns(summary), summary.expected_failures
+    shown, expected = user_turns(summary), summary.estimated_failures
     if shown is None:
         return
     style: Style = "bad"
@@ -62,14 +62,14 @@ def show_user_turns(page: TerminalPage, summary: Summary, *, verbose: bool) -> N
 
 def user_turns_short(summary: Summary) -> str:
     """Return the figure for a one-line summary, or ``""`` if there is none."""
-    expected, shown = summary.expected_failures, user_turns(summary)
+    expected, shown = summary.estimated_failures, user_turns(summary)
     if shown is None or (expected is not None and expected.per_1000 is None):
         return ""
     bounds = expected and expected.interval
     return f"{EXPECTED} {shown.value}{'' if not bounds else f' ({_ends(bounds)})'}"
 
 
-def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
+def taken_out(expected: EstimatedFailures) -> list[tuple[str, str]]:
     """Return the rates of user turns that the estimate covers and leaves out, as (name, figure)."""
     return [
         (
@@ -84,7 +84,7 @@ def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
     ]
 
 
-def taken_out_text(expected: ExpectedFailures) -> str:
+def taken_out_text(expected: EstimatedFailures) -> str:
     """Return the figures of `taken_out` as a sentence."""
     locked, unjudged = per_1000(expected.locked_per_1000), per_1000(expected.unjudged_per_1000)
     return (
@@ -102,7 +102,7 @@ def likely_text(variant: VariantResult) -> str:
     return f"drawn by the noise model; stands for {per_1000(TURNS * variant.weight)} of {TURNS:,}"
 
 
-def _expected(expected: ExpectedFailures, dialogues: int) -> UserTurns:
+def _expected(expected: EstimatedFailures, dialogues: int) -> UserTurns:
     if expected.per_1000 is None:
         return UserTurns("n/a", expected.reason, f"n/a: {expected.reason}")
     value = f"{per_1000(expected.per_1000)} of {TURNS:,} user turns"
@@ -129,7 +129,7 @@ _MARGIN: Final = 40
 _UNKNOWN: Final = "under edits whose frequency among users is unknown"
 #: Ranking -> its description.
 _RANKED: Final[dict[Ranking, str]] = {
-    "expected failures": "by expected failures and turns broken",
+    "estimated failures": "by estimated failures and turns broken",
     "turns": "by the turns that they break",
 }
 
@@ -161,7 +161,7 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
             "to_try": one.to_try,
             "count": one.count,
             "turns": one.turns,
-            "expected_failures": one.expected,
+            "estimated_failures": one.expected,
             "accepted": one.accepted or None,
             "mended": one.mended,
             "words": list(one.words),
@@ -290,7 +290,7 @@ class Card:
         description: the common property of its violations.
         count: the number of violations.
         turns: the number of broken turns.
-        expected: expected failures per 1,000 user turns because of it; ``None`` if unknown.
+        expected: estimated failures per 1,000 user turns because of it; ``None`` if unknown.
         members: the names of at most `MOST_MEMBERS` violations.
         accepted: the reason if it was accepted, else ``""``.
     """
@@ -368,7 +368,7 @@ def _card(entry: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, Varian
         description=str(entry["description"]),
         count=int(entry["count"]),
         turns=int(entry["turns"]),
-        expected=entry["expected_failures"],
+        expected=entry["estimated_failures"],
         words=tuple(map(str, entry["words"])),
         slots=tuple(map(str, entry["slots"])),
         to_try=str(entry["to_try"]),

@@ -310,8 +310,8 @@ class SweepRow:
     calls: int = 0
     minimiser_calls: int = 0
     weaknesses: int = 0
-    #: Expected failures per 1,000 user turns; only for a search by density.
-    expected_failures: float | None = None
+    #: Estimated failures per 1,000 user turns; only for a search by density.
+    estimated_failures: float | None = None
 
 
 def rows_of(swept: SweptCell) -> Iterator[SweepRow]:
@@ -332,7 +332,7 @@ def rows_of(swept: SweptCell) -> Iterator[SweepRow]:
         found = summarise(results)
         low, high = found.failure_rate_interval or (None, None)
         turn_low, turn_high = found.turn_failure_rate_interval or (None, None)
-        expected = found.expected_failures
+        expected = found.estimated_failures
         yield SweepRow(
             **about,
             relation=relation,
@@ -352,7 +352,7 @@ def rows_of(swept: SweptCell) -> Iterator[SweepRow]:
             calls=found.calls,
             minimiser_calls=found.minimiser_calls,
             weaknesses=len(find_weaknesses(results)),
-            expected_failures=None if expected is None else expected.per_1000,
+            estimated_failures=None if expected is None else expected.per_1000,
         )
 
 

@@ -14,8 +14,8 @@ from urllib.parse import quote, unquote
 from pytest_dstfuzz.campaign.figures import (
     TURNS,
     DistinctCount,
+    EstimatedFailures,
     ExactSum,
-    ExpectedFailures,
     ExpectedTally,
     has_expectation,
     tally_results,
@@ -204,9 +204,9 @@ def _edits(clean: str, seen: str) -> Iterator[Edit]:
         yield Edit("", "", start, end, clean[start:end], seen[start : len(seen) - tail])
 
 
-#: The figures that rank weaknesses: expected failures together with turns broken, or, if no sample
+#: The figures that rank weaknesses: estimated failures together with turns broken, or, if no sample
 #: of a noise model estimates failures, turns broken alone. See `worst_first`.
-Ranking = Literal["expected failures", "turns"]
+Ranking = Literal["estimated failures", "turns"]
 _T = TypeVar("_T")
 #: Maximum number of words and slots in a report.
 _MOST: Final = 5
@@ -243,7 +243,7 @@ class Weakness:
             turns, shortest text. If there are labels, violations with a right clean answer come
             first, because a changed wrong answer matters less.
         members: the names of the violations, by turn and variant, at most `MOST_MEMBERS`.
-        expected: expected failures per 1,000 user turns because of this weakness; 0 if the search
+        expected: estimated failures per 1,000 user turns because of this weakness; 0 if the search
             found it but no sampled variant shows it; ``None`` if the run has no estimate.
         accepted: the reason if the weakness was accepted, else ``""``.
         mended: the number of violations whose clean texts a spelling corrector restores; ``None``
@@ -351,7 +351,7 @@ def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
 def worst_first(found: Sequence[tuple[Weakness, int]]) -> tuple[Weakness, ...]:
     """Return weaknesses, worst first; those without an estimate come last, see `ranked`.
 
-    The order is that of the mean of two shares: the weakness's share in the expected failures of
+    The order is that of the mean of two shares: the weakness's share in the estimated failures of
     all weaknesses, and its share in the turns that they break. In other words, each estimate is
     shrunk halfway towards the share of broken turns. The estimate of a single weakness rests on the
     few failing variants of the sample. The broken turns rest on all variants, but a search finds
@@ -384,7 +384,7 @@ def ranked(
     """
     known = tuple(one for one in found if expected(one) is not None)
     rest = tuple(one for one in found if expected(one) is None)
-    lists: list[tuple[Ranking, tuple[_T, ...]]] = [("expected failures", known), ("turns", rest)]
+    lists: list[tuple[Ranking, tuple[_T, ...]]] = [("estimated failures", known), ("turns", rest)]
     return tuple(one for one in lists if one[1])
 
 
@@ -432,7 +432,7 @@ class _Group:
         """The number of turns with a violation that the turn's own edits cause."""
         return self._own_turns.value
 
-    def weakness(self, key: Key, figure: ExpectedFailures | None) -> Weakness:
+    def weakness(self, key: Key, figure: EstimatedFailures | None) -> Weakness:
         """Return the weakness of these violations, with the run's estimate of failures, if any."""
         self._drop_places()
         found = Weakness(

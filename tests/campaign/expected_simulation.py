@@ -1,4 +1,4 @@
-"""How often the interval of the expected failures holds the true number, by simulation.
+"""How often the interval of the estimated failures holds the true number, by simulation.
 
 ``python tests/campaign/expected_simulation.py`` writes ``expected_simulation.md`` beside it.
 
@@ -186,7 +186,7 @@ def main() -> None:
     Path(__file__).with_suffix(".md").write_text(_HEAD + "\n".join(rows) + "\n", encoding="utf-8")
 
 
-_HEAD = f"""# Interval of the expected failures by simulation: {SIMULATIONS:,} campaigns each
+_HEAD = f"""# Interval of the estimated failures by simulation: {SIMULATIONS:,} campaigns each
 
 Made by `python tests/campaign/expected_simulation.py`. Toy trackers whose true number of failures
 of 1,000 user turns is known, on users that talk as the 57 shipped dialogues do (`typing,casual`

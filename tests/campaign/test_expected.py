@@ -1,4 +1,4 @@
-"""Expected failures of 1,000 user turns: right against brute force, and given only where known."""
+"""Estimated failures of 1,000 user turns: right against brute force, and given only where known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.figures import (
-    ExpectedFailures,
+    EstimatedFailures,
     mean_interval,
     ratio_interval,
 )
@@ -65,8 +65,8 @@ def run(**given: object) -> tuple[TurnResult, ...]:
     return tuple(campaign)
 
 
-def expected_failures(results: Sequence[TurnResult]) -> ExpectedFailures | None:
-    return summarise(results).expected_failures
+def estimated_failures(results: Sequence[TurnResult]) -> EstimatedFailures | None:
+    return summarise(results).estimated_failures
 
 
 def test_with_all_outcomes_it_is_what_brute_force_finds():
@@ -89,12 +89,12 @@ def test_with_all_outcomes_it_is_what_brute_force_finds():
 
 @pytest.mark.nightly
 def test_few_variants_give_the_same_on_average():
-    exact = expected_failures(run(variants=1000, slip_rate=0.05, max_edit_rate=1.0))
+    exact = estimated_failures(run(variants=1000, slip_rate=0.05, max_edit_rate=1.0))
     assert exact is not None
     assert exact.per_1000 is not None
     found = []
     for seed in range(40):
-        figures = expected_failures(
+        figures = estimated_failures(
             run(variants=12, seed=seed, slip_rate=0.05, max_edit_rate=1.0, redraws=0)
         )
         assert figures is not None
@@ -104,7 +104,7 @@ def test_few_variants_give_the_same_on_average():
 
 
 def test_the_figure_says_what_it_is_of():
-    figures = expected_failures(run(slip_rate=0.03, noise=("typing",)))
+    figures = estimated_failures(run(slip_rate=0.03, noise=("typing",)))
     assert figures is not None
     assert (figures.noise, figures.slip_rate, figures.turns) == ("typing", 0.03, 12)
     assert figures.interval is not None
@@ -115,14 +115,14 @@ def test_the_figure_says_what_it_is_of():
 
 
 def test_more_slips_are_more_failures():
-    rates = [expected_failures(run(slip_rate=rate, variants=20)) for rate in (0.01, 0.02, 0.05)]
+    rates = [estimated_failures(run(slip_rate=rate, variants=20)) for rate in (0.01, 0.02, 0.05)]
     values = [figures.per_1000 for figures in rates if figures and figures.per_1000]
     assert len(values) == 3
     assert values == sorted(values)
 
 
 def test_too_little_says_why_there_is_no_figure():
-    figures = expected_failures(run(variants=1, turns=6))
+    figures = estimated_failures(run(variants=1, turns=6))
     assert figures is not None
     assert figures.per_1000 is None
     assert figures.interval is None
@@ -132,7 +132,7 @@ def test_too_little_says_why_there_is_no_figure():
 
 def test_two_slip_rates_have_no_figure_in_common():
     both = [*run(slip_rate=0.01), *run(slip_rate=0.05)]
-    figures = expected_failures(both)
+    figures = estimated_failures(both)
     assert figures is not None
     assert figures.per_1000 is None
     assert figures.slip_rate is None
@@ -140,19 +140,19 @@ def test_two_slip_rates_have_no_figure_in_common():
 
 
 def test_without_a_density_there_is_no_rate():
-    assert expected_failures(run(search="random")) is None
+    assert estimated_failures(run(search="random")) is None
 
 
 @pytest.mark.parametrize("given", [{"variant": 1}, {"stop_at_first": True}])
 def test_a_part_of_a_sample_is_no_sample(given: dict[str, object]):
     results = run(**given)
-    assert expected_failures(results) is None
+    assert estimated_failures(results) is None
 
 
 @pytest.mark.parametrize("validity", ["strict", "edit-rate"])
 def test_without_a_noise_model_there_is_no_rate(validity: str):
     results = run(search="random", validity=validity)
-    assert expected_failures(results) is None
+    assert estimated_failures(results) is None
 
 
 def test_earlier_turns_are_as_people_type_them():
@@ -177,23 +177,23 @@ def test_what_its_context_breaks_is_no_failure_of_the_turn():
     later = [turn for turn in results if turn.turn_index]
     assert any(turn.violations for turn in later)
     assert all(variant.cause == "context" for turn in later for variant in turn.violations)
-    figures = expected_failures(later)
+    figures = estimated_failures(later)
     assert figures is not None
     assert figures.per_1000 == 0
 
 
 def test_the_order_of_the_results_does_not_matter():
     results = run()
-    assert expected_failures(results) == expected_failures(results[::-1])
+    assert estimated_failures(results) == estimated_failures(results[::-1])
 
 
 def test_what_could_not_be_judged_is_told():
     results = run(max_edit_rate=0.01)
-    figures = expected_failures(results)
+    figures = estimated_failures(results)
     assert figures is not None
     assert figures.unjudged_per_1000 > 0
     failed = [replace(t, clean_state=None, outcome="error") for t in results]
-    assert expected_failures(failed) is None
+    assert estimated_failures(failed) is None
 
 
 @given(

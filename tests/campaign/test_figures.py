@@ -54,7 +54,7 @@ KEYS = [
     "clean_accuracy",
     "noise",
     "repeats",
-    "expected_failures",
+    "estimated_failures",
     "unstable",
     "malformed",
 ]

@@ -90,7 +90,7 @@ def judged() -> Any:
         "difference": 0.2,
         "interval": [0.1, 0.3],
         "p_value": 0.01,
-        "expected_failures": {
+        "estimated_failures": {
             "before": 5.5,
             "after": 7.5,
             "difference": 2.0,

@@ -39,8 +39,8 @@ NOT_MADE_AGAIN = {
     "failed: clean answers changed at 31 of": "of a bot that lost a rule; the tutorial "
     "into-ci makes such a line",
     "failed: 2 variants that held": "gate/test_new_violations.py makes such a line",
-    "compared with the baseline (trade)": "the other model takes an hour to train",
-    "expected failures of 1,000 user turns: 8.6": "two runs of 366 turns; a test of "
+    "failed: the failure rate changed by +11.47 pp": "the other model takes an hour to train",
+    "estimated failures of 1,000 user turns: 8.6": "two runs of 366 turns; a test of "
     "gate/test_expected_comparison.py makes such a line",
     "1 new weakness, 0 fixed": "two runs of 366 turns; a test of "
     "gate/test_new_weaknesses.py makes such lines",

@@ -62,7 +62,7 @@ def test_the_failure_shown_is_printed(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_the_expected_failures_are_those_shown(tmp_path: Path) -> None:
+def test_the_estimated_failures_are_those_shown(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     if not TRADE.is_file():
         pytest.skip("this checkout has no trained checkpoint")
@@ -75,7 +75,7 @@ def test_the_expected_failures_are_those_shown(tmp_path: Path) -> None:
     words = ("-m", "pytest", "-p", "no:cacheprovider", *shlex.split(command), *more)
     done = run_python(*words, cwd=tmp_path, with_torch=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"expected failures {found[1]} of 1,000 user turns ({found[2]})" in done.stdout
+    assert f"estimated failures {found[1]} of 1,000 user turns ({found[2]})" in done.stdout
 
 
 @pytest.mark.nightly

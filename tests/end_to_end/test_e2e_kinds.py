@@ -274,7 +274,7 @@ def test_by_default_a_sample_estimates_and_a_search_finds(kind: BotKind, folder:
     found = [variant for _, variant in variants(report)]
     sample = [variant for variant in found if variant["weight"] is not None]
     assert 0 < len(sample) < len(found)
-    assert report["summary"]["expected_failures"] is not None
+    assert report["summary"]["estimated_failures"] is not None
     screen = done.printed[done.printed.rindex(" dstfuzz ==") :]
     assert len(screen.splitlines()) <= 30
 

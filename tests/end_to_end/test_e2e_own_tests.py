@@ -257,10 +257,10 @@ def test_locked_words_are_left_alone(folder: Path) -> None:
 def test_an_estimate_needs_its_search(folder: Path) -> None:
     noise = ("--dst-search=noise", "--dst-report=report.json")
     done = run_pytest(folder, *STATES.run_options(), *noise)
-    found = done.json()["summary"]["expected_failures"]
+    found = done.json()["summary"]["estimated_failures"]
     assert 0 < found["per_1000"] < 1000
     low, high = found["interval"]
     assert low <= found["per_1000"] <= high
-    limit = "-odst_max_expected_failures=0.1"
+    limit = "-odst_max_estimated_failures=0.1"
     assert run_pytest(folder, *STATES.run_options(), *noise, limit).status == 1
     assert run_pytest(folder, *STATES.run_options(), limit).status == 4

@@ -1,4 +1,4 @@
-"""The expected failures of two builds: by hand, by law, and of whole runs."""
+"""The estimated failures of two builds: by hand, by law, and of whole runs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def compared(
 
 def figures(judgement: Judgement) -> Any:
     assert judgement.comparison is not None
-    found = judgement.comparison["expected_failures"]
+    found = judgement.comparison["estimated_failures"]
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert (
         problems(judgement.to_json(), {**schema["properties"]["gate"], "$defs": schema["$defs"]})
@@ -83,9 +83,9 @@ def test_figures_by_hand() -> None:
     assert found["after"] == pytest.approx(80)
     assert found["difference"] == pytest.approx(40)
     assert found["interval"] == pytest.approx([40, 40])
-    text = expected_text({"expected_failures": found})
+    text = expected_text({"estimated_failures": found})
     assert text == (
-        "expected failures of 1,000 user turns: 40.0 in the baseline, 80.0 now, on the 10 turns "
+        "estimated failures of 1,000 user turns: 40.0 in the baseline, 80.0 now, on the 10 turns "
         "that both have (+40.0; 95 % interval +40.0 to +40.0): the difference is significant"
     )
 
@@ -109,7 +109,7 @@ def test_a_build_is_as_good_as_itself(dialogues: list[str]) -> None:
     assert found["difference"] == 0
     assert found["interval"] == [0, 0]
     assert "(0.0; 95 % interval 0.0 to 0.0): the difference is not significant" in expected_text(
-        {"expected_failures": found}
+        {"estimated_failures": found}
     )
 
 
@@ -118,7 +118,7 @@ def test_few_dialogues_have_no_interval() -> None:
     found = figures(compared(run(["h" * 12] * 3), run(["h" * 11 + "v"] * 3)))
     assert found["difference"] > 0
     assert found["interval"] is None
-    text = expected_text({"expected_failures": found})
+    text = expected_text({"estimated_failures": found})
     assert "too few dialogues for an interval): the difference is not significant" in text
 
 
@@ -154,14 +154,14 @@ def test_turns_that_only_one_build_has_an_estimate_of_are_left_out() -> None:
 
 
 def test_a_limit_and_a_baseline_are_both_judged() -> None:
-    limits = Gates(Limits(max_expected_failures=50, max_regression=1.0, max_new_violations=10))
+    limits = Gates(Limits(max_estimated_failures=50, max_regression=1.0, max_new_violations=10))
     judgement = compared(run(["hhhhv"] * 10), run(["hhhvv"] * 10), limits)
     found = {each.gate: each.verdict for each in judgement.findings}
     assert found == {
         "max-clean-drift": "pass",
         "max-regression": "pass",
         "max-new-violations": "pass",
-        "max-expected-failures": "regression",
+        "max-estimated-failures": "regression",
     }
     assert judgement.verdict == "regression"
 
@@ -177,24 +177,26 @@ def test_a_limit_and_a_baseline_are_both_judged() -> None:
 )
 def test_a_rise_is_judged_by_its_interval(new: str, limit: float, verdict: str) -> None:
     judgement = compared(
-        run(["hhhhv"] * 10), run([new] * 10, text="!"), Gates(Limits(max_expected_rise=limit))
+        run(["hhhhv"] * 10), run([new] * 10, text="!"), Gates(Limits(max_estimated_rise=limit))
     )
     # The variants are not the same: what is judged is the estimates alone.
     drift, finding = judgement.findings
-    assert (drift.gate, finding.gate) == ("max-clean-drift", "max-expected-rise")
+    assert (drift.gate, finding.gate) == ("max-clean-drift", "max-estimated-rise")
     assert (finding.verdict, finding.dialogues_needed) == (verdict, None)
     assert judgement.verdict == ("regression" if verdict == "regression" else "inconclusive")
     assert finding.value == figures(judgement)["difference"]
 
 
 def test_a_rise_that_is_not_decided_says_how_many_dialogues_would() -> None:
-    limits = Gates(Limits(max_expected_rise=2))
+    limits = Gates(Limits(max_estimated_rise=2))
     some = ["hhhhv", "hhhvv", "hhhhh", "hhhhv", "hvvvv"] * 2
     finding = compared(run(["hhhhv"] * 10), run(some), limits).findings[1]
     assert finding.verdict == "inconclusive"
     assert finding.dialogues_needed is not None
     assert finding.dialogues_needed > 10
-    text = "the expected failures of 1,000 user turns changed by +24.0 against the baseline (interv"
+    text = (
+        "the estimated failures of 1,000 user turns changed by +24.0 against the baseline (interv"
+    )
     assert finding.reason.startswith(text)
     assert finding.reason.endswith(
         f"+2.0 are allowed; about {finding.dialogues_needed:,} dialogues would decide"
@@ -204,12 +206,12 @@ def test_a_rise_that_is_not_decided_says_how_many_dialogues_would() -> None:
 
 
 def test_a_rise_of_other_failures_is_not_judged() -> None:
-    limits = Gates(Limits(max_expected_rise=2))
+    limits = Gates(Limits(max_estimated_rise=2))
     old, new = run(["hhhhv"] * 10), run(["hhhvv"] * 10)
     finding = compared(old, new, limits, slip_rate=0.05).findings[1]
     assert finding.verdict == "inconclusive"
     assert finding.reason == (
-        "the expected failures are not compared with the baseline: slip-rate: none in the "
+        "the estimated failures are not compared with the baseline: slip-rate: none in the "
         "baseline, 0.05 now"
     )
     none = compared(old, run(["hhhvv"] * 10, sampled=False), limits).findings[1]
@@ -231,22 +233,22 @@ def session(pytester: pytest.Pytester, model: str, *options: str) -> Any:
 def test_two_builds_of_other_seeds_in_every_report(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mybot=BOT)
     session(pytester, "steady", "--dst-update-baseline")
-    shown = "expected failures of 1,000 user turns: 0 in the baseline, * now, on the * turns that"
-    result, report = session(pytester, "fragile", "--dst-seed=5", "-odst_max_expected_rise=2")
+    shown = "estimated failures of 1,000 user turns: 0 in the baseline, * now, on the * turns that"
+    result, report = session(pytester, "fragile", "--dst-seed=5", "-odst_max_estimated_rise=2")
     result.stdout.fnmatch_lines(
         [
-            f"{shown} both have (+*; 95 % interval +*): the difference is significant",
             "variants not compared with the baseline: seed: 0 in the baseline, 5 now",
-            "failed: the expected failures of 1,000 *; +2.0 are allowed",
+            "failed: the estimated failures of 1,000 *; +2.0 are allowed",
+            f"{shown} both have (+*; 95 % interval +*): the difference is significant",
         ]
     )
-    found = report["gate"]["comparison"]["expected_failures"]
-    assert found["after"] == pytest.approx(report["summary"]["expected_failures"]["per_1000"])
+    found = report["gate"]["comparison"]["estimated_failures"]
+    assert found["after"] == pytest.approx(report["summary"]["estimated_failures"]["per_1000"])
     assert found["before"] == 0
-    assert "Expected failures of 1,000 user turns: 0 in the baseline" in html.unescape(
+    assert "Estimated failures of 1,000 user turns: 0 in the baseline" in html.unescape(
         markdown_text(views_of(report))
     )
-    assert "Expected failures of 1,000 user turns: 0 in the baseline" in html_text(report)
+    assert "Estimated failures of 1,000 user turns: 0 in the baseline" in html_text(report)
 
 
 @pytest.mark.nightly
@@ -258,8 +260,8 @@ def test_a_noise_model_of_a_file_may_lie_elsewhere(pytester: pytest.Pytester) ->
     session(pytester, "fragile", "--dst-update-baseline", "--dst-noise=one.json")
     _, report = session(pytester, "fragile", "--dst-noise=two.json")
     assert report["gate"]["not_compared"] == []
-    assert report["gate"]["comparison"]["expected_failures"]["difference"] == 0
+    assert report["gate"]["comparison"]["estimated_failures"]["difference"] == 0
     _, report = session(pytester, "fragile", "--dst-noise=casual")
     (named,) = report["gate"]["not_compared"]
     assert re.fullmatch(r"noise: typing \(\w{12}\) in the baseline, casual \(\w{12}\) now", named)
-    assert named == report["gate"]["comparison"]["expected_failures"]["reason"]
+    assert named == report["gate"]["comparison"]["estimated_failures"]["reason"]

@@ -498,9 +498,9 @@ def test_the_table_judges_parts_with_and_without_a_baseline(known: pytest.Pytest
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "passed: the failure rate changed by *",
             "failed: the failure rate of slot hotel-name changed by *",
             "failed: the failure rate of domain hotel * is over the limit of 1.00 %",
+            "passed: the failure rate changed by *",
         ]
     )
     result = known.runpytest_inprocess("--dst-model=mybot:broken", *OPTIONS)

@@ -47,15 +47,15 @@ def test_every_part_has_its_limits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "limit"), [("5", 5.0), ("7.5", 7.5), ("'7.5'", 7.5), ("0", 0.0)])
-def test_expected_failures_are_a_number_of_1000_turns(
+def test_estimated_failures_are_a_number_of_1000_turns(
     tmp_path: Path, text: str, limit: float
 ) -> None:
-    gates = read(tmp_path, f"[tool.dstfuzz.gates]\nmax-expected-failures = {text}\n")
-    assert gates.whole == Limits(max_expected_failures=limit)
+    gates = read(tmp_path, f"[tool.dstfuzz.gates]\nmax-estimated-failures = {text}\n")
+    assert gates.whole == Limits(max_estimated_failures=limit)
     assert gates.of_violations
     assert gates.of_expected
-    rise = read(tmp_path, f"[tool.dstfuzz.gates]\nmax-expected-rise = {text}\n")
-    assert rise.whole == Limits(max_expected_rise=limit)
+    rise = read(tmp_path, f"[tool.dstfuzz.gates]\nmax-estimated-rise = {text}\n")
+    assert rise.whole == Limits(max_estimated_rise=limit)
     assert rise.of_expected
     assert not rise.without_baseline.given
 
@@ -83,11 +83,11 @@ def test_without_limits_there_is_no_gate(tmp_path: Path, text: str) -> None:
         ("transformation.char_dorp = {}", "unknown transformation in .* Did you mean 'char_drop'?"),
         ("max-failure-rate = '7'", r"gates\]: max-failure-rate: '7' must be a rate between 0 and"),
         ("slot.a-b.max-regression = '2'", r"slot.a-b\]: max-regression: '2' must be a difference"),
-        ("max-expected-failures = '5%'", "failures: '5%' must be a number from 0 to 1000"),
-        ("max-expected-failures = -1", "'-1' must be a number from 0 to 1000"),
-        ("max-expected-failures = 1001", "'1001' must be a number from 0 to 1000"),
-        ("max-expected-failures = nan", "'nan' must be a number from 0 to 1000"),
-        ("domain.hotel.max-expected-failures = 5", "unknown key of .* 'max-expected-failures'"),
+        ("max-estimated-failures = '5%'", "failures: '5%' must be a number from 0 to 1000"),
+        ("max-estimated-failures = -1", "'-1' must be a number from 0 to 1000"),
+        ("max-estimated-failures = 1001", "'1001' must be a number from 0 to 1000"),
+        ("max-estimated-failures = nan", "'nan' must be a number from 0 to 1000"),
+        ("domain.hotel.max-estimated-failures = 5", "unknown key of .* 'max-estimated-failures'"),
         ("max-regression = true", "max-regression must be a number or a text .* not bool True"),
         ("max-regression = []", "max-regression must be a number or a text"),
         ("domain = 3", r"\[tool.dstfuzz.gates.domain\] must be a table, not int 3"),

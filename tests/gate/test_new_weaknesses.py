@@ -89,7 +89,7 @@ def test_what_is_new_and_what_is_fixed_are_named() -> None:
         "description": "name changed or made up",
         "count": 1,
         "turns": 1,
-        "expected_failures": None,
+        "estimated_failures": None,
         "looked_for": True,
     }
     assert (fixed["id"], fixed["count"], fixed["looked_for"]) == (MADE_UP, 2, True)
@@ -101,8 +101,8 @@ def test_a_weakness_of_both_builds_has_the_figures_of_both() -> None:
     (both,) = found["common"]
     assert (found["new"], found["fixed"]) == ([], [])
     assert both["id"] == MADE_UP
-    assert both["before"] == {"count": 3, "turns": 2, "expected_failures": None}
-    assert both["after"] == {"count": 1, "turns": 1, "expected_failures": None}
+    assert both["before"] == {"count": 3, "turns": 2, "estimated_failures": None}
+    assert both["after"] == {"count": 1, "turns": 1, "estimated_failures": None}
 
 
 def test_a_variant_that_breaks_both_builds_in_different_ways_makes_no_weakness_new() -> None:
@@ -260,9 +260,9 @@ def test_new_weaknesses_in_every_report(pytester: pytest.Pytester) -> None:
     first = found["new"][0]
     result.stdout.fnmatch_lines(
         [
+            f"failed: {len(found['new'])} weaknesses are new *; 0 are allowed",
             f"{shown}",
             f"  new: {first['description']} ({first['count']} violation*",
-            f"failed: {len(found['new'])} weaknesses are new *; 0 are allowed",
         ]
     )
     for text in (html.unescape(markdown_text(views_of(report))), html_text(report)):

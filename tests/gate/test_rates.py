@@ -51,7 +51,7 @@ def test_none_is_none_and_all_is_all(rate: float) -> None:
 
 
 @given(st.floats(0.01, 999))
-def test_expected_failures_copied_from_a_report_are_a_limit_that_holds(number: float) -> None:
+def test_estimated_failures_copied_from_a_report_are_a_limit_that_holds(number: float) -> None:
     limit = parse_per_1000(per_1000(number))
     assert not over_per_1000(number, limit)
     assert over_per_1000(number, 0.9 * limit)

@@ -1,4 +1,4 @@
-"""Sessions that end with expected failures, as people see them."""
+"""Sessions that end with estimated failures, as people see them."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def test_terminal_json_page_and_job_summary_say_the_same(
     found = report(brittle.path)
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert problems(found, schema) == []
-    expected = found["summary"]["expected_failures"]
+    expected = found["summary"]["estimated_failures"]
     assert expected["per_1000"] + expected["unjudged_per_1000"] == pytest.approx(
         expected["distorted_per_1000"], rel=1e-3
     )
     shown = f"{expected['per_1000']:.1f} of 1,000 user turns"
     text = words(result)
-    assert f"expected failures {shown} (" in text
+    assert f"estimated failures {shown} (" in text
     assert f"of 1,000 user turns {expected['locked_per_1000']:.1f} have a slip that" in text
     page = (brittle.path / "out.html").read_text(encoding="utf-8")
     assert f"{shown} with slips in" in page
@@ -67,17 +67,17 @@ def test_terminal_json_page_and_job_summary_say_the_same(
 
 def test_in_one_line_and_where_texts_are_kept_back(brittle: pytest.Pytester) -> None:
     told = words(brittle.runpytest_inprocess(*NOISE, "-q", "--dst-report=out.json"))
-    expected = report(brittle.path)["summary"]["expected_failures"]
-    assert f"expected failures {expected['per_1000']:.1f} of 1,000 user turns (" in told
+    expected = report(brittle.path)["summary"]["estimated_failures"]
+    assert f"estimated failures {expected['per_1000']:.1f} of 1,000 user turns (" in told
     kept = words(brittle.runpytest_inprocess(*NOISE, "-q", "--dst-report=out.json", "--dst-redact"))
-    assert report(brittle.path)["summary"]["expected_failures"] == expected
-    line = "expected failures " + told.partition("expected failures ")[2].partition(")")[0]
+    assert report(brittle.path)["summary"]["estimated_failures"] == expected
+    line = "estimated failures " + told.partition("estimated failures ")[2].partition(")")[0]
     assert line in kept
 
 
 def test_other_searches_estimate_nothing(brittle: pytest.Pytester) -> None:
     result = brittle.runpytest_inprocess(*OPTIONS, "--dst-search=random", "--dst-report=out.json")
-    assert report(brittle.path)["summary"]["expected_failures"] is None
+    assert report(brittle.path)["summary"]["estimated_failures"] is None
     assert "of 1,000 user turns" not in words(result)
     strict = brittle.runpytest_inprocess(*OPTIONS, "--dst-validity=strict", "--dst-search=random")
-    assert "expected failures" not in words(strict)
+    assert "estimated failures" not in words(strict)

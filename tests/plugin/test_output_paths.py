@@ -148,7 +148,7 @@ def test_limits_on_a_part_are_refused_before_anything_is_asked(
         ("[tool.dstfuzz]\nturns = 3\n", (), "unknown table of"),
         (
             "",
-            ("--dst-relation=negation", "-odst_max_expected_failures=5"),
+            ("--dst-relation=negation", "-odst_max_estimated_failures=5"),
             "negation makes its own edits",
         ),
     ],

@@ -49,7 +49,7 @@ def test_nor_does_that_of_what_people_make_of_the_turns(suite: pytest.Pytester) 
     )
     alone = report(suite, *natural)
     assert report(suite, *natural, "-n", "2") == alone
-    assert any('"expected_failures"' in line for line in alone)
+    assert any('"estimated_failures"' in line for line in alone)
 
 
 def test_a_report_does_not_depend_on_the_order(suite: pytest.Pytester) -> None:

@@ -1,4 +1,4 @@
-"""Expected failures, and how likely texts are, where people see them."""
+"""Estimated failures, and how likely texts are, where people see them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.figures import ExpectedFailures
+from pytest_dstfuzz.campaign.figures import EstimatedFailures
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
@@ -36,15 +36,15 @@ def starting(given: list[StyledLine], start: str) -> StyledLine:
 
 def with_expected(results: list[TurnResult], **changed: Any) -> Summary:
     summary = summarise(results)
-    assert isinstance(summary.expected_failures, ExpectedFailures)
-    return replace(summary, expected_failures=replace(summary.expected_failures, **changed))
+    assert isinstance(summary.estimated_failures, EstimatedFailures)
+    return replace(summary, estimated_failures=replace(summary.estimated_failures, **changed))
 
 
 def test_the_terminal_has_the_figure(sampled: list[TurnResult]) -> None:
     shown = lines(sampled)
-    line = starting(shown, "expected failures")
+    line = starting(shown, "estimated failures")
     # One turn of ten fails in one of its five outcomes: 2 of 1,000.
-    assert line.text.startswith("expected failures  2.0 of 1,000 user turns (95 % interval 0.")
+    assert line.text.startswith("estimated failures  2.0 of 1,000 user turns (95 % interval 0.")
     assert line.text.endswith("), at a slip rate of 2 % (typing,casual); effective sample size 40")
     assert line.style == "bad"
     rate = starting(shown, "failure rate").text
@@ -70,7 +70,7 @@ def test_the_line_is_as_wide_as_the_terminal(sampled: list[TurnResult]) -> None:
 
 def test_one_line_has_it_too(sampled: list[TurnResult]) -> None:
     (line,) = lines(sampled, verbosity=-1)
-    assert ", expected failures 2.0 of 1,000 user turns (0." in line.text
+    assert ", estimated failures 2.0 of 1,000 user turns (0." in line.text
 
 
 def test_a_search_without_a_density_has_no_figure(found: list[TurnResult]) -> None:
@@ -81,13 +81,13 @@ def test_a_search_without_a_density_has_no_figure(found: list[TurnResult]) -> No
 
 def test_the_reason_stands_where_there_is_no_figure(sampled: list[TurnResult]) -> None:
     few = sampled[:8]
-    line = starting(lines(few), "expected failures")
+    line = starting(lines(few), "estimated failures")
     assert line.text == (
-        "expected failures  n/a: needs a sample of 30 variants, got 16: test more turns, or more "
+        "estimated failures  n/a: needs a sample of 30 variants, got 16: test more turns, or more "
         "variants of each"
     )
     assert line.style == "warning"
-    assert "expected failures" not in lines(few, verbosity=-1)[0].text
+    assert "estimated failures" not in lines(few, verbosity=-1)[0].text
     assert "| estimate | none&#58; needs a sample of 30 variants, got 16" in markdown_text(
         views_of(build_report(few, NATURAL, INFO))
     )
@@ -95,11 +95,11 @@ def test_the_reason_stands_where_there_is_no_figure(sampled: list[TurnResult]) -
 
 def test_few_dialogues_and_no_failure(sampled: list[TurnResult]) -> None:
     held = [replace(turn, variants=sampled[1].variants, outcome="held") for turn in sampled]
-    line = starting(lines(held), "expected failures")
-    assert line.text.startswith("expected failures  0 of 1,000 user turns (95 % interval 0 to ")
+    line = starting(lines(held), "estimated failures")
+    assert line.text.startswith("estimated failures  0 of 1,000 user turns (95 % interval 0 to ")
     assert line.style == "good"
     one = [replace(turn, dialogue_id="same") for turn in sampled]
-    text = starting(lines(one), "expected failures").text
+    text = starting(lines(one), "estimated failures").text
     assert "2.0 of 1,000 user turns (no interval: needs 6 dialogues), at" in text
 
 
@@ -114,7 +114,7 @@ def test_figures_are_the_same_where_texts_are_kept_back(
 ) -> None:
     for turns in (sampled, found):
         kept_back = summarise([redacted(turn) for turn in turns])
-        assert kept_back.expected_failures == summarise(turns).expected_failures
+        assert kept_back.estimated_failures == summarise(turns).estimated_failures
 
 
 def test_a_duplicate_counts_as_the_variant_whose_text_it_has(sampled: list[TurnResult]) -> None:
@@ -125,7 +125,7 @@ def test_a_duplicate_counts_as_the_variant_whose_text_it_has(sampled: list[TurnR
     copy = replace(failed, index=2, outcome="duplicate", valid=False, changed_slots=(), cause=None)
     turns = [replace(first, variants=(like, failed, copy)), *sampled[1:]]
     for given in (turns, [redacted(turn) for turn in turns]):
-        expected = summarise(given).expected_failures
+        expected = summarise(given).estimated_failures
         assert expected is not None
         assert expected.per_1000 == pytest.approx(3.0)
 
@@ -143,10 +143,10 @@ def test_a_report_tells_the_figure_of_its_run(sampled: list[TurnResult]) -> None
     ]
     report = json.loads(json.dumps(build_report(turns, NATURAL, INFO)))
     assert report["turns"][0]["variants"][0]["weight"] == 1.23457e-6
-    then, now = summarise(turns).expected_failures, summarise(report_turns(report))
+    then, now = summarise(turns).estimated_failures, summarise(report_turns(report))
     assert then is not None
-    assert now.expected_failures is not None
-    assert now.expected_failures.per_1000 == pytest.approx(then.per_1000, rel=1e-5)
+    assert now.estimated_failures is not None
+    assert now.estimated_failures.per_1000 == pytest.approx(then.per_1000, rel=1e-5)
     assert "| estimate | &#60; 0.01 of 1,000 user turns with slips" in markdown_text(
         views_of(report)
     )
@@ -163,7 +163,7 @@ def test_different_slip_rates_have_no_figure(sampled: list[TurnResult]) -> None:
     assert sampled[0].noise is not None
     other = replace(sampled[0].noise, slip_rate=0.05)
     mixed = [replace(sampled[0], noise=other), *sampled[1:]]
-    text = starting(lines(mixed), "expected failures").text
+    text = starting(lines(mixed), "estimated failures").text
     assert text.endswith("n/a: tests have different noise models or slip rates")
 
 

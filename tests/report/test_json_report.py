@@ -106,7 +106,7 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "clean_accuracy",
         "noise",
         "repeats",
-        "expected_failures",
+        "estimated_failures",
         "malformed",
     }
     turn = next(turn for turn in report["turns"] if turn["outcome"] == "violation")

@@ -254,7 +254,7 @@ def test_weaknesses_that_nobody_knows_the_frequency_of_have_a_list_of_their_own(
     page = TerminalPage(200)
     show_weaknesses(page, [replace(first, expected=2.0), *others], verbose=False)
     kinds = (
-        "1 weakness, by expected failures and turns broken",
+        "1 weakness, by estimated failures and turns broken",
         "3 weaknesses under edits whose frequency among users is unknown, by the turns",
     )
     text = [line.text for line in page.lines]

@@ -66,7 +66,7 @@ def test_the_entry_of_a_weakness(results: list[TurnResult]) -> None:
         "to_try": to_try(LOST, BELIEF_STATES),
         "count": 1,
         "turns": 1,
-        "expected_failures": None,
+        "estimated_failures": None,
         "accepted": None,
         "mended": None,
         "words": ["leaving"],

@@ -166,6 +166,6 @@ def test_nobody_knows_how_often_people_ask_for_something_else() -> None:
     assert slip.expected is not None
     assert stuck.expected is None
     assert ranked((slip, stuck), lambda one: one.expected) == (
-        ("expected failures", (slip,)),
+        ("estimated failures", (slip,)),
         ("turns", (stuck,)),
     )

@@ -145,12 +145,12 @@ def sampled() -> Iterator[TurnResult]:
         yield replace(result, noise=noise)
 
 
-def test_expected_failures_of_weaknesses_add_up_to_those_of_the_run() -> None:
+def test_estimated_failures_of_weaknesses_add_up_to_those_of_the_run() -> None:
     results = list(sampled())
     found = find_weaknesses(results)
-    figure = summarise(results).expected_failures
+    figure = summarise(results).estimated_failures
     assert figure is not None
-    assert listed(found) == (("expected failures", found),)
+    assert listed(found) == (("estimated failures", found),)
     assert math.fsum(one.expected or 0.0 for one in found) == pytest.approx(figure.per_1000)
     assert [one.key for one in found] == [
         Key("slip in key word, value wrong"),

@@ -39,7 +39,7 @@ description: The ten first weaknesses of the shipped TRADE and SimpleTOD, with c
 
 The ten first [weaknesses](../concepts/weaknesses.md) of the two shipped trackers, on the dialogues
 that ship with the package. Each run took variants from what people type, and the order is that of
-[expected failures](../concepts/noise.md): of 1,000 user turns, how many fail by this weakness.
+[estimated failures](../concepts/noise.md): of 1,000 user turns, how many fail by this weakness.
 
 ```shell
 pytest {RUN} \\
@@ -88,9 +88,9 @@ def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
 def _figures(view: View) -> str:
     summary, shown = view.summary, user_turns(view.summary)
     if shown is None:
-        raise SystemExit("a report without expected failures: is it of the command on the page?")
+        raise SystemExit("a report without estimated failures: is it of the command on the page?")
     return (
-        f"Expected failures: {shown.value} ({shown.detail}). {len(view.weaknesses)} "
+        f"Estimated failures: {shown.value} ({shown.detail}). {len(view.weaknesses)} "
         f"weaknesses; {summary.violations} violations in {summary.turns_broken} of "
         f"{summary.turns_tested} turns that have a valid variant (of {summary.turns})."
     )

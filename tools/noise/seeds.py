@@ -1,4 +1,4 @@
-"""Whether one tracker is told apart from itself: expected failures under several seeds.
+"""Whether one tracker is told apart from itself: estimated failures under several seeds.
 
 ::
 
@@ -54,7 +54,7 @@ def lines(given: argparse.Namespace) -> Iterator[str]:
         )
         runs.append(tuple(Campaign(given.model, data, settings)))
         print(f"seed {seed}: {len(runs[-1])} turns", file=sys.stderr, flush=True)
-    yield "| seeds | expected failures of 1,000 turns | difference | 95 % interval | they differ |"
+    yield "| seeds | estimated failures of 1,000 turns | difference | 95 % interval | they differ |"
     yield "| --- | --- | --- | --- | --- |"
     for one, two in combinations(range(given.seeds), 2):
         paired = compared(runs[one], runs[two])

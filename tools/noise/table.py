@@ -1,4 +1,4 @@
-"""Failure rates under ``strict`` and ``natural``, and expected failures by slip rate and model.
+"""Failure rates under ``strict`` and ``natural``, and estimated failures by slip rate and model.
 
 ::
 
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.campaign.figures import ExpectedFailures
+from pytest_dstfuzz.campaign.figures import EstimatedFailures
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.parsers import percent
@@ -57,11 +57,11 @@ def lines(given: argparse.Namespace) -> Iterator[str]:
         cells = []
         for rate in RATES:
             found = summary(validity="natural", search="noise", noise=(model,), slip_rate=rate)
-            cells.append(_cell(found.expected_failures))
+            cells.append(_cell(found.estimated_failures))
         yield f"| {model} | {' | '.join(cells)} |"
 
 
-def _cell(found: ExpectedFailures | None) -> str:
+def _cell(found: EstimatedFailures | None) -> str:
     if found is None or found.per_1000 is None:
         return found.reason if found else "nothing can slip"
     if found.interval is None:

@@ -447,7 +447,7 @@ def html_pieces(view: View) -> Iterator[str]:
 def _sample(view: View) -> list[tuple[str, str]]:
     """Return the details of the estimate of failing user turns, if there is one."""
     section = estimated(view.sections)
-    expected = None if section is None else section.summary.expected_failures
+    expected = None if section is None else section.summary.estimated_failures
     if expected is None:
         return []
     size = f"{expected.effective_sample_size:,.0f}"

@@ -111,7 +111,7 @@ def judgement(text: str = "hotel-area") -> dict[str, Any]:
             "difference": 0.06,
             "interval": [0.01, 0.11],
             "p_value": 0.012,
-            "expected_failures": {
+            "estimated_failures": {
                 **dict.fromkeys(("before", "after", "difference", "interval")),
                 "turns": 20,
                 "dialogues": 9,

@@ -218,7 +218,7 @@ def test_data_of_the_list(broken: TurnResult) -> None:
     assert page_data([replace(broken, id="a b")])["turns"][0]["name"] == "'a b'"
 
 
-def test_expected_failures_and_how_likely_each_violation_is(sampled: list[TurnResult]) -> None:
+def test_estimated_failures_and_how_likely_each_violation_is(sampled: list[TurnResult]) -> None:
     text = html_text(build(sampled))
     said = "2.0 of 1,000 user turns with slips in 2 % of the words change the belief state"
     assert f"<dt>estimate</dt><dd>{said} (95 % interval 0." in text
@@ -231,9 +231,9 @@ def test_expected_failures_and_how_likely_each_violation_is(sampled: list[TurnRe
     assert "<dt>estimate</dt><dd>none: needs a sample of 30 variants, got 6" in few
 
 
-def test_reports_of_before_have_no_expected_failures(sampled: list[TurnResult]) -> None:
+def test_reports_of_before_have_no_estimated_failures(sampled: list[TurnResult]) -> None:
     report = json.loads(json.dumps(build(sampled)))
-    del report["summary"]["expected_failures"]
+    del report["summary"]["estimated_failures"]
     for turn in report["turns"]:
         del turn["noise"]
         for variant in turn["variants"]:
@@ -261,7 +261,7 @@ def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
         assert found in text
     assert '"weaknesses":[["slip-in-key-word-value-wrong",[0,1]]]' in text
     (entry,) = report["weaknesses"]
-    ranked = [{**entry, "id": f"w{number}", "expected_failures": None} for number in (3, 1, 2)]
+    ranked = [{**entry, "id": f"w{number}", "estimated_failures": None} for number in (3, 1, 2)]
     by_turns = html_text({**report, "weaknesses": ranked * 4})
     assert re.findall('id="weakness-(w[0-9])"', by_turns) == ["w3", "w1", "w2"] * 4
     assert "<summary>7 more</summary>" in by_turns
