@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Final
 
-__all__ = ["counted", "listed", "printable", "shortened", "without_commands"]
+__all__ = ["format_count", "format_list", "printable", "shorten_text", "without_commands"]
 
 #: Control characters except newline and tab (C0, DEL, C1), bidirectional controls, line and
 #: paragraph separators, lone surrogates.
@@ -48,17 +48,17 @@ def without_commands(text: str) -> str:
     )
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_text(text: str, most: int) -> str:
     """Return a text cut to at most ``most`` characters, for messages."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return a number and its noun, in the plural unless the number is 1."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def listed(names: Sequence[str], most: int) -> str:
+def format_list(names: Sequence[str], most: int) -> str:
     """Return at most ``most`` names, separated by commas, and the number of the rest."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
@@ -81,5 +81,5 @@ def describe(value: object) -> str:
     """Return the type of an invalid value and the start of its repr."""
     if isinstance(value, FunctionType):
         return f"function {value.__qualname__}"
-    shown = shortened(ADDRESS.sub("0x...", repr_of(value)), SHOWN)
+    shown = shorten_text(ADDRESS.sub("0x...", repr_of(value)), SHOWN)
     return shown if value is None else f"{type(value).__name__} {shown}"

@@ -152,7 +152,7 @@ class Registry(Generic[T]):
                 f"two packages provide the {self._kind} {name!r}: {packages}; remove one"
             )
         who, fix = f"the {self._kind} {name!r} cannot be loaded: {point.value}", self._fix(point)
-        with blamed(who, fix):
+        with blame_errors(who, fix):
             loaded: T = point.load()
         if not self._fits(loaded):
             raise UserError(f"{who} is {type(loaded).__name__}, not {self._expects}{fix}")
@@ -199,7 +199,7 @@ def _entry_points(path: tuple[str, ...]) -> metadata.EntryPoints:  # noqa: ARG00
 
 
 @contextmanager
-def blamed(who: str, fix: str = "") -> Iterator[None]:
+def blame_errors(who: str, fix: str = "") -> Iterator[None]:
     """Turn an exception in the code of a user or another package into a `UserError`.
 
     The message begins with ``who`` and ends with the file, the line and ``fix``.

@@ -125,10 +125,10 @@ def select(edits: tuple[str, ...] = (), base: tuple[str, ...] = (ALL,)) -> Selec
     return Selection(tuple(transformations), tuple(operators))
 
 
-def written_edits(names: Sequence[str]) -> tuple[str, ...]:
+def simplify_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return the shortest equivalent list of names, without duplicates, in order of application.
 
-    >>> written_edits(("-char-drop", "emoji", "-char_drop/any", "+filler", "-word_drop"))
+    >>> simplify_names(("-char-drop", "emoji", "-char_drop/any", "+filler", "-word_drop"))
     ('word_insert/filler', 'word_insert/emoji', '-word_drop', '-char_drop')
 
     Raises:

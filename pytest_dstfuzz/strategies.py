@@ -35,7 +35,7 @@ from pytest_dstfuzz.perturb.engine import GRID, ActionSpace, ActionStep, Perturb
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.words import Action, Variant
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
 from pytest_dstfuzz.relations.relation import (
     BySearch,
@@ -45,7 +45,7 @@ from pytest_dstfuzz.relations.relation import (
     Scene,
     Scenes,
     begin,
-    proposed,
+    list_rewrites,
 )
 from pytest_dstfuzz.selection import select
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -199,7 +199,7 @@ def _rewrites(relation: Relation, scene: Scene, *, drawn: bool) -> st.SearchStra
         raise UserError(
             f"the relation {relation.name!r} leaves the edits to a search: use variants()"
         )
-    if not (found := proposed(begun)):
+    if not (found := list_rewrites(begun)):
         if drawn:
             reject()
         raise UserError(f"the relation {relation.name!r} has no rewrite of {at}")
@@ -213,7 +213,7 @@ def _index(dialogue: Dialogue, turn_index: int | None) -> int:
     if not 0 <= index < count:
         raise UserError(
             f"there is no turn {index} in dialogue {dialogue.id!r}: it has "
-            f"{counted(count, 'turn')}, numbered from 0"
+            f"{format_count(count, 'turn')}, numbered from 0"
         )
     return index
 

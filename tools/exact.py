@@ -22,7 +22,7 @@ from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
-from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Scenes, begin, proposed
+from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Scenes, begin, list_rewrites
 
 #: The texts of the tests.
 _FOLDER: Final = Path(__file__).parents[1] / "tests" / "perturb"
@@ -109,7 +109,7 @@ def rewrites(texts: Sequence[ExactText]) -> Iterator[tuple[str, ExactText, str]]
         for one, dialogue in zip(texts, turns, strict=True):
             begun = begin(relation, scenes.labelled(name, dialogue, 0))
             if not isinstance(begun, Inapplicable | BySearch):
-                for rewrite in proposed(begun):
+                for rewrite in list_rewrites(begun):
                     yield name, one, rewrite.seen.user
 
 

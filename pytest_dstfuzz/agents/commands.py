@@ -12,7 +12,7 @@ from pytest_dstfuzz.config import ADAPTER, VALIDITIES, canonical_split
 from pytest_dstfuzz.config.command_line import Parser, adapter_options
 from pytest_dstfuzz.config.parsers import choice, integer, positive
 from pytest_dstfuzz.errors import needs_extra
-from pytest_dstfuzz.scale.commands import RAY_OPTIONS, given_ray, ray_options
+from pytest_dstfuzz.scale.commands import RAY_OPTIONS, ray_options, read_ray_options
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 ORDERS = ("distance", "reading")
@@ -94,7 +94,7 @@ def _agent_options(parser: Parser) -> None:
 
 
 def _train_agent(options: Namespace) -> None:
-    on_ray = given_ray(options)
+    on_ray = read_ray_options(options)
     given = {name: value for name, value in vars(options).items() if value is not None}
     for name in RAY_OPTIONS:
         given.pop(name, None)

@@ -10,7 +10,7 @@ from pytest_dstfuzz.audit.sample import AuditRow
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.perturb.edits import undo_edits
-from pytest_dstfuzz.report.wording import legend, shown_spans, visible
+from pytest_dstfuzz.report.wording import legend, mark_spans, visible
 
 with needs_extra("the page of an audit", "report", "jinja2", "markupsafe"):
     from pytest_dstfuzz.report.html.page import environment, insides
@@ -52,13 +52,13 @@ def _record(row: AuditRow) -> dict[str, Any]:
     said: list[list[Any]] = []
     for turn in row.earlier:
         said += [["system", [visible(turn.system)]]] if turn.system else []
-        said.append(["user", list(shown_spans(undo_edits(turn.user, turn.edits), turn.edits))])
+        said.append(["user", list(mark_spans(undo_edits(turn.user, turn.edits), turn.edits))])
     said += [["system", [visible(row.system)]]] if row.system else []
     return {
         "id": row.id,
         "said": said,
         "clean": visible(row.clean),
-        "edited": list(shown_spans(row.clean, row.edits)),
+        "edited": list(mark_spans(row.clean, row.edits)),
         "notes": [
             *legend(row.edits),
             *row.moves,

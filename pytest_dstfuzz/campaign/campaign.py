@@ -43,10 +43,10 @@ from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, as_search, find_training
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.adapting import bounded_to
+from pytest_dstfuzz.trackers.adapting import bound_concurrency
 from pytest_dstfuzz.trackers.registry import load_attribute, tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of, is_repeatable
-from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS, bounded, preflight
+from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS, bound_time, preflight
 from pytest_dstfuzz.transformations import find_operator
 
 #: A user's own function, as options name it.
@@ -133,7 +133,7 @@ class Campaign:
         self.tracker: Tracker = (
             tracker_for(settings, self.data, deadline=self._budget.deadline)
             if isinstance(tracker, str)
-            else bounded_to(
+            else bound_concurrency(
                 as_tracker(
                     tracker,
                     normalisation=self.data.normalisation,
@@ -276,7 +276,7 @@ class Campaign:
         )
         if repeatable and isinstance(decider_of(settings.tracker), SequentialTest):
             raise UserError(idle_test(settings.tracker, KINDS[settings.reply.outcome].words.who))
-        with bounded(budget.deadline, settings.budget.preflight_seconds):
+        with bound_time(budget.deadline, settings.budget.preflight_seconds):
             self.judges.reach()
             preflight(
                 self.tracker,

@@ -29,9 +29,9 @@ from pytest_dstfuzz.trackers.validation import (
     as_list,
     ask_malformed_again,
     describe_error,
-    ended_with,
+    end_at_deadline,
+    find_own_line,
     passes_through,
-    raised_in,
 )
 
 __all__ = ["Predictor"]
@@ -491,7 +491,7 @@ class Predictor:
         take = partial(self._arrived, batch, answered)
         try:
             # A copy, because a tracker may modify the list.
-            with ended_with(self.budget.deadline):
+            with end_at_deadline(self.budget.deadline):
                 with arriving(self._tracker, take):
                     first = as_list(self._tracker.predict(list(batch)), len(batch))
                 asked = ask_malformed_again(self._tracker, batch, first, self.retries)
@@ -504,7 +504,7 @@ class Predictor:
         except BaseException as error:
             if passes_through(error):
                 raise
-            reason = describe_error(error) + raised_in(error)
+            reason = describe_error(error) + find_own_line(error)
         else:
             for context, answer, malformed in zip(batch, *asked, strict=True):
                 self._take(context, answer, answered, malformed)

@@ -225,7 +225,7 @@ def _recorded() -> dict[Path, str]:
 
 def _registered(problems: list[str]) -> list[dict[str, str]]:
     """Return the entry points of other packages, each with the error if it cannot be loaded."""
-    from pytest_dstfuzz.trackers.validation import passes_through, raised_at  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.validation import find_error_place, passes_through  # noqa: PLC0415
 
     found = []
     points = metadata.entry_points()
@@ -244,7 +244,7 @@ def _registered(problems: list[str]) -> list[dict[str, str]]:
                     raise
                 # Show messages of import errors only. Messages of other errors may contain secrets.
                 said = f": {error}" if isinstance(error, ImportError | AttributeError) else ""
-                problem = abbreviate_home(f"{type(error).__name__}{said}{raised_at(error)}")
+                problem = abbreviate_home(f"{type(error).__name__}{said}{find_error_place(error)}")
                 problems.append(f"{kind}: {point.name} ({point.value}) cannot be loaded: {problem}")
             brought = _named(point.dist) if point.dist else ""
             item = {"group": kind, "name": point.name, "value": point.value, "from": brought}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from pytest_dstfuzz.cli.command import Command, print_page, terminal_page
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.printable import counted, printable
+from pytest_dstfuzz.printable import format_count, printable
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.regressions.regression import Corpus, Regression
@@ -79,9 +79,9 @@ def _folder(parser: Parser) -> None:
 def _accept(given: Namespace) -> None:
     # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.regressions.regression import (  # noqa: PLC0415
-        accepted,
-        accepted_turn,
-        accepted_weakness,
+        accept_turn,
+        accept_violation,
+        accept_weakness,
         full_id,
         update_corpus,
     )
@@ -92,20 +92,20 @@ def _accept(given: Namespace) -> None:
     name = full_id({*violations, *weaknesses, *turns}, given.id)
     if name in turns:
         for path in turns[name]:
-            update_corpus(path, partial(accepted_turn, turn=name, reason=given.reason))
+            update_corpus(path, partial(accept_turn, turn=name, reason=given.reason))
             print(printable(f"accepted the violations at turn {name} in {path}"))
         return
     if name not in weaknesses:
         for path in _find_ids(corpora, [name]):
-            update_corpus(path, partial(accepted, name=name, reason=given.reason))
+            update_corpus(path, partial(accept_violation, name=name, reason=given.reason))
             print(printable(f"accepted {name} in {path}"))
         return
     for path in weaknesses[name]:
-        _, after = update_corpus(
-            path, partial(accepted_weakness, weakness=name, reason=given.reason)
-        )
+        _, after = update_corpus(path, partial(accept_weakness, weakness=name, reason=given.reason))
         count = sum(entry.weakness == name for entry in after.values())
-        print(printable(f"accepted the weakness {name} in {path}: {counted(count, 'violation')}"))
+        print(
+            printable(f"accepted the weakness {name} in {path}: {format_count(count, 'violation')}")
+        )
     print("violations of this weakness in later builds are accepted too, at any turn and slot")
 
 
@@ -130,9 +130,9 @@ def _promote(given: Namespace) -> None:
     chosen = {name: corpora[path][name] for path, names in found.items() for name in names}
     if given.output is None:
         # Imported late, as above.
-        from pytest_dstfuzz.regressions.promote import promoted_all  # noqa: PLC0415
+        from pytest_dstfuzz.regressions.promote import write_all_promoted  # noqa: PLC0415
 
-        sys.stdout.write(promoted_all(chosen.values()))
+        sys.stdout.write(write_all_promoted(chosen.values()))
         return
     _add(given.output, list(chosen.values()))
     print(printable(str(given.output)))
@@ -142,12 +142,12 @@ def _add(output: Path, chosen: Sequence[Regression]) -> None:
     """Add tests to a file. Other commands may add to it at the same time."""
     # Imported late, as above.
     from pytest_dstfuzz.files import lock_file, read_text, write_text  # noqa: PLC0415
-    from pytest_dstfuzz.regressions.promote import promoted_all  # noqa: PLC0415
+    from pytest_dstfuzz.regressions.promote import write_all_promoted  # noqa: PLC0415
 
     with lock_file(output):
         existing = read_text(output, "file of tests") if output.exists() else ""
         try:
-            text = promoted_all(chosen, existing)
+            text = write_all_promoted(chosen, existing)
         except UserError as error:
             raise UserError(f"{output}: {error}") from None
         write_text(output, text)

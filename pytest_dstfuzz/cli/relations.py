@@ -136,7 +136,7 @@ def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counte
 def _table(
     page: TerminalPage, relations: Sequence[Relation], counts: Sequence[Counter[str] | str]
 ) -> None:
-    from pytest_dstfuzz.relations.registry import spoken_of  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.relations.registry import name_outcomes  # noqa: PLC0415 - as above
 
     figures = ["applicable", "of", "share"] if counts else []
     rows = [["relation", "side", "edits", *figures, "tests"]]
@@ -146,7 +146,7 @@ def _table(
         if counts:
             row += _figures(counts[number])
         every = len(relation.on) == len(OUTCOMES)
-        rows.append([*row, "all" if every else spoken_of(relation)])
+        rows.append([*row, "all" if every else name_outcomes(relation)])
     page.table(rows)
     for relation, found in zip(relations, counts, strict=False):
         if isinstance(found, str):
@@ -164,14 +164,14 @@ def _figures(found: Counter[str] | str) -> list[str]:
 
 def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | None) -> None:
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
-    from pytest_dstfuzz.relations.registry import spoken_of  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.relations.registry import name_outcomes  # noqa: PLC0415 - as above
 
     page.gap()
     page.line(relation.name, "heading")
     by = f"it edits the {relation.unit}" if relation.edits == "own" else "the search edits the turn"
     said = [
         ("side", f"{relation.side}; {by}"),
-        ("of", spoken_of(relation)),
+        ("of", name_outcomes(relation)),
         ("expects", KINDS[relation.on[0]].words.fill(relation.expects)),
         ("words", relation.source or "none"),
     ]

@@ -10,7 +10,7 @@ from pytest_dstfuzz.cli.command import Command
 from pytest_dstfuzz.config import parsers
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import needs_extra
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 
 _EXAMPLES = """\
   dstfuzz tools "python server.py" --output tools.json   a server that the command starts
@@ -55,7 +55,7 @@ def _tools(given: Namespace) -> None:
         print(json.dumps({"tools": listed}, indent=2, ensure_ascii=False))
         return
     write_json(given.output, {"tools": listed})
-    print(f"{given.output}: {counted(len(tools), 'tool')}")
+    print(f"{given.output}: {format_count(len(tools), 'tool')}")
 
 
 COMMANDS = (

@@ -23,7 +23,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
 from pytest_dstfuzz.errors import UserError, needs_extra
-from pytest_dstfuzz.printable import counted, printable
+from pytest_dstfuzz.printable import format_count, printable
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.comparisons.judge import Judges
@@ -158,14 +158,14 @@ def _evaluate(given: Namespace) -> None:
     from pytest_dstfuzz.trackers.replies import evaluate_replies  # noqa: PLC0415
     from pytest_dstfuzz.trackers.validation import (  # noqa: PLC0415
         Deadline,
-        bounded,
+        bound_time,
         preflight,
     )
 
     settings = build_given_settings(given, _EVALUATED)
     data = _dialogues(settings, layout=given.layout, normalisation=given.normalisation)
     deadline = Deadline()
-    with bounded(deadline, settings.budget.preflight_seconds):
+    with bound_time(deadline, settings.budget.preflight_seconds):
         tracker = tracker_for(settings, data, deadline=deadline)
         contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
         preflight(
@@ -241,7 +241,9 @@ def _check(given: Namespace) -> int:
 
 def _print_findings(about: dict[str, Any], found: Conformance) -> None:
     page = terminal_page()
-    sizes = f"{counted(about['dialogues'], 'dialogue')}, {counted(about['turns'], 'turn')}"
+    sizes = (
+        f"{format_count(about['dialogues'], 'dialogue')}, {format_count(about['turns'], 'turn')}"
+    )
     where = f"{about['data']}, split {about['split']}: {sizes}"
     page.field("tracker      ", about["tracker"])
     page.field("data         ", where)

@@ -25,7 +25,7 @@ from pytest_dstfuzz.dialogue.dates import instant_of, is_moment
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.number_words import with_digits
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.registry import blamed
+from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.trackers.registry import load_attribute
 
 #: Final punctuation that is not part of a value.
@@ -322,7 +322,7 @@ def own_rule(function: Any, name: str) -> Rule:
 
     def same(one: object, other: object, kind: ArgumentKind) -> bool:
         del kind
-        with blamed(f"the rule of arguments {name!r}"):
+        with blame_errors(f"the rule of arguments {name!r}"):
             answer = function(one, other)
         if type(answer).__module__ == "numpy" and hasattr(answer, "item"):
             answer = answer.item()

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import DstFuzzError, UserError
-from pytest_dstfuzz.printable import counted, shortened
-from pytest_dstfuzz.registry import blamed
+from pytest_dstfuzz.printable import format_count, shorten_text
+from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.trackers.calls import CallJudge
 
 
@@ -173,7 +173,7 @@ class ComparisonCheck:
         if self.findings:
             told = "\n".join(f"  {finding}" for finding in self.findings[:_SHOWN])
             count = len(self.findings)
-            rules = counted(count, "rule")
+            rules = format_count(count, "rule")
             raise AssertionError(f"the comparison {self.name!r} breaks {rules}:\n{told}")
 
 
@@ -224,7 +224,7 @@ def _both(one: str, other: str) -> str:
 
 
 def _show_text(text: str) -> str:
-    return repr(shortened(text, 40))
+    return repr(shorten_text(text, 40))
 
 
 #: Maximum distance of two texts.
@@ -263,7 +263,7 @@ class OwnFunction(Comparison):
         """Return the checked result of the function."""
         del path
         arguments = (before, found, asked)[: self._takes]
-        with blamed(f"the comparison {self._called!r}"):
+        with blame_errors(f"the comparison {self._called!r}"):
             answer = self._function(*arguments)
         return self._taken(answer)
 
@@ -319,7 +319,7 @@ class CheckedComparison(Comparison):
         own = getattr(self._wrapped, "align", None)
         if own is None:
             return found
-        with blamed(f"align() of the comparison {self._name!r}"):
+        with blame_errors(f"align() of the comparison {self._name!r}"):
             aligned = own(before, found)
         if not isinstance(aligned, Outcome):
             raise UserError(
@@ -332,12 +332,12 @@ class CheckedComparison(Comparison):
         """Call ``prepare`` if the object has it."""
         own = getattr(self._wrapped, "prepare", None)
         if own is not None:
-            with blamed(f"prepare() of the comparison {self._name!r}"):
+            with blame_errors(f"prepare() of the comparison {self._name!r}"):
                 own(pairs)
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return the checked result of the object."""
-        with blamed(f"compare() of the comparison {self._name!r}"):
+        with blame_errors(f"compare() of the comparison {self._name!r}"):
             answer = self._wrapped.compare(path, before, found, asked)
         if not isinstance(answer, ComparisonResult):
             raise UserError(
@@ -387,7 +387,7 @@ def digest_of(thing: object) -> str:
 
 
 def _show(answer: object) -> str:
-    return "nothing" if answer is None else f"{shortened(repr(answer), 60)}"
+    return "nothing" if answer is None else f"{shorten_text(repr(answer), 60)}"
 
 
 def as_before(comparison: Comparison, asked: Context, before: Outcome, found: Outcome) -> Outcome:

@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.quantities import Quantity, quantities
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.words import Word, match_case, take_apart, word_list, word_set
-from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.printable import format_list
 
 _HALF_A_DAY: Final = 12 * 60
 #: Larger numbers are no hours with minutes, such as 8.30. They may be too large to convert.
@@ -383,7 +383,7 @@ def _compare_entities(before: str, found: str) -> ComparisonResult:
     for left, right in told:
         if left and right:
             return ComparisonResult(
-                same=False, why=f"{listed(left, _SHOWN)} / {listed(right, _SHOWN)}"
+                same=False, why=f"{format_list(left, _SHOWN)} / {format_list(right, _SHOWN)}"
             )
     return ComparisonResult(same=True)
 

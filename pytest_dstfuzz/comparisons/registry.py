@@ -30,7 +30,7 @@ from pytest_dstfuzz.config.parsers import QUOTES, is_word
 from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.registry import Registry, blame_errors
 from pytest_dstfuzz.trackers.registry import load_attribute
 
 __all__ = ["Comparison", "ComparisonResult", "comparison_by_name"]
@@ -252,7 +252,7 @@ def _foreign(name: str, settings: ReplySettings) -> Comparison:
 def _own(given: Any, where: str, threshold: float | None, called: str = "") -> Comparison:
     """Return a user's comparison, with checks of its results."""
     if isinstance(given, type):
-        with blamed(f"{where}: {given.__name__}()"):
+        with blame_errors(f"{where}: {given.__name__}()"):
             given = given()
     if type(given).__module__.startswith(f"{__package__}."):
         return given  # type: ignore[no-any-return]  # a shipped one

@@ -17,7 +17,7 @@ from pytest_dstfuzz.config.secret import (
     without_credentials,
 )
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.selection import written_edits
+from pytest_dstfuzz.selection import simplify_names
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
 
 __all__ = ["choice", "integer", "percent", "points", "positive"]
@@ -476,7 +476,7 @@ def canonical_split(name: str) -> str:
 
 def edits(value: str) -> tuple[str, ...]:
     """Parse names of transformations and operators, with or without a sign."""
-    return written_edits(names(value))
+    return simplify_names(names(value))
 
 
 def switch(value: str) -> bool:

@@ -245,7 +245,7 @@ def choice_of(choice: object) -> Json:
     """Convert a tool choice from OpenAI's form to that of a request to Anthropic's API."""
     if isinstance(choice, str):
         return {"type": _CHOICES[choice]}
-    assert isinstance(choice, Mapping)  # noqa: S101 - see `chosen`
+    assert isinstance(choice, Mapping)  # noqa: S101 - see `convert_choice`
     return {"type": "tool", "name": choice["function"]["name"]}
 
 

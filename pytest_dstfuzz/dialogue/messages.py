@@ -16,7 +16,7 @@ from typing import Any, Final
 from pytest_dstfuzz.dialogue.calls import ToolCall, canonical
 from pytest_dstfuzz.errors import DataError, MalformedAnswerError, TrackerError
 from pytest_dstfuzz.json_data import parse_json
-from pytest_dstfuzz.printable import SHOWN, describe, shortened
+from pytest_dstfuzz.printable import SHOWN, describe, shorten_text
 
 #: A message, or a tool, as JSON.
 Json = dict[str, Any]
@@ -179,7 +179,7 @@ def text_of_content(content: object) -> str:
     r"""Return the text of a message: its content, or the texts of its parts, one per line.
 
     >>> text_of_content([{"type": "text", "text": "a"}, {"type": "image_url"}, "b"])
-    'a\\nb'
+    'a\nb'
     """
     if isinstance(content, str):
         return content
@@ -263,14 +263,14 @@ def _call(function: object, where: str) -> ToolCall:
     name = _part(function, "name")
     if not isinstance(name, str) or not name:
         raise MalformedAnswerError(f"{where} of the assistant names no tool: {describe(function)}")
-    where = f"{where} of {shortened(name, SHOWN)!r}"
+    where = f"{where} of {shorten_text(name, SHOWN)!r}"
     parts = (_part(function, key) for key in _ARGUMENTS)
     arguments = next((part for part in parts if part is not None), None)
     if arguments is None and isinstance(function, Mapping):
         for key in function:
             if key not in (*_ARGUMENTS, *_BESIDE):
                 raise MalformedAnswerError(
-                    f"{where} has a key {shortened(str(key), SHOWN)!r} but no 'arguments'"
+                    f"{where} has a key {shorten_text(str(key), SHOWN)!r} but no 'arguments'"
                 )
     return ToolCall(name, _checked_arguments(arguments, where))
 

@@ -32,7 +32,7 @@ from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, convert
 from pytest_dstfuzz.dialogue.readers.tools import enum_members
 from pytest_dstfuzz.dialogue.sampling import gather_dialogues
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 
 __all__ = ["with_slots"]
 
@@ -165,7 +165,7 @@ def labels_note(data: DialogueSet) -> tuple[str, ...]:
     if not text or data.ontology is None or data.ontology.complete:
         return ()
     count = len(data.ontology.slots)
-    note = f"{text}; they name {counted(count, 'slot')}, but there may be more"
+    note = f"{text}; they name {format_count(count, 'slot')}, but there may be more"
     return (f"{note}: list all slots in the option slots (--dst-slots) or in an ontology file.",)
 
 

@@ -19,7 +19,7 @@ from pytest_dstfuzz.games.adversaries import (
 from pytest_dstfuzz.games.game import Game, GameFigures, GoalAgent, Scenario, name_of, perplexity
 from pytest_dstfuzz.games.playing import AdversarySide, Arena, PlayedGame, TurnedGame, shrink
 from pytest_dstfuzz.json_data import from_json
-from pytest_dstfuzz.printable import counted, printable
+from pytest_dstfuzz.printable import format_count, printable
 
 #: Number of scenarios for learning, which are not reported.
 _LEARNING: Final = 20
@@ -78,8 +78,9 @@ class GameAttack:
         if len(every) != self.games + _LEARNING or len(ids) != len(every):
             raise UserError(
                 f"the game {game.name!r}: scenarios({self.games + _LEARNING}, seed) returned "
-                f"{counted(len(every), 'scenario')} with {counted(len(ids), 'different id')}; it "
-                "must return the requested number, each with its own id"
+                f"{format_count(len(every), 'scenario')} with "
+                f"{format_count(len(ids), 'different id')}; it must return the requested number, "
+                f"each with its own id"
             )
         # Create all adversaries first, so that a wrong name costs no games.
         names = playing_against(agent, side) if self.adversaries is None else self.adversaries
@@ -154,8 +155,8 @@ class GameReport:
             raise UserError("the bound of an advantage is nan: give a number, such as 0.1")
         if self.how.games < LEAST_GAMES:
             raise UserError(
-                f"{counted(self.how.games, 'game')} give no interval: assert a bound on at least "
-                f"{LEAST_GAMES} games, such as dst_game.play(agent, game, games=50)"
+                f"{format_count(self.how.games, 'game')} give no interval: assert a bound on at "
+                f"least {LEAST_GAMES} games, such as dst_game.play(agent, game, games=50)"
             )
         # An advantage without a value is not below anything.
         over = [one for one in self.results if not one.figures.advantage.high < bound]
@@ -223,8 +224,8 @@ class GameReport:
     def _lines(self) -> Iterator[str]:
         how = self.how
         yield (
-            f"{self.agent} in {self.game}: {counted(how.games, 'game')} against each adversary, "
-            f"budget {how.budget}, seed {how.seed}"
+            f"{self.agent} in {self.game}: {format_count(how.games, 'game')} against each "
+            f"adversary, budget {how.budget}, seed {how.seed}"
         )
         odd = any(one.perplexity is not None for one in self.results)
         yield (
@@ -243,7 +244,7 @@ class GameReport:
         moved = sum(not turned.stays for turned in every)
         if moved:
             yield (
-                f"{moved} of {counted(len(every), 'won game')} ended differently when played "
+                f"{moved} of {format_count(len(every), 'won game')} ended differently when played "
                 "again, so the agent does not depend only on its goal and the talk"
             )
         for turned in self.plainest():

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.printable import shorten_text
 from pytest_dstfuzz.seeding import stream
 
 #: The private knowledge of an agent in a game: names with JSON values.
@@ -161,7 +161,7 @@ def check_utterance(text: object, who: str) -> str:
     if len(text) > MOST_CHARACTERS:
         raise UserError(
             f"{who} returned an utterance of {len(text):,} characters, but a turn may have at "
-            f"most {MOST_CHARACTERS:,}: {shortened(text, _SHOWN)!r}"
+            f"most {MOST_CHARACTERS:,}: {shorten_text(text, _SHOWN)!r}"
         )
     return text
 

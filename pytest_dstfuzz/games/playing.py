@@ -21,7 +21,7 @@ from pytest_dstfuzz.games.game import (
     name_of,
     score_selection,
 )
-from pytest_dstfuzz.printable import counted, shortened
+from pytest_dstfuzz.printable import format_count, shorten_text
 
 #: The lines of an adversary in order; after the last, it closes the talk.
 Script = tuple[str, ...]
@@ -78,7 +78,9 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
         return [TalkLine(target, text) for target, text in said]
 
     def reply(history: list[TalkLine]) -> object:
-        return _told(lambda: agent.reply(history), f"{who} after {counted(len(said), 'line')},")
+        return _told(
+            lambda: agent.reply(history), f"{who} after {format_count(len(said), 'line')},"
+        )
 
     _told(lambda: agent.start(scenario.target), f"{who} when it got its goal,")
     targets_turn = scenario.target_first
@@ -97,9 +99,9 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
     answer = reply([*seen(), TalkLine(mine=False, text="", closes=True)])
     if not isinstance(answer, GoalSelection):
         raise UserError(
-            f"{who} never selects: the talk was closed after {counted(len(said), 'line')}, and it "
-            f"said {shortened(str(answer), 60)!r}; if the last line closes the talk, reply() must "
-            "return a GoalSelection"
+            f"{who} never selects: the talk was closed after {format_count(len(said), 'line')}, "
+            f"and it said {shorten_text(str(answer), 60)!r}; if the last line closes the talk, "
+            "reply() must return a GoalSelection"
         )
     return selected(answer)
 

@@ -40,7 +40,7 @@ from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned
 from pytest_dstfuzz.gate.verdict import Gates, LimitFinding, Limits, Part
 from pytest_dstfuzz.json_data import from_json, to_json
-from pytest_dstfuzz.printable import counted, listed
+from pytest_dstfuzz.printable import format_count, format_list
 from pytest_dstfuzz.totals.totals import RelationTotals, Totals
 from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally, read
 
@@ -892,8 +892,8 @@ def list_unjudged(
 
 def idle(gates: Gates, found: Sequence[RelationGate]) -> LimitFinding:
     """Return an inconclusive finding if none of the limits concerns the tested relations."""
-    of = listed([str(part) for part in gates.parts], _MOST_NAMES)
-    names = listed([one.name for one in found], _MOST_NAMES)
+    of = format_list([str(part) for part in gates.parts], _MOST_NAMES)
+    names = format_list([one.name for one in found], _MOST_NAMES)
     reason = f"no limit applies to this run: there are limits for {of}, but none for {names}"
     return LimitFinding(None, "max-failure-rate", None, "inconclusive", reason)
 
@@ -901,7 +901,7 @@ def idle(gates: Gates, found: Sequence[RelationGate]) -> LimitFinding:
 def report_unnamed(gate: str, limit: float, found: Sequence[RelationGate]) -> LimitFinding:
     """Return an inconclusive finding for a limit of the session that applies to no relation."""
     names = [one.name for one in found]
-    each = names[0] if len(names) == 1 else f"each of {listed(names, _MOST_NAMES)}"
+    each = names[0] if len(names) == 1 else f"each of {format_list(names, _MOST_NAMES)}"
     reason = (
         f"{gate} of the session is a limit for relations that expect no change: set a limit for "
         f"{each}, {own_tables(names)}"
@@ -990,9 +990,9 @@ def _update(
         if not narrowed:
             return new, 0
         reason = (
-            f"this run tested {counted(_count(new), 'turn')}, and {counted(kept, 'other turn')} of "
-            f"the baseline cannot be combined with them ({'; '.join(unlike)}). Run all tests, or "
-            "use the settings of the baseline"
+            f"this run tested {format_count(_count(new), 'turn')}, and "
+            f"{format_count(kept, 'other turn')} of the baseline cannot be combined with them "
+            f"({'; '.join(unlike)}). Run all tests, or use the settings of the baseline"
         )
         return reason, 0
     groups = {

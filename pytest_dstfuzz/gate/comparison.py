@@ -46,7 +46,7 @@ from pytest_dstfuzz.gate.verdict import (
     judge_difference,
     judge_rise,
 )
-from pytest_dstfuzz.printable import counted, listed
+from pytest_dstfuzz.printable import format_count, format_list
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.weaknesses.groups import key_of_id
 
@@ -157,8 +157,8 @@ def judge_new_violations(given: float | None, found: dict[str, Any]) -> tuple[Li
         reason = f"the violations are not compared with the baseline: {found['reason']}"
         return (LimitFinding(None, "max-new-violations", limit, "inconclusive", reason),)
     new = found["new"]
-    names = f" ({listed(new, _MOST_NAMES)})" if new else ""
-    subject = f"{counted(len(new), 'variant')} that held in the baseline"
+    names = f" ({format_list(new, _MOST_NAMES)})" if new else ""
+    subject = f"{format_count(len(new), 'variant')} that held in the baseline"
     verb = "is broken" if len(new) == 1 else "are broken"
     reason = f"{subject} {verb} now{names}"
     if new:
@@ -247,7 +247,7 @@ def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding
     verdict: Verdict = "pass"
     if len(new) > limit:
         verdict = "regression" if len(new) - unsure > limit else "inconclusive"
-    names = f" ({listed([each['id'] for each in new], _MOST_NAMES)})" if new else ""
+    names = f" ({format_list([each['id'] for each in new], _MOST_NAMES)})" if new else ""
     many = "1 weakness is" if len(new) == 1 else f"{len(new)} weaknesses are"
     reason = f"{many} new since the baseline{names}; {_allowed(limit)}"
     if unsure:

@@ -28,7 +28,7 @@ from pytest_dstfuzz.gate.verdict import (
     failure_rate,
     judge_figure,
 )
-from pytest_dstfuzz.totals.tallies import applied_text
+from pytest_dstfuzz.totals.tallies import describe_applied
 from pytest_dstfuzz.totals.totals import Totals
 
 
@@ -97,7 +97,7 @@ def judge(
     if baseline is None and len(left_out) == len(every):  # The finding above reports it.
         left_out = ()
     said = {
-        one.name: applied_text(one.name, one.totals.applicable, one.totals.inapplicable, unit)
+        one.name: describe_applied(one.name, one.totals.applicable, one.totals.inapplicable, unit)
         for one in every
         if (unit := (asked or {}).get(one.name))
     }

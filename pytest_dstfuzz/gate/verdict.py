@@ -18,7 +18,7 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.printable import describe
-from pytest_dstfuzz.registry import blamed
+from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.transformations import transformation_names
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Limit:
         """Return the figure of the limit from the totals."""
         found = None
         if self.figure is not None:
-            with blamed(f"the figure of the limit {self.name!r}"):
+            with blame_errors(f"the figure of the limit {self.name!r}"):
                 found = self.figure(totals)
         if isinstance(found, Figure):
             return found

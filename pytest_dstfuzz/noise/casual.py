@@ -78,7 +78,7 @@ def pair_features(left: str, right: str) -> tuple[str, ...]:
 Forms = Mapping[str, Mapping[str, float]]
 
 
-def respelled(word: str, forms: Forms) -> Iterator[tuple[str, float]]:
+def respell_word(word: str, forms: Forms) -> Iterator[tuple[str, float]]:
     """Yield the spellings of a word in a table, with their values."""
     for form, value in forms.get(apostrophe_form(word), {}).items():
         yield match_case(word, form), value
@@ -86,7 +86,7 @@ def respelled(word: str, forms: Forms) -> Iterator[tuple[str, float]]:
 
 def _respelled(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
     for word in place.words:
-        for form, value in respelled(word.text, forms):
+        for form, value in respell_word(word.text, forms):
             yield WordSlip(word.start, word.end, form, value)
 
 
@@ -274,7 +274,7 @@ def values_of(
     return found, total
 
 
-def doubled_values(
+def list_doubled_values(
     words: Words, texts: Iterable[str], *, known: bool
 ) -> tuple[dict[str, dict[str, float]], float]:
     """Return the value of each doubled word, and the number of doubled words; see `values_of`."""
@@ -322,7 +322,7 @@ def find_habits(texts: Sequence[str], words: Mapping[str, Words], *, known: bool
         table = words.get(kind, {})
         found.words[kind], found.seen[kind] = values_of(table, both, known=known)
     table = words.get("doubled", {})
-    found.words["doubled"], found.seen["doubled"] = doubled_values(table, texts, known=known)
+    found.words["doubled"], found.seen["doubled"] = list_doubled_values(table, texts, known=known)
     return found
 
 
@@ -362,7 +362,7 @@ _ROUNDS: Final = 30
 _KNOWN: Final = 2
 
 
-def known_forms(
+def list_known_forms(
     evidence: Evidence, slips: Iterable[SlipEvidence], known: Forms
 ) -> dict[str, dict[str, float]]:
     """Return word -> misspelled form -> approximate rate of the form.

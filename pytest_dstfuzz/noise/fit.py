@@ -17,7 +17,7 @@ from pytest_dstfuzz.noise.casual import (
     apostrophe_form,
     find_habits,
     forms_per_word,
-    known_forms,
+    list_known_forms,
     pair_features,
     share_of_forms,
     weigh,
@@ -42,7 +42,7 @@ from pytest_dstfuzz.noise.tables import (
 )
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.words import take_apart, word_list
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 
 #: Factors closer to 1 are dropped, by the absolute value of their natural logarithm.
 _NEGLIGIBLE: Final = 0.03
@@ -139,7 +139,7 @@ def fit_typing(
     fitted, numbers = _fit_letters(evidence.counts, seen, habits, kappa, known.factors)
     words = float(sum(evidence.counts.words.values()))
     joined = fit_blanks(evidence.counts, blanks, kappa, words, known.factors.get("blank"))
-    forms = known_forms(evidence, letters, known.words.get("misspelling", {}))
+    forms = list_known_forms(evidence, letters, known.words.get("misspelling", {}))
     # Every kind stays possible, even if it was never seen.
     numbers = {
         name: count + before.slips * before.letters.get(name, 0.0) if prior else count + 0.5
@@ -427,7 +427,7 @@ def fit_log(
     shares = [NoiseKind(k.name, k.share * typed / total, k.per_word) for k in kinds]
     shares += [NoiseKind(k.name, k.share * habits / total, k.per_word) for k in casually]
     rate = float(f"{min(total / words, 1.0):.3g}")
-    noted = f"{counted(len(log.turns), 'user turn')}, {counted(words, 'word')}"
+    noted = f"{format_count(len(log.turns), 'user turn')}, {format_count(words, 'word')}"
     file = model_file(name, rate, (noted, "the rest: shipped models"), shares, merged)
     return LogModel(file, words, tuple(slips), seen, tuple(notes))
 

@@ -21,7 +21,7 @@ import numpy as np
 from pytest_dstfuzz.config.parsers import parse_weight
 from pytest_dstfuzz.errors import UserError, nearest
 from pytest_dstfuzz.files import content_of
-from pytest_dstfuzz.noise.casual import ANY_WORD, RESPELLED, Place, places, respelled, word_slips
+from pytest_dstfuzz.noise.casual import ANY_WORD, RESPELLED, Place, places, respell_word, word_slips
 from pytest_dstfuzz.noise.tables import (
     LETTER_KINDS,
     OTHER,
@@ -612,7 +612,7 @@ class NoiseModel:
             weight = factor(kind, features) * scales.get(kind, 0.0)
             changes.append(Change(kind, start, end, after, weight))
         for kind in RESPELLED:
-            for form, value in respelled(word, self.file.tables.words.get(kind, {})):
+            for form, value in respell_word(word, self.file.tables.words.get(kind, {})):
                 weight = value * scales.get(kind, 0.0)
                 changes.append(Change(kind, 0, len(word), form, weight))
         return distinct(word, changes, of_word=True)
@@ -644,10 +644,10 @@ def _load_models(given: tuple[tuple[str, float], ...], contents: tuple[str, ...]
     models = [NoiseModel.load(name) for name, _ in given]
     if len(models) == 1:
         return models[0]
-    return NoiseModel(mixed([model.file for model in models], [weight for _, weight in given]))
+    return NoiseModel(mix_models([model.file for model in models], [weight for _, weight in given]))
 
 
-def mixed(files: Sequence[ModelFile], weights: Sequence[float]) -> ModelFile:
+def mix_models(files: Sequence[ModelFile], weights: Sequence[float]) -> ModelFile:
     """Return the mixture of several models by weight.
 
     A kind that several models have takes its tables from the first one, and its share from all.

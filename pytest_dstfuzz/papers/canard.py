@@ -299,13 +299,13 @@ def parrot(bot: FaultyBot, heard: HeardQuestion) -> str | None:
     return heard.replies[-1] if short and heard.replies else None
 
 
-def tired(bot: FaultyBot, heard: HeardQuestion) -> str | None:
+def score_repetition(bot: FaultyBot, heard: HeardQuestion) -> str | None:
     """Give up from the ninth round on."""
     del bot
     return TIRED if len(heard.users) >= _TIRED_FROM else None
 
 
-def asked_before(bot: FaultyBot, heard: HeardQuestion) -> str | None:
+def count_asked_before(bot: FaultyBot, heard: HeardQuestion) -> str | None:
     """Refuse to answer a question that was asked before."""
     del bot
     return SAID_BEFORE if heard.users[-1] in heard.users[:-1] else None
@@ -348,8 +348,8 @@ def faults(gold: Rewrites) -> Mapping[str, Fault]:
         "order": in_order,
         "knows too much": knows_too_much,
         "parrot": parrot,
-        "tired": tired,
-        "asked before": asked_before,
+        "tired": score_repetition,
+        "asked before": count_asked_before,
         "stuck on the first": stuck_on_the_first,
         "brittle words": brittle_words(vocabulary_of(said)),
     }

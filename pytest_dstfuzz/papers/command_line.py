@@ -105,14 +105,14 @@ def begin(
 ) -> tuple[SearchComparison, Path | None]:
     """Find the held-out dialogues, and remove the options for it from ``given``."""
     folder = output_folder(given, name)
-    jobs, ground = given.pop("jobs"), taken(given, GroundConfig)
+    jobs, ground = given.pop("jobs"), parse_arguments(given, GroundConfig)
     settings = common_settings(**given)
     config = GroundConfig(settings, **ground, command=command_line(name, arguments))
     searches = [search for item in contenders for search in item.searches]
     return prepare(config, searches, folder=folder, jobs=jobs, say=say), folder
 
 
-def taken(given: dict[str, Any], kind: type) -> dict[str, Any]:
+def parse_arguments(given: dict[str, Any], kind: type) -> dict[str, Any]:
     """Take the fields of a dataclass out of the option values. Return those that the user set."""
     names = [item.name for item in fields(kind) if item.name in given]
     return {name: value for name in names if (value := given.pop(name)) is not None}

@@ -47,7 +47,7 @@ from pytest_dstfuzz.papers.formatting import (
 )
 from pytest_dstfuzz.perturb.engine import ActionSpace, Perturber, inertia
 from pytest_dstfuzz.perturb.words import Action, Edit
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.search.protocol import (
     Feedback,
     Proposal,
@@ -392,7 +392,7 @@ def mean(numbers: Sequence[float]) -> float:
     return sum(numbers) / len(numbers)
 
 
-def broken_alone(
+def list_broken_alone(
     resamples: Resamples, runs: Sequence[CampaignFigures], others: Sequence[CampaignFigures]
 ) -> Rate:
     """Return the share of the turns broken by ``runs`` that ``others`` do not break.
@@ -456,7 +456,7 @@ class Against(NamedTuple):
         """Compare the runs of a search with the runs of the subject."""
         pair = RATES["broken_per_call"]
         ratio = resamples.ratio(tallies(subject, pair), tallies(runs, pair))
-        return cls(ratio, broken_alone(resamples, subject, runs))
+        return cls(ratio, list_broken_alone(resamples, subject, runs))
 
 
 _PACKAGE: Final = Path(__file__).parents[1]
@@ -530,7 +530,7 @@ def title(settings: VariantSettings) -> str:
     until = ", until broken" if settings.stop_at_first else ""
     return (
         f"{settings.validity}, {settings.search}, k = {settings.transformations}, "
-        f"{counted(settings.variants, 'variant')}{until}, seed {settings.seed}"
+        f"{format_count(settings.variants, 'variant')}{until}, seed {settings.seed}"
     )
 
 
@@ -657,7 +657,7 @@ class Campaigns:
         missing = [item for item in dict.fromkeys(wanted) if item not in self._done]
         if count := len(set(wanted)):
             done = count - len(missing)
-            self._say(f"{counted(count, 'campaign')}, {done} finished before")
+            self._say(f"{format_count(count, 'campaign')}, {done} finished before")
         several = self._jobs > 1 and len(missing) > 1
         finished = self._side_by_side(missing) if several else self._one_by_one(missing)
         for number, (settings, figures) in enumerate(finished, start=1):
@@ -865,7 +865,7 @@ def prepare(
     tracker = tracker_for(given, splits[0])
     right = right_dialogues(tracker, splits, given.tracker.batch_size, say)
     unseen = _chosen(config, _unseen(config, splits, right.data, policies))
-    data = drawn(unseen, config.max_dialogues, config.seeds[0], "held-out", "dialogues")
+    data = draw_dialogues(unseen, config.max_dialogues, config.seeds[0], "held-out", "dialogues")
     say(f"{len(data.dialogues)} dialogues held out, {data.turn_count()} turns to perturb")
     campaigns = Campaigns(
         CampaignRunner(tracker, data),
@@ -932,7 +932,7 @@ def _described(name: str, saved: TrainingRecord) -> str:
     )
 
 
-def drawn(data: DialogueSet, count: int | None, seed: int, *purpose: str) -> DialogueSet:
+def draw_dialogues(data: DialogueSet, count: int | None, seed: int, *purpose: str) -> DialogueSet:
     """Draw ``count`` dialogues by seed, in the order of the data, or all if it is ``None``."""
     if count is None:
         return data

@@ -313,7 +313,7 @@ def words(gold: Rewrites, dialogues: Iterable[Dialogue], needed: NeededWords) ->
 NeededWords = Callable[[Dialogue, int], frozenset[str]]
 
 
-def shared_words(gold: Rewrites) -> NeededWords:
+def list_shared_words(gold: Rewrites) -> NeededWords:
     """Return a rule: the question needs words of earlier rounds that its answer also has."""
 
     def needed(dialogue: Dialogue, index: int) -> frozenset[str]:
@@ -323,7 +323,7 @@ def shared_words(gold: Rewrites) -> NeededWords:
     return needed
 
 
-def tuned(gold: Rewrites, dialogues: Sequence[Dialogue], seed: int) -> NeededContext:
+def tune_threshold(gold: Rewrites, dialogues: Sequence[Dialogue], seed: int) -> NeededContext:
     """Return the shipped check, with the parameters that decide most cases precisely enough."""
     best, found = -1, NeededContext()
     for alone, nearest, lost in _GRID:
@@ -358,7 +358,7 @@ def run_contexts(gold: Rewrites, seed: int, command: str) -> ContextsTable:
     """Return all figures. Checks tuned or trained on one half are measured on the other."""
     halves = [[one for one in gold.data.dialogues if half_of(one) == half] for half in HALVES]
     draws = Resamples([dialogue.id for dialogue in gold.data.dialogues], seed)
-    best = [tuned(gold, half, seed) for half in halves]
+    best = [tune_threshold(gold, half, seed) for half in halves]
     models = [train(gold, half) for half in halves]
     cells: list[Cell] = []
     for half, dialogues in zip(HALVES, halves, strict=True):
@@ -370,7 +370,7 @@ def run_contexts(gold: Rewrites, seed: int, command: str) -> ContextsTable:
             counts = as_asked(gold, dialogues, needs_by(each, gold))
             cells += counts.cells("asked", name, told, draws)
         cells += as_asked(gold, dialogues, _by_model(model)).cells("asked", "words", told, draws)
-        for name, needed in (("shared units", shared_words(gold)), ("words", model.needed)):
+        for name, needed in (("shared units", list_shared_words(gold)), ("words", model.needed)):
             cells += words(gold, dialogues, needed).cells("words", name, told, draws)
         checks["words"] = [WordCheck(model)]
         for table, given in (

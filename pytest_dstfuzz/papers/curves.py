@@ -25,8 +25,8 @@ from pytest_dstfuzz.papers.command_line import (
     ground_parser,
     hand_out,
     ks,
+    parse_arguments,
     several,
-    taken,
 )
 from pytest_dstfuzz.papers.comparison import (
     CampaignFigures,
@@ -864,7 +864,7 @@ _SEARCHES = "random,near-value"
 def main(arguments: Sequence[str]) -> int:
     """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
-    config = CurvesConfig(**taken(given, CurvesConfig))
+    config = CurvesConfig(**parse_arguments(given, CurvesConfig))
     config.check()
     all_right = {"all_right": True, "shrink": True}
     ground, folder = begin({**given, **all_right}, config.contenders, "curves", arguments)

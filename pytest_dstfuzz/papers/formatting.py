@@ -153,7 +153,7 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[s
     ]
 
 
-def published(text: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def format_published(text: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the section of a page with published numbers, as lines of Markdown."""
     return ["", "## Published", "", text, "", *markdown_table(head, rows)]
 

@@ -143,7 +143,7 @@ def read_kept(path: Path, kind: type[T]) -> T:
         ) from None
 
 
-def forced(arena: Arena, played: PlayedGame) -> PlayedGame:
+def force_selection(arena: Arena, played: PlayedGame) -> PlayedGame:
     """Return a game as if the target made its selection after the first attack.
 
     The published code of Cheng et al. counts like this. It takes the target's most likely
@@ -198,7 +198,7 @@ class RowPlayer:
             adversary.learn(unlike(every[self._games :], every[: self._games]), _LEARNING)
         games = [arena.hear(one, adversary.speaker(one)) for one in every[: self._games]]
         if row.forced:
-            games = [forced(arena, game) for game in games if len(game.lines) > AFTER]
+            games = [force_selection(arena, game) for game in games if len(game.lines) > AFTER]
         voiced = isinstance(adversary, VoicedAdversary)
         struck = None if voiced else len(adversary.struck) / len(games)
         return self._row(target, name, arena, games, struck)
@@ -430,7 +430,7 @@ def train(run: NegotiationRun) -> None:
     reinforced("attack-hardened", "sv", "hardened", "advantage", 1)
 
 
-def measured(run: NegotiationRun) -> dict[str, object]:
+def measure_results(run: NegotiationRun) -> dict[str, object]:
     """Measure each negotiator.
 
     Each is measured on the test split, in games against ``sv``, and in games against itself.
@@ -453,15 +453,15 @@ def measured(run: NegotiationRun) -> dict[str, object]:
     return found
 
 
-def known_or_measured(run: NegotiationRun) -> dict[str, Any]:
-    """Return the result of `measured`. If its file exists, read it instead of measuring again.
+def load_or_measure(run: NegotiationRun) -> dict[str, Any]:
+    """Read the result of `measure_results` from its file if it exists, otherwise measure it.
 
     Raises:
         DataError: the file is damaged.
     """
     path = run.output / f"measured-{run.games}-{run.seed}.json"
     if not path.exists():
-        write_json(path, measured(run))
+        write_json(path, measure_results(run))
     return read_kept(path, dict[str, Any])
 
 
@@ -530,7 +530,7 @@ def main(arguments: Sequence[str]) -> int:
         from pytest_dstfuzz.models.neural import threads  # noqa: PLC0415 - torch
     with threads(1):
         train(run)
-        fits = known_or_measured(run)
+        fits = load_or_measure(run)
         found = play(run, targets, rows)
     texts = tables(fits, found, command_line("negotiation", arguments), DealGame.name)
     for name, text in texts.items():

@@ -32,10 +32,10 @@ from pytest_dstfuzz.papers.command_line import (
     ground_parser,
     hand_out,
     output_folder,
+    parse_arguments,
     say,
-    taken,
 )
-from pytest_dstfuzz.papers.comparison import GroundConfig, common_settings, drawn
+from pytest_dstfuzz.papers.comparison import GroundConfig, common_settings, draw_dialogues
 from pytest_dstfuzz.papers.formatting import (
     Columns,
     Rate,
@@ -113,7 +113,7 @@ def run_relations(
     """Yield the table after each relation. If no tracker is given, it is built."""
     given = config.settings
     whole = load_dialogues(given.data.data, config.splits[0])
-    data = drawn(whole, config.max_dialogues, given.variant.seed, "relations", "dialogues")
+    data = draw_dialogues(whole, config.max_dialogues, given.variant.seed, "relations", "dialogues")
     if tracker is None:
         tracker = tracker_for(given, data)
     predictor = predictor_for(given, data, tracker)
@@ -279,7 +279,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
     folder = output_folder(given, "relations")
-    own = taken(given, RelationsConfig)
+    own = parse_arguments(given, RelationsConfig)
     config = RelationsConfig(
         common_settings(**given), **own, command=command_line("relations", arguments)
     )

@@ -25,8 +25,8 @@ from pytest_dstfuzz.papers.command_line import (
     experiment_parser,
     hand_out,
     output_folder,
+    parse_arguments,
     say,
-    taken,
 )
 from pytest_dstfuzz.papers.comparison import (
     RATE_NOTES,
@@ -35,7 +35,7 @@ from pytest_dstfuzz.papers.comparison import (
     CampaignRunner,
     GroundConfig,
     common_settings,
-    drawn,
+    draw_dialogues,
     inertia_share,
     tallies,
 )
@@ -44,9 +44,9 @@ from pytest_dstfuzz.papers.formatting import (
     Rate,
     csv_number,
     csv_text,
+    format_published,
     markdown_table,
     number,
-    published,
     rate_columns,
     rate_text,
 )
@@ -122,7 +122,7 @@ def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1T
     if tracker is None:
         tracker = tracker_for(given, splits[0])
     right = right_dialogues(tracker, splits, given.tracker.batch_size, say)
-    data = drawn(right.data, config.max_dialogues, given.variant.seed, "rq1", "dialogues")
+    data = draw_dialogues(right.data, config.max_dialogues, given.variant.seed, "rq1", "dialogues")
     say(f"{len(data.dialogues)} dialogues, {data.turn_count()} turns to perturb")
     runner = CampaignRunner(tracker, data)
     rows = []
@@ -169,7 +169,7 @@ def _markdown(table: Rq1Table) -> str:
     for validity in table.config.validities:
         rows = [_cells(row) for row in table.rows if row.validity == validity]
         lines += ["", f"## Validity profile `{validity}`", "", *markdown_table(head, rows)]
-    lines += published(
+    lines += format_published(
         "The tables 4.3 and 4.4 of the thesis give these failure rates (thesis) for random "
         "parameters. They do not state k, the number of transformations.",
         ["tracker and data", "failure rate"],
@@ -232,7 +232,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
     folder = output_folder(given, "rq1")
-    own = taken(given, Rq1Config)
+    own = parse_arguments(given, Rq1Config)
     # As in the thesis, without redraws: the valid rate is one of the results.
     settings = common_settings(redraws=0, **given)
     config = Rq1Config(settings, **own, command=command_line("rq1", arguments))

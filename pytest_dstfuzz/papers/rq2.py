@@ -16,7 +16,13 @@ from itertools import chain, product
 from pytest_dstfuzz.config import PROFILES
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.papers.command_line import begin, comparison_parser, hand_out, say, taken
+from pytest_dstfuzz.papers.command_line import (
+    begin,
+    comparison_parser,
+    hand_out,
+    parse_arguments,
+    say,
+)
 from pytest_dstfuzz.papers.comparison import (
     AGENT,
     COUNT_COLUMNS,
@@ -34,13 +40,13 @@ from pytest_dstfuzz.papers.formatting import (
     Rate,
     csv_number,
     csv_text,
+    format_published,
     markdown_table,
     number,
-    published,
     rate_text,
     share,
 )
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.report.charts import Chart, ChartLine, line_charts
 
 #: Results of the thesis for TRADE, MultiWOZ 2.1 (figures 4.1 and 4.2, appendix A; table 4.6): k,
@@ -156,8 +162,8 @@ def _markdown(table: Rq2Table, *, charts: bool) -> str:
     lines = ["# Searches over the number of transformations (RQ2)", "", *table.ground.header()]
     lines += [
         (
-            f"- {counted(config.variants, 'variant')} per turn, also after a violation; k: number "
-            "of transformations that a variant combines"
+            f"- {format_count(config.variants, 'variant')} per turn, also after a violation; k: "
+            "number of transformations that a variant combines"
         ),
         (
             "- valid rate: share of the variants that are valid after redraws; per draw: share of "
@@ -184,7 +190,7 @@ def _markdown(table: Rq2Table, *, charts: bool) -> str:
             head += ["turns broken per 1,000 calls", "inertia"]
             lines += ["", "Each run:", "", *markdown_table(head, map(_single_cells, single))]
     head = ["k", "agent: failure rate", "valid rate", "inertia", "random: inertia"]
-    lines += published("The thesis, TRADE on MultiWOZ 2.1:", head, PUBLISHED)
+    lines += format_published("The thesis, TRADE on MultiWOZ 2.1:", head, PUBLISHED)
     return "\n".join(lines) + "\n"
 
 
@@ -247,7 +253,7 @@ def _single_cells(row: Rq2Row) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
-    config = Rq2Config(**taken(given, Rq2Config))
+    config = Rq2Config(**parse_arguments(given, Rq2Config))
     # Find searches that cannot be compared before the tracker is measured.
     say(f"comparing {', '.join(item.label for item in config.compared)}")
     ground, folder = begin(given, config.compared, "rq2", arguments)

@@ -27,9 +27,9 @@ from pytest_dstfuzz.papers.command_line import (
     begin,
     comparison_parser,
     hand_out,
+    parse_arguments,
     several,
     switches,
-    taken,
 )
 from pytest_dstfuzz.papers.comparison import (
     COUNT_COLUMNS,
@@ -52,15 +52,15 @@ from pytest_dstfuzz.papers.formatting import (
     Columns,
     csv_number,
     csv_text,
+    format_published,
     markdown_table,
     number,
-    published,
     rate_columns,
     rate_text,
     share,
     yes_no,
 )
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 
 #: Table 4.7 of the thesis, MultiWOZ 2.1: tracker, then failure and valid rate of each search.
 PUBLISHED = (
@@ -209,7 +209,7 @@ def _markdown(table: Rq3Table) -> str:
     for contest in contests:
         lines += _section(table, contest)
     head = ["tracker", "agent: failure rate", "valid rate", "DialTest: failure rate", "valid rate"]
-    lines += published("Table 4.7 of the thesis, MultiWOZ 2.1:", head, PUBLISHED)
+    lines += format_published("Table 4.7 of the thesis, MultiWOZ 2.1:", head, PUBLISHED)
     return "\n".join(lines) + "\n"
 
 
@@ -244,7 +244,7 @@ def _notes(subject: str) -> list[str]:
 
 def _section(table: Rq3Table, contest: Contest) -> list[str]:
     subject, rows = table.subject.label, table.compared(contest)
-    budget = counted(contest.budget, "variant")
+    budget = format_count(contest.budget, "variant")
     lines = ["", f"## `{contest.validity}`, {budget} a turn, {contest.counting}"]
     head = ["search", "k", "turns broken per 1,000 calls", f"{subject} / search"]
     head += ["missed", "turns broken", "calls", "runs"]
@@ -298,7 +298,7 @@ def _described(row: Rq3Row) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
-    config = Rq3Config(**taken(given, Rq3Config))
+    config = Rq3Config(**parse_arguments(given, Rq3Config))
     ground, folder = begin(given, config.contenders, "rq3", arguments)
     hand_out(tables(run_rq3(ground, config)), folder)
     return 0

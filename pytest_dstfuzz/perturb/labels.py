@@ -181,7 +181,7 @@ def _is_user(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> boo
     return following.lower in _OF_MINE or (pointed and plain)
 
 
-def spelled(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
+def spell_label(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
     """Yield spelled words (`s m y t h e`, `d as in delta`) and musical keys (`b flat`)."""
     lowers = [fact.lower for fact in facts]
     musical = not _MUSIC.isdisjoint(lowers)

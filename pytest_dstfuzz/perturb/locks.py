@@ -303,7 +303,7 @@ class Locks:
         lock_numbers(facts, reasons)
         spans = exact_spans(text)
         _lock_spans(spans, parts, reasons, glued)
-        for find in (labels.numerals, labels.labels, labels.spelled, labels.secrets):
+        for find in (labels.numerals, labels.labels, labels.spell_label, labels.secrets):
             for first, end in find(facts, gaps):
                 lock(reasons, glued, range(first, end), EXACT)
         lock_names(facts, gaps, self._names(text, parts, facts, reasons, system), reasons)
@@ -338,18 +338,18 @@ class Locks:
         """Return the indices of words that look like names."""
         gaps = parts.gaps
         found = lower_names(facts, gaps, reasons)
-        found.update(names.called([fact.lower for fact in facts], gaps, self._closed))
+        found.update(names.match_called([fact.lower for fact in facts], gaps, self._closed))
         if not text.islower():
             capitals = [fact.capital for fact in facts]
             plain, is_word = self._function_words, self._lexicon.is_word
-            found.update(names.capitalised(text, parts, capitals, plain, is_word))
+            found.update(names.find_capitalised(text, parts, capitals, plain, is_word))
         if system:
             unlocked = {
                 fact.lower
                 for index, fact in enumerate(facts)
                 if not fact.stop_word and (not reasons[index] or reasons[index] in WEAK)
             }
-            if named := names.named_by_system(system, unlocked):
+            if named := names.find_named_by_system(system, unlocked):
                 found.update(i for i, fact in enumerate(facts) if fact.lower in named)
         return found
 

@@ -23,7 +23,7 @@ _LONGEST: Final = 6
 _TITLE_CASE: Final = 0.5
 
 
-def called(lowers: Sequence[str], gaps: Sequence[str], closed: Collection[str]) -> list[int]:
+def match_called(lowers: Sequence[str], gaps: Sequence[str], closed: Collection[str]) -> list[int]:
     """Return the words after ``called`` or ``named``, up to the first closed-class word."""
     found: list[int] = []
     if _CALLED.isdisjoint(lowers):
@@ -40,7 +40,7 @@ def called(lowers: Sequence[str], gaps: Sequence[str], closed: Collection[str]) 
     return found
 
 
-def capitalised(
+def find_capitalised(
     text: str,
     parts: Parts,
     capitals: Sequence[bool],
@@ -77,7 +77,7 @@ def capitalised(
     return known
 
 
-def named_by_system(system: str, lowers: Collection[str]) -> set[str]:
+def find_named_by_system(system: str, lowers: Collection[str]) -> set[str]:
     """Return the words of ``lowers`` that the preceding system utterance wrote as names."""
     if not _may_name(system, lowers):
         return set()

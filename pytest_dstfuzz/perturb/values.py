@@ -139,7 +139,7 @@ class Mentions:
 
     def __init__(self, texts: Iterable[str]) -> None:
         """Split the texts into words, in order."""
-        words = [spelled(word) for text in texts for word in word_list(text)]
+        words = [spell_compared(word) for text in texts for word in word_list(text)]
         self._words = [word for word in words if word not in _idle()]
 
     def says(self, value: str | None) -> bool:
@@ -161,10 +161,10 @@ class Mentions:
 
 
 @lru_cache(maxsize=1 << 16)
-def spelled(word: str) -> str:
+def spell_compared(word: str) -> str:
     """Return the form for comparing a lower-cased word, with digits for times and numbers.
 
-    >>> [spelled(word) for word in ("8:15", "7pm", "two", "hotels")]
+    >>> [spell_compared(word) for word in ("8:15", "7pm", "two", "hotels")]
     ['08:15', '19:00', '2', 'hotel']
     """
     if clock := CLOCK_TIME.fullmatch(word):
@@ -181,7 +181,7 @@ def content(value: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 14)
 def _content(value: str) -> tuple[str, ...]:
-    return tuple([word for word in map(spelled, word_list(value)) if word not in _idle()])
+    return tuple([word for word in map(spell_compared, word_list(value)) if word not in _idle()])
 
 
 def _begins(words: Sequence[str], wanted: str) -> bool:

@@ -39,7 +39,7 @@ from pytest_dstfuzz.plugin.items import (
 )
 from pytest_dstfuzz.plugin.results import OWN_EDITS, ItemOutcome, group_key
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstProposer
-from pytest_dstfuzz.printable import counted, printable
+from pytest_dstfuzz.printable import format_count, printable
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.registry import describe_trained
 from pytest_dstfuzz.totals.totals import RelationFacts
@@ -73,8 +73,9 @@ class Progress:
         if isinstance(event, PilotFinished):
             calls = event.calls * event.planned / event.turns
             self._say(
-                f"the first {counted(event.turns, 'turn')} took {counted(event.calls, 'call')}: "
-                f"{_cost_text(calls, self.budget)} for all {event.planned:,} turns"
+                f"the first {format_count(event.turns, 'turn')} took "
+                f"{format_count(event.calls, 'call')}: {_cost_text(calls, self.budget)} for all "
+                f"{event.planned:,} turns"
             )
         elif isinstance(event, TurnDone):
             self._turns += 1
@@ -150,7 +151,7 @@ def cost_lines(
     if not (campaigns and (always or dear)):
         return []
     expected = campaigns[0]
-    turns = counted(expected.turns, "turn")
+    turns = format_count(expected.turns, "turn")
     most = _cost_text(sum(one.most for one in campaigns), budget).removeprefix("about ")
     several = f" under each of {len(campaigns)} relations" if len(campaigns) > 1 else ""
     whole = f"{_cost_text(least, budget)} for {turns}{several}"
@@ -167,7 +168,7 @@ def cost_lines(
     if fits >= expected.turns:
         lines.append(
             f"{budget.name} is enough for about {left:,.0f} of these calls: every turn gets some "
-            f"of its {counted(settings.variant.variants, 'variant')}"
+            f"of its {format_count(settings.variant.variants, 'variant')}"
         )
         return lines
     few = "" if fits >= LEAST_TESTED * expected.turns else ", too few for a gate"

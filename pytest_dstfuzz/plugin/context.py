@@ -52,14 +52,14 @@ from pytest_dstfuzz.plugin.options import (
     table_rules_of,
 )
 from pytest_dstfuzz.plugin.relations import each_of
-from pytest_dstfuzz.plugin.stored import StoredRun, stored_run
+from pytest_dstfuzz.plugin.stored import StoredRun, find_stored_run
 from pytest_dstfuzz.relations.checks import why_hopeless
 from pytest_dstfuzz.relations.registry import ALL, REPEATS, relations_named
 from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.report.redact import KEPT_BACK
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.adapting import bounded_to
+from pytest_dstfuzz.trackers.adapting import bound_concurrency
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import (
     Disagreement,
@@ -74,7 +74,7 @@ from pytest_dstfuzz.trackers.tracker import (
 from pytest_dstfuzz.trackers.validation import (
     PREFLIGHT_CONTEXTS,
     ask_raw,
-    bounded,
+    bound_time,
     can_end_calls,
     preflight,
     refuse_training_mode,
@@ -299,7 +299,7 @@ class RunContext:
     def stored(self) -> StoredRun | None:
         """The folder of results to judge in place of a run, if there is one."""
         path = self.settings.output.results
-        return None if path is None else stored_run(Path(path))
+        return None if path is None else find_stored_run(Path(path))
 
     def relations(self, settings: Settings) -> tuple[Relation, ...]:
         """Return the relations of some settings, in their order.
@@ -544,7 +544,7 @@ class TrackerPool:
             raise UserError(_NO_TRACKER)
         if self._tracker is None:
             deadline = self.budget.deadline
-            with bounded(deadline, self._settings.budget.preflight_seconds):
+            with bound_time(deadline, self._settings.budget.preflight_seconds):
                 self._tracker = tracker_for(
                     self._settings, context.data, context.search_path, deadline, later=True
                 )
@@ -572,7 +572,7 @@ class TrackerPool:
         if isinstance(tracker, UnloadedTracker):
             tracker.load()
         limit = self._settings.budget.preflight_seconds
-        with bounded(self.budget.deadline, limit), self.budget.besides(len(contexts)):
+        with bound_time(self.budget.deadline, limit), self.budget.besides(len(contexts)):
             ask_raw(tracker, contexts, outcome)
         self.budget.watch(tracker)
 
@@ -587,7 +587,7 @@ class TrackerPool:
                 outcome=outcome,
                 history=self._settings.reply.history,
             )
-            bounded_to(tracker, self._settings.tracker.concurrency)
+            bound_concurrency(tracker, self._settings.tracker.concurrency)
             if not (self._tracker_tested and named):
                 self._test(tracker, outcome, named=named, origin=origin)
             self.budget.watch(tracker)
@@ -627,7 +627,7 @@ class TrackerPool:
             spend=self.budget.besides,
         )
         try:
-            with bounded(self.budget.deadline, self._settings.budget.preflight_seconds):
+            with bound_time(self.budget.deadline, self._settings.budget.preflight_seconds):
                 if cache is None:
                     measured = measure()
                 else:

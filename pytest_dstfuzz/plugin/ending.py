@@ -42,14 +42,14 @@ from pytest_dstfuzz.plugin.results import ModelResults, ResultCollector, models_
 from pytest_dstfuzz.plugin.selection import selection_of
 from pytest_dstfuzz.plugin.turn import Brief, session_command
 from pytest_dstfuzz.printable import describe, printable
-from pytest_dstfuzz.registry import blamed
+from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.report.figures import undecided_text, usage_text
 from pytest_dstfuzz.report.forms import check_forms, write_form
 from pytest_dstfuzz.report.github import MOST_COMMANDS, append_summary, violation_commands
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, judge_info
 from pytest_dstfuzz.report.packing import report_of_models
 from pytest_dstfuzz.report.page import Style, StyledLine
-from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.redact import redact_turn
 from pytest_dstfuzz.report.screen import Ruling, screen_lines
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
@@ -95,7 +95,7 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
 def _refuse_report_of_part(settings: Settings) -> None:
     """Raise an error for a report of a shard, because such reports cannot be merged."""
     shard = settings.data.shard
-    unwanted = asked_for(settings.output)
+    unwanted = list_requested(settings.output)
     if shard is None or shard[1] == 1 or not unwanted:
         return
     part = shard_text(shard)
@@ -137,7 +137,7 @@ def write_outputs(
     return lines
 
 
-def asked_for(settings: OutputSettings) -> list[str]:
+def list_requested(settings: OutputSettings) -> list[str]:
     """Return the requested report files as noun phrases."""
     return [f"the report {path}" for path in settings.report]
 
@@ -423,7 +423,7 @@ class SessionEnd:
             for relation, result in one.collector.with_relations(self._context.data):
                 if not self._regressions.why_accepted(result, relation):
                     marked = one.marked(result)
-                    shown = [redacted(marked) if redact else marked]
+                    shown = [redact_turn(marked) if redact else marked]
                     yield from novelty.only_new(shown) if new else novelty.not_compared(shown)
 
     def _unseen_relations(self) -> str:
@@ -444,7 +444,7 @@ class SessionEnd:
         hook = session.config.hook.pytest_dstfuzz_report_section
         for one in self._models:
             try:
-                with blamed("a hook pytest_dstfuzz_report_section"):
+                with blame_errors("a hook pytest_dstfuzz_report_section"):
                     found = hook(config=session.config, totals=one.totals)
                 one.totals.added = tuple(map(_section, found))
             except UserError as error:
@@ -513,7 +513,7 @@ class SessionEnd:
         """Write the requested files and return whether that succeeded."""
         # A run without results must not overwrite the files of an earlier one.
         if not self._collector:
-            if unwritten := asked_for(self._context.settings.output):
+            if unwritten := list_requested(self._context.settings.output):
                 text = f"not written because nothing was tested: {', '.join(unwritten)}"
                 self._last_lines.append(StyledLine(text, "warning"))
             return True

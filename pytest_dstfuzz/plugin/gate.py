@@ -44,15 +44,15 @@ from pytest_dstfuzz.perturb.operators import NoiseInUse
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.results import ModelResults
 from pytest_dstfuzz.plugin.selection import NODE, selection_of
-from pytest_dstfuzz.printable import counted, listed
+from pytest_dstfuzz.printable import format_count, format_list
 from pytest_dstfuzz.relations.registry import ALL, RELATIONS, relations_named
 from pytest_dstfuzz.report.figures import (
-    changed_answers,
-    expected_text,
-    moved_dialogues,
+    describe_expected,
+    describe_unlimited,
+    list_changed_answers,
+    list_moved_dialogues,
     relation_lines,
     undecided_text,
-    unlimited_text,
 )
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
@@ -129,7 +129,7 @@ def write_baselines(
     if not updated.kept:
         return StyledLine(f"the baseline {path} now has {outcomes}", "good")
     verb = "is" if updated.kept == 1 else "are"
-    rest = f"{counted(updated.kept, 'turn')} that this run did not test {verb} unchanged"
+    rest = f"{format_count(updated.kept, 'turn')} that this run did not test {verb} unchanged"
     return StyledLine(f"the baseline {path} now has {outcomes}; {rest}", "good")
 
 
@@ -402,7 +402,7 @@ class SessionGate:
         if judgement.not_compared:
             yield StyledLine(_remedy(judgement), "dim")
         if names := judgement.not_judged:
-            yield StyledLine(f"not judged: {unlimited_text(names)}", "warning")
+            yield StyledLine(f"not judged: {describe_unlimited(names)}", "warning")
         notes = (*judgement.covered, *judgement.raised, *judgement.partly_applied)
         yield from (StyledLine(f"note: {text}", "warning") for text in notes)
         for finding in judgement.findings:
@@ -449,15 +449,15 @@ def _compared(judgement: Judgement) -> Iterator[str]:
     both, tested = figures["dialogues"], figures["tested_dialogues"]
     if both != tested:
         yield f"compared: {both:,} of the {tested:,} dialogues of this run"
-    if expected := expected_text(figures):
+    if expected := describe_expected(figures):
         yield expected
     moved, which = moved_weaknesses(figures)
     yield from filter(None, [moved])
     yield from (f"  {line}" for line in which[:_MOST_WEAKNESSES])
     if len(which) > _MOST_WEAKNESSES:
         yield f"  and {len(which) - _MOST_WEAKNESSES} more, in the JSON report (--dst-report)"
-    for text, names in moved_dialogues(figures):
-        yield f"{text}: {len(names):,} ({listed(names, _MOST_NAMES)})"
+    for text, names in list_moved_dialogues(figures):
+        yield f"{text}: {len(names):,} ({format_list(names, _MOST_NAMES)})"
 
 
 def _not_compared(figures: Mapping[str, Any]) -> str:
@@ -514,7 +514,7 @@ def _many(number: int, noun: str) -> str:
 
 def _changed_answers(figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines on the changed clean answers of the first turns."""
-    found = changed_answers(figures)
+    found = list_changed_answers(figures)
     yield from (f"  {turn}: {text}" for turn, text in found[:_MOST_NAMES])
     if len(found) > _MOST_NAMES:
         more = _many(len(found) - _MOST_NAMES, "more turn")

@@ -41,9 +41,9 @@ from pytest_dstfuzz.plugin.results import (
     keep_back_end,
     models_of,
 )
-from pytest_dstfuzz.plugin.stored import judged, refuse_other_data, refuse_workers
+from pytest_dstfuzz.plugin.stored import judge_stored, refuse_other_data, refuse_workers
 from pytest_dstfuzz.plugin.turn import BRIEF, DstConformance, DstReport, DstTurn
-from pytest_dstfuzz.printable import counted, printable
+from pytest_dstfuzz.printable import format_count, printable
 
 #: Number of new objects before a garbage collection. Python's default is 700 to 2,000.
 _GARBAGE: Final = 10_000
@@ -122,13 +122,13 @@ class SessionHooks:
     def pytest_report_header(self) -> list[str]:
         """Return a description of the run."""
         if self._stored is not None:
-            return [printable(f"dstfuzz: {judged(self._stored, self.context.settings)}")]
+            return [printable(f"dstfuzz: {judge_stored(self._stored, self.context.settings)}")]
         if not self.context.model_on_command_line:
             return []
         settings, data = self.context.settings, self.context.data
         how = settings.variant
         most = settings.data.turns
-        turns = "all turns" if most is None else f"at most {counted(most, 'turn')}"
+        turns = "all turns" if most is None else f"at most {format_count(most, 'turn')}"
         noise = ""
         if how.noisy:
             rate = NoiseInUse.of(how.noise, how.slip_rate).rate
@@ -139,8 +139,8 @@ class SessionHooks:
             compared = f", replies compared by {name}"
         what = (
             f"{settings.tracker.model} on {data.name} "
-            f"({data.split}, {counted(data.turn_count(), 'turn')}): "
-            f"{turns} x {counted(how.variants, 'variant')}, {how.search} search, "
+            f"({data.split}, {format_count(data.turn_count(), 'turn')}): "
+            f"{turns} x {format_count(how.variants, 'variant')}, {how.search} search, "
             f"{how.validity}{noise}, {how.attack}, {how.relation}{compared}, seed {how.seed}"
         )
         lines = [what, *filter(None, [self.context.not_own_questions])]

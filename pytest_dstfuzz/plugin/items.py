@@ -17,7 +17,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.context import RunContext
-from pytest_dstfuzz.plugin.options import spelled
+from pytest_dstfuzz.plugin.options import spell_option
 from pytest_dstfuzz.plugin.relations import PARTED, SUITES, each_of, turns_for
 from pytest_dstfuzz.plugin.selection import NODE, OWN_TESTS
 from pytest_dstfuzz.plugin.turn import KEYWORD, DstTurn
@@ -353,7 +353,7 @@ class FixtureValues:
             )
         settings = param.settings
         names = ("variant", "variants")
-        one, all_of = (spelled(name, settings, name in param.marked) for name in names)
+        one, all_of = (spell_option(name, settings, name in param.marked) for name in names)
         check_variant(settings.variant, f" ({one} with {all_of} at {item.name})")
         origin = self._origins.of(item)
         given = {"dst_model": model, "dst_lexicon": lexicon}

@@ -104,9 +104,11 @@ def _settings_of(values: Mapping[str, Any], given: Sequence[GivenOption]) -> Set
     if "results" not in values:
         return build_settings(values)
     # Loads the readers of results.
-    from pytest_dstfuzz.plugin.stored import stored_settings  # noqa: PLC0415 - few runs need it
+    from pytest_dstfuzz.plugin.stored import load_stored_settings  # noqa: PLC0415 - few runs need it
 
-    return stored_settings(values, {one.name: one.shown_as for one in given if one.on_command_line})
+    return load_stored_settings(
+        values, {one.name: one.shown_as for one in given if one.on_command_line}
+    )
 
 
 def _keys_of_tracker(config: pytest.Config) -> list[GivenOption]:
@@ -305,7 +307,7 @@ def beside_ini(config: pytest.Config, name: str, value: str) -> str:
     return str(path) if name in _WRITTEN or path.exists() else value
 
 
-def spelled(name: str, settings: Settings, marked: bool) -> str:
+def spell_option(name: str, settings: Settings, marked: bool) -> str:
     """Return a setting in the user's spelling: in the marker of a test, or as an option."""
     value = settings.option(name)
     return f"@pytest.mark.dst({name}={value})" if marked else f"{option(name).spelled}={value}"

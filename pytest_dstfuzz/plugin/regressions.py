@@ -24,7 +24,7 @@ from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import brings_its_own, own_items
 from pytest_dstfuzz.plugin.results import FOUND, ItemOutcome, ResultCollector
 from pytest_dstfuzz.plugin.selection import uses_fixtures
-from pytest_dstfuzz.printable import counted, printable
+from pytest_dstfuzz.printable import format_count, printable
 from pytest_dstfuzz.regressions.regression import (
     FOLDER,
     MOST_OF_ONE,
@@ -37,12 +37,12 @@ from pytest_dstfuzz.regressions.regression import (
     one,
     read_corpus,
     reasons_by_weakness,
-    remembered,
+    remember_violations,
     update_corpus,
 )
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
 from pytest_dstfuzz.report.page import StyledLine
-from pytest_dstfuzz.report.redact import masked_text
+from pytest_dstfuzz.report.redact import mask_text
 from pytest_dstfuzz.report.wording import shorten
 from pytest_dstfuzz.trackers.validation import unknown_slot
 
@@ -198,7 +198,7 @@ class RegressionCorpus:
 
     def why_accepted_as_a_whole(self) -> dict[str, str]:
         """Return the accepted weaknesses with their reasons, redacted if necessary."""
-        show = masked_text if self._settings.output.redact else str
+        show = mask_text if self._settings.output.redact else str
         return {name: show(why) for name, why in reasons_by_weakness(self.corpus).items()}
 
     def finish(self) -> list[StyledLine]:
@@ -207,16 +207,16 @@ class RegressionCorpus:
         replayed = self._results.regressions
         if fixed := self._named("fixed"):
             verb = "is" if fixed.number == 1 else "are"
-            text = f"{fixed.number} of {counted(len(replayed), 'regression')} {verb} fixed"
+            text = f"{fixed.number} of {format_count(len(replayed), 'regression')} {verb} fixed"
             lines.append(StyledLine(f"{text}: dstfuzz retire {fixed.names}", "good"))
         if unclear := self._named("unclear"):
-            count = f"{unclear.number} of {counted(len(replayed), 'regression')}"
+            count = f"{unclear.number} of {format_count(len(replayed), 'regression')}"
             text = f"{count} may or may not be fixed, because {_UNCLEAR}"
             lines.append(StyledLine(f"{text}: {unclear.names}", "warning"))
         if self._settings.output.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
         if self._context.stored is not None and self.corpus:
-            number = counted(len(self.corpus), "remembered violation")
+            number = format_count(len(self.corpus), "remembered violation")
             verb = "is" if len(self.corpus) == 1 else "are"
             text = f"{number} {verb} not replayed: --dst-results does not call the tracker"
             lines.append(StyledLine(text))
@@ -226,7 +226,7 @@ class RegressionCorpus:
 
     def facts(self) -> list[dict[str, Any]]:
         """Return the report's entries for replayed regressions."""
-        show = masked_text if self._settings.output.redact else str
+        show = mask_text if self._settings.output.redact else str
         found = []
         for name, outcome in sorted(self._results.regressions.items()):
             entry = self.corpus[name]
@@ -260,12 +260,14 @@ class RegressionCorpus:
                 for entry in self._found(one, relation):
                     found.add(entry)
             if kept := found.kept:
-                before, after = update_corpus(self.path, lambda known: remembered(known, kept))
+                before, after = update_corpus(
+                    self.path, lambda known: remember_violations(known, kept)
+                )
                 new, left = len(after) - len(before), found.left_out(after)
         except UserError as error:
             return StyledLine(f"failed: no violation was remembered: {error}", "bad")
         more = f"; {left} more were not (at most {MOST_OF_ONE} of one weakness)" if left else ""
-        told = f"{counted(new, 'new violation')} {'was' if new == 1 else 'were'} remembered"
+        told = f"{format_count(new, 'new violation')} {'was' if new == 1 else 'were'} remembered"
         return StyledLine(f"{told} in {self.path}{more}")
 
     def _found(self, result: TurnResult, relation: str) -> Iterator[Regression]:
@@ -330,12 +332,12 @@ class DstRegression:
             pytest.fail(self._explained(), pytrace=False)
 
     def _explained(self) -> str:
-        show = masked_text if self._settings.output.redact else str
+        show = mask_text if self._settings.output.redact else str
         lines = [f"regression {self.entry.id} is still broken, at turn {self.entry.turn}", ""]
         texts = list(self.entry.told)
         if (before := len(texts) - _MOST_TEXTS) > 0:
             more = f"dstfuzz regressions {self.entry.id} shows all"
-            lines.append(f"  ... {counted(before, 'text')} before: {more}")
+            lines.append(f"  ... {format_count(before, 'text')} before: {more}")
         lines += [
             f"  {f'{who}:':<8} {shorten(show(text), _LONGEST)}"
             for who, text in texts[-_MOST_TEXTS:]
@@ -345,7 +347,7 @@ class DstRegression:
         changes = self._shown()
         lines += [f"  changed: {shorten(line, _LONGEST)}" for line in changes[:_MOST_CHANGES]]
         if (left := len(changes) - _MOST_CHANGES) > 0:
-            lines.append(f"  ... and {counted(left, 'more change')}")
+            lines.append(f"  ... and {format_count(left, 'more change')}")
         if self.entry.status == "accepted":
             why = show(self.entry.reason)
             lines += ["", f"  accepted: {why} (it fails only with --dst-replay)"]
@@ -356,7 +358,7 @@ class DstRegression:
         return printable("\n".join(lines))
 
     def _shown(self) -> list[str]:
-        show = masked_text if self._settings.output.redact else str
+        show = mask_text if self._settings.output.redact else str
         return self.entry.lines_of(self.changes, show)
 
 

@@ -30,7 +30,7 @@ from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.report.explain import explain, weakness_of
 from pytest_dstfuzz.report.json_report import RunInfo
-from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
+from pytest_dstfuzz.report.redact import KEPT_BACK, redact_turn
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 from pytest_dstfuzz.trackers.tracker import NAMELESS
@@ -338,7 +338,7 @@ class ModelResults:
     def results(self) -> Results:
         """The results as reports show them."""
         redact = self._settings.output.redact
-        return MappedResults(self._found, redacted) if redact else self._found
+        return MappedResults(self._found, redact_turn) if redact else self._found
 
     def marked(self, result: TurnResult) -> TurnResult:
         """Return a result with the name of its tracker."""
@@ -347,7 +347,7 @@ class ModelResults:
     @cached_property
     def totals(self) -> Totals:
         """All figures, from one pass over the results."""
-        hide = redacted if self._settings.output.redact else None
+        hide = redact_turn if self._settings.output.redact else None
         relations, fallbacks = self.collector.relations, self._settings.reply.fallback
         words = " ".join(words_of_ontology(self._data.ontology))
         totals = Totals(relations, fallbacks, hide, self._accepted, words)
@@ -552,7 +552,7 @@ class StoredRelation:
         return "\n".join(parts)
 
     def _explained(self, turn: TurnResult) -> str:
-        shown = redacted(turn) if self._settings.output.redact else turn
+        shown = redact_turn(turn) if self._settings.output.redact else turn
         settings = self._settings.replace_options(relation=self._relation)
         return explain(shown, settings, command=None, weakness=weakness_of(turn))
 

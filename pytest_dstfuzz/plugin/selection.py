@@ -17,7 +17,7 @@ from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option, parse_opti
 from pytest_dstfuzz.config.options import rule_lines
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.plugin.options import GivenOption
-from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.printable import format_list
 
 #: In place of the path in the ids of the plugin's tests: the same on every machine.
 NODE = "dstfuzz"
@@ -88,7 +88,9 @@ class RunSelection:
         """Return the message that a suite's ``own`` tests replace the built-in ones, or ``""``."""
         if not own or not self.adds_suite(given, has_own=False):
             return ""
-        names = listed(list(dict.fromkeys(name.partition("[")[0] for name in own)), _MOST_NAMED)
+        names = format_list(
+            list(dict.fromkeys(name.partition("[")[0] for name in own)), _MOST_NAMED
+        )
         return (
             f"the built-in suite does not run, because you have your own tests ({names}): run both "
             "with --dst-suite=yes"

@@ -96,7 +96,7 @@ READERS: Final[Registry[type[StoredRun]]] = Registry(
 )
 
 
-def stored_run(path: Path) -> StoredRun:
+def find_stored_run(path: Path) -> StoredRun:
     """Return the run whose results are at a path.
 
     Raises:
@@ -117,7 +117,7 @@ def stored_run(path: Path) -> StoredRun:
     return (found or readers[0])(path)
 
 
-def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Settings:
+def load_stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Settings:
     """Return the settings of a session that judges a folder of results.
 
     Args:
@@ -129,7 +129,7 @@ def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Setti
             a tracker.
     """
     where = Path(given["results"])
-    run = stored_run(where)
+    run = find_stored_run(where)
     held = run.settings
     for name in ("shard", "replay"):
         if name in typed:
@@ -225,7 +225,7 @@ def refuse_other_data(
         )
 
 
-def judged(run: StoredRun, settings: Settings) -> str:
+def judge_stored(run: StoredRun, settings: Settings) -> str:
     """Return a description of the stored results."""
     turns, of = len(run.results()), ", ".join(run.relations)
     model, path = settings.tracker.model, settings.output.results

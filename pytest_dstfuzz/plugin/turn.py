@@ -25,7 +25,7 @@ from pytest_dstfuzz.plugin.options import repeat_options
 from pytest_dstfuzz.plugin.relations import ASSERTIONS, other_side
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.explain import explain, explain_in_a_line, weakness_of
-from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
+from pytest_dstfuzz.report.redact import KEPT_BACK, redact_turn
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.testing import Conformance, Finding
@@ -183,7 +183,7 @@ class DstTurn:
 
     def _fail(self) -> NoReturn:
         __tracebackhide__ = True
-        result = redacted(self.result) if self.settings.output.redact else self.result
+        result = redact_turn(self.result) if self.settings.output.redact else self.result
         verbose = self._item.config.get_verbosity() > 0
         weakness = weakness_of(self.result)
         text = explain(

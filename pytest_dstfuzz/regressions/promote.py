@@ -39,7 +39,7 @@ def {name}(dst_model):
 '''
 
 
-def promoted(regression: Regression, existing: str = "") -> str:
+def write_promoted(regression: Regression, existing: str = "") -> str:
     """Append a test for a remembered violation to the text of a test file.
 
     Missing imports are added, too. The test passes if the slots that changed wrongly have the right
@@ -71,10 +71,10 @@ def promoted(regression: Regression, existing: str = "") -> str:
     return f"{head.rstrip()}\n\n\n{_test(regression, name)}"
 
 
-def promoted_all(regressions: Iterable[Regression], existing: str = "") -> str:
-    """Append the tests of several violations to the text of a test file, see `promoted`."""
+def write_all_promoted(regressions: Iterable[Regression], existing: str = "") -> str:
+    """Append the tests of several violations to the text of a test file, see `write_promoted`."""
     for regression in regressions:
-        existing = promoted(regression, existing)
+        existing = write_promoted(regression, existing)
     return existing
 
 

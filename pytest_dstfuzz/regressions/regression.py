@@ -36,10 +36,10 @@ from pytest_dstfuzz.files import lock_file, read_text, write_text
 from pytest_dstfuzz.json_data import from_json, parse_json, to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.kinds.kind import AnswerKind
-from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.printable import format_list
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expectation, Relation, Verdict
-from pytest_dstfuzz.report.answers import remembered_lines
+from pytest_dstfuzz.report.answers import show_remembered
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.weaknesses.groups import Heard, key_of_id, read, weakness_of
 
@@ -276,7 +276,7 @@ class Regression:
     ) -> list[str]:
         """Describe changes of slots, with one line per slot, or one per call for tool calls."""
         if self.kind.has_tools and not self.expected:
-            return remembered_lines(self.answer, changes, show)
+            return show_remembered(self.answer, changes, show)
         return [self.text_of(change, show) for change in changes]
 
     @property
@@ -549,7 +549,7 @@ def corpus_text(corpus: Corpus) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
+def remember_violations(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
     """Return a corpus to which newly found violations were added.
 
     Existing entries stay unchanged, with one exception: if an open violation now changes other
@@ -573,7 +573,7 @@ def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
 
 
 class FoundTally:
-    """Collects the violations of a run that `remembered` may add.
+    """Collects the violations of a run that `remember_violations` may add.
 
     These are the violations that the corpus knows, and the simplest ones of each weakness.
     """
@@ -620,14 +620,14 @@ def _plainness(entry: Regression) -> tuple[int, int, str]:
     return (len(entry.edits), len(entry.exchanges[-1].seen), entry.id)
 
 
-def accepted(corpus: Corpus, name: str, reason: str) -> Corpus:
+def accept_violation(corpus: Corpus, name: str, reason: str) -> Corpus:
     """Return the corpus with one violation accepted."""
     _check_reason(reason)
     entry = replace(one(corpus, name), status="accepted", reason=reason.strip())
     return {**corpus, entry.id: entry}
 
 
-def accepted_turn(corpus: Corpus, turn: str, reason: str) -> Corpus:
+def accept_turn(corpus: Corpus, turn: str, reason: str) -> Corpus:
     """Return the corpus with all open violations of a turn accepted."""
     _check_reason(reason)
     return {
@@ -638,7 +638,7 @@ def accepted_turn(corpus: Corpus, turn: str, reason: str) -> Corpus:
     }
 
 
-def accepted_weakness(corpus: Corpus, weakness: str, reason: str) -> Corpus:
+def accept_weakness(corpus: Corpus, weakness: str, reason: str) -> Corpus:
     """Return the corpus with a weakness accepted, also for its future violations."""
     _check_reason(reason)
     known: dict[str, Any] = {"status": "accepted", "reason": reason.strip(), "scope": "weakness"}
@@ -680,14 +680,14 @@ def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
     if len(found) > 1 and start not in found:
         raise UserError(
             f"{len(found)} ids of {'weaknesses' if kind == 'weakness' else 'regressions'} begin "
-            f"with {start!r}, write more of the id: {listed(found, _MOST_NAMES)}"
+            f"with {start!r}, write more of the id: {format_list(found, _MOST_NAMES)}"
         )
     if not found:
         if len(names) <= _MOST_NAMES:
             raise unknown_name(kind, start, names)
         guess = nearest(start, names)
         hint = f" Did you mean {guess!r}?" if guess else ""
-        valid = listed(names, _MOST_NAMES)
+        valid = format_list(names, _MOST_NAMES)
         raise UserError(
             f"unknown {kind} {start!r}.{hint} Valid: {valid} (dstfuzz regressions lists them)."
         )
@@ -705,7 +705,7 @@ def _merged(found: Iterable[Regression]) -> Corpus:
             kept[entry.id] = entry
     for weakness, reason in reasons_by_weakness(kept).items():
         opened = [entry for entry in kept.values() if _extent(entry) == 0]
-        kept |= accepted_weakness(
+        kept |= accept_weakness(
             {entry.id: entry for entry in opened if entry.weakness == weakness}, weakness, reason
         )
     return dict(sorted(kept.items(), key=itemgetter(0)))

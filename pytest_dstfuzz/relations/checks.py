@@ -21,8 +21,8 @@ from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.words import Edit, Word, take_apart, word_list
-from pytest_dstfuzz.printable import counted
-from pytest_dstfuzz.registry import blamed
+from pytest_dstfuzz.printable import format_count
+from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.relations.relation import (
     FAILED_EARLIER,
     OTHER_LANGUAGE,
@@ -40,7 +40,7 @@ from pytest_dstfuzz.relations.relation import (
     Verdict,
     VerdictKind,
     begin,
-    proposed,
+    list_rewrites,
 )
 
 __all__ = ["CheckedRelation", "reasons_by_label"]
@@ -324,14 +324,14 @@ class CheckedRelation(Relation):
     def impossible(self, data: DialogueSet) -> str:
         """Return why the relation can apply to no turn of the data, or ``""``."""
         ask = getattr(self.wrapped, "impossible", super().impossible)
-        with blamed(f"impossible() of the relation {self.name!r}"):
+        with blame_errors(f"impossible() of the relation {self.name!r}"):
             return str(ask(data))
 
     def begin(self, scene: Scene) -> TurnStart:
         """Return the relation's result for a turn after a check of it."""
         if not overrides(self.wrapped, "begin"):
             return super().begin(scene)
-        with blamed(f"begin() of the relation {self.name!r}"):
+        with blame_errors(f"begin() of the relation {self.name!r}"):
             begun: object = self.wrapped.begin(scene)
         if isinstance(begun, Inapplicable):
             if begun.reason not in self.reasons:
@@ -350,7 +350,7 @@ class CheckedRelation(Relation):
     def _rewrites(self, begun: Iterable[object], scene: Scene) -> Iterator[Rewrite]:
         found = iter(begun)
         while True:
-            with blamed(f"begin() of the relation {self.name!r}"):
+            with blame_errors(f"begin() of the relation {self.name!r}"):
                 try:
                     rewrite = next(found)
                 except StopIteration:
@@ -382,7 +382,7 @@ class CheckedRelation(Relation):
     def applies(self, clean: Outcome, label: Outcome | None) -> bool:
         """Return whether the relation applies; by default it applies to every turn."""
         ask = getattr(self.wrapped, "applies", super().applies)
-        with blamed(f"applies() of the relation {self.name!r}"):
+        with blame_errors(f"applies() of the relation {self.name!r}"):
             return bool(ask(clean, label))
 
     def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
@@ -396,7 +396,7 @@ class CheckedRelation(Relation):
         perturbed: Outcome,
         label: Outcome | None,
     ) -> Verdict:
-        with blamed(f"judge() of the relation {self.name!r}"):
+        with blame_errors(f"judge() of the relation {self.name!r}"):
             verdict: object = judge(clean, perturbed, label)
         if isinstance(verdict, Verdict) and verdict.kind in _KINDS:
             slots = all(isinstance(change, Difference) for change in verdict.changes)
@@ -433,7 +433,7 @@ class _CheckedTurnRelation(TurnRelation):
 
     def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:
         """Return the proposed rewrite after a check of it."""
-        with blamed(f"propose() of the relation {self._relation.name!r}"):
+        with blame_errors(f"propose() of the relation {self._relation.name!r}"):
             found = self._begun.propose(number, draw, seen)
         return None if found is None else self._relation.checked(found, self._scene, "propose")
 
@@ -530,7 +530,7 @@ class RelationCheck:
         if self.findings:
             told = "\n".join(f"  {finding}" for finding in self.findings[:_SHOWN])
             count = len(self.findings)
-            rules = counted(count, "rule")
+            rules = format_count(count, "rule")
             raise AssertionError(f"the relation {self.name!r} breaks {rules}:\n{told}")
 
 
@@ -611,7 +611,7 @@ def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _RewriteRes
         begun = begin(relation, scene)
         if isinstance(begun, Inapplicable):
             return begun
-        return None if isinstance(begun, BySearch) else proposed(begun)
+        return None if isinstance(begun, BySearch) else list_rewrites(begun)
     except (UserError, ValueError) as error:
         findings.append(f"{_at(scene)}: {error}")
         return None

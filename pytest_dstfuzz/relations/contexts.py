@@ -19,7 +19,7 @@ from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Exchange, answer_of
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.words import Parts, take_apart, word_set
-from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.registry import Registry, blame_errors
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
     OTHER_REPLY,
@@ -32,7 +32,7 @@ from pytest_dstfuzz.relations.relation import (
     Scene,
     TurnStart,
 )
-from pytest_dstfuzz.relations.rounds import ordered
+from pytest_dstfuzz.relations.rounds import order_rounds
 from pytest_dstfuzz.relations.values import inflections
 from pytest_dstfuzz.seeding import stream
 
@@ -89,7 +89,7 @@ def _said_after(dialogue: Dialogue, index: int) -> str:
     return following[0].system if following else answer_of(dialogue, index) or ""
 
 
-def asked(dialogue: Dialogue, order: Sequence[int]) -> Context:
+def list_asked(dialogue: Dialogue, order: Sequence[int]) -> Context:
     """Return a context that asks questions in some order, each with its recorded answer.
 
     The opening remains the first system text. The last question in the order becomes the latest
@@ -154,7 +154,7 @@ class AskedQuestion:
 
     def context(self) -> Context:
         """Return the sequence up to the question, as the tested system reads it."""
-        return asked(self.dialogue, self.order[: self.place + 1])
+        return list_asked(self.dialogue, self.order[: self.place + 1])
 
 
 PERSONS: Final = word_set("he him his himself she her hers herself")
@@ -564,7 +564,7 @@ def equivalent(checks: Sequence[ContextCheck], asked: AskedQuestion) -> bool | N
     """Combine checks: true if one is true, else undecided if one is undecided, else false."""
     unsure = False
     for check in checks:
-        with blamed(f"the context check {check.name!r}"):
+        with blame_errors(f"the context check {check.name!r}"):
             said = check.equivalent(asked)
         if said:
             return True
@@ -583,12 +583,12 @@ _DUPLICATED: Final = 0.2
 _FEWEST_TO_REDUCE: Final = 3
 
 
-def shuffled(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
+def shuffle_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
     """DRS: put all rounds into another order, drawn uniformly."""
     return _other_order(tuple(range(rounds)), rng)
 
 
-def reduced(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
+def reduce_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
     """DRR: drop 30 % of the rounds, but at least one."""
     if rounds < _FEWEST_TO_REDUCE:
         return None
@@ -596,7 +596,7 @@ def reduced(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
     return tuple(index for index in range(rounds) if index not in set(dropped.tolist()))
 
 
-def duplicated(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
+def duplicate_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
     """DRD: repeat 20 % of the rounds, but at least one, at random positions."""
     order = list(range(rounds))
     for again in rng.choice(rounds, size=max(1, round(_DUPLICATED * rounds)), replace=False):
@@ -625,11 +625,11 @@ PERTURBATIONS: Final[Registry[Perturbation]] = Registry(
     "perturbation",
     PERTURBATIONS_GROUP,
     {
-        "DRS": shuffled,
-        "DRR": reduced,
-        "DRD": duplicated,
-        "DSR": partial(_then_shuffled, reduced),
-        "DSD": partial(_then_shuffled, duplicated),
+        "DRS": shuffle_rounds,
+        "DRR": reduce_rounds,
+        "DRD": duplicate_rounds,
+        "DSR": partial(_then_shuffled, reduce_rounds),
+        "DSD": partial(_then_shuffled, duplicate_rounds),
     },
     expects="a function",
     fits=callable,
@@ -679,7 +679,7 @@ def sequences(
     for draw in range(draws):
         for name in names:
             rng = stream(seed, "sequence", dialogue.id, name, draw)
-            with blamed(f"the perturbation {name!r}"):
+            with blame_errors(f"the perturbation {name!r}"):
                 order = PERTURBATIONS.find(name)(rounds, rng)
             if order is None:
                 continue
@@ -717,11 +717,11 @@ class Version:
         turn, before = self.asked.turn, self.asked.before
         kept = [index for index in dict.fromkeys(before) if index != turn]
         dropped = (Move("drop", index) for index in range(turn) if index not in kept)
-        twice = (Move("repeat", index, index) for index in repeated((*before, turn)))
-        return (*dropped, *ordered([*kept, turn]), *twice)
+        twice = (Move("repeat", index, index) for index in list_repeated((*before, turn)))
+        return (*dropped, *order_rounds([*kept, turn]), *twice)
 
 
-def repeated(order: Iterable[int]) -> Iterator[int]:
+def list_repeated(order: Iterable[int]) -> Iterator[int]:
     """Yield each round that occurred before, as often as it is repeated."""
     seen: set[int] = set()
     for index in order:

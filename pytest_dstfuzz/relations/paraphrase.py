@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_text
-from pytest_dstfuzz.noise.casual import respelled
+from pytest_dstfuzz.noise.casual import respell_word
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.perturb.draft import FREE, KEPT, OPEN, SHUT
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.perturb.values import spelled
+from pytest_dstfuzz.perturb.values import spell_compared
 from pytest_dstfuzz.perturb.words import Word, match_case, word_list, word_set
 from pytest_dstfuzz.relations.checks import veto
 from pytest_dstfuzz.relations.registry import register_relation
@@ -33,7 +33,7 @@ from pytest_dstfuzz.relations.relation import (
 )
 from pytest_dstfuzz.relations.should_change.relations import unsaid
 from pytest_dstfuzz.relations.should_change.sites import ValueSite, sites_of
-from pytest_dstfuzz.relations.values import article_before, inflections, written
+from pytest_dstfuzz.relations.values import article_before, inflections, write_value
 from pytest_dstfuzz.seeding import stream
 
 #: Number of random rewrites per turn.
@@ -75,11 +75,11 @@ class Paraphrase(Relation):
             return Inapplicable(found)
         return (
             scene.rewrite(chosen, about=_told(chosen), separable=True)
-            for chosen in drawn(scene, found)
+            for chosen in draw_combinations(scene, found)
         )
 
 
-def drawn(scene: Scene, places: Places) -> Iterator[tuple[Replacement, ...]]:
+def draw_combinations(scene: Scene, places: Places) -> Iterator[tuple[Replacement, ...]]:
     """Yield different combinations of edits that do not touch each other."""
     seen = set()
     count = len(places.replacements)
@@ -106,7 +106,7 @@ def free(scene: Scene) -> Iterator[tuple[int, Word]]:
     """
     roles, titles = scene.guarded.roles, scene.table.titles
     for index, word in enumerate(scene.parts.words):
-        if roles[index] == FREE and spelled(word.lower) not in titles:
+        if roles[index] == FREE and spell_compared(word.lower) not in titles:
             yield index, word
 
 
@@ -273,7 +273,7 @@ class GrammarErrors(Paraphrase):
     def places(self, scene: Scene) -> Places | str:
         """Return the words that may get a wrong form."""
         found = [
-            *replacements(scene, shipped_pairs("grammar.tsv"), "wrong_word"),
+            *replacements(scene, load_shipped_pairs("grammar.tsv"), "wrong_word"),
             *_inflected(scene),
         ]
         return self.places_of(found, _MOST_WRONG_FORMS)
@@ -332,7 +332,7 @@ class PhraseTable:
 
 
 @cache
-def shipped_pairs(name: str) -> PhraseTable:
+def load_shipped_pairs(name: str) -> PhraseTable:
     """Return a shipped table. Its second phrases replace the first ones, but not the other way."""
     path = _SHIPPED / name
     return PhraseTable.read(path.read_text(encoding="utf-8"), str(path), both_ways=False)
@@ -445,12 +445,12 @@ def _model() -> NoiseModel:
 
 
 def _misheard(scene: Scene) -> Iterator[Replacement]:
-    yield from replacements(scene, shipped_pairs("homophones.tsv"), "homophone")
+    yield from replacements(scene, load_shipped_pairs("homophones.tsv"), "homophone")
     heard = _model().file.tables.words
     for index, word in free(scene):
         if leans_on(scene, index):
             continue
-        for form, _ in respelled(word.text, heard["homophone"]):
+        for form, _ in respell_word(word.text, heard["homophone"]):
             if not scene.guards.guard_of(form):
                 yield Replacement(word.start, word.end, form, "homophone")
         if word.lower in heard["dropped"] and word.lower not in KEPT_STOP_WORDS:
@@ -553,7 +553,7 @@ def _other(scene: Scene, site: ValueSite, value: str) -> str | None:
     if site.mention.spelled == "other" or len(value.split()) > 1:
         return None
     before = scene.parts.words[first - 1].lower if first else ""
-    text = written(site.kind, value, site.surface)
+    text = write_value(site.kind, value, site.surface)
     if text is None or (before in _ARTICLES and before != article_before(text)):
         return None
     return None if scene.guarded.open[first] == SHUT else text
@@ -595,7 +595,7 @@ class PlugIn(Relation):
         blocks = [
             one
             for one in _sentences()
-            if not any(guard_of(word) or spelled(word) in words for word in word_list(one))
+            if not any(guard_of(word) or spell_compared(word) in words for word in word_list(one))
         ]
         return _PlaceSearch(scene, blocks) if blocks else Inapplicable(_NO_BLOCK)
 

@@ -10,7 +10,7 @@ from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.registry import Registry, blame_errors
 from pytest_dstfuzz.relations.checks import CheckedRelation, overrides
 from pytest_dstfuzz.relations.relation import Relation
 
@@ -158,7 +158,7 @@ def as_relation(given: object, where: str) -> Relation:
     ``where``, the place that registered the relation.
     """
     if isinstance(given, type):
-        with blamed(f"{where}: {given.__name__}()"):
+        with blame_errors(f"{where}: {given.__name__}()"):
             given = given()
     if isinstance(given, CheckedRelation) or _ships(given):
         return given  # type: ignore[return-value]  # both are relations
@@ -173,10 +173,10 @@ def as_relation(given: object, where: str) -> Relation:
     return CheckedRelation(given, where)
 
 
-def spoken_of(relation: Relation) -> str:
+def name_outcomes(relation: Relation) -> str:
     """Return in words which kinds of answer a relation supports.
 
-    >>> spoken_of(relation_by_name("tools-order")), spoken_of(relation_by_name("speech"))
+    >>> name_outcomes(relation_by_name("tools-order")), name_outcomes(relation_by_name("speech"))
     ('tool calls', 'slots, replies, tool calls')
     """
     return ", ".join(kind.words.several for kind in KINDS.values() if kind.name in relation.on)

@@ -681,7 +681,7 @@ def begin(relation: Relation, scene: Scene) -> TurnBegun:
     return begun
 
 
-def proposed(begun: list[Rewrite] | TurnRelation) -> list[Rewrite]:
+def list_rewrites(begun: list[Rewrite] | TurnRelation) -> list[Rewrite]:
     """Return at most `MOST` rewrites of a turn, as if no answer were known yet."""
     if isinstance(begun, list):
         return begun

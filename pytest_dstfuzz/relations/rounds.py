@@ -20,7 +20,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     diff_states,
 )
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.perturb.values import Mentions, content, spelled
+from pytest_dstfuzz.perturb.values import Mentions, content, spell_compared
 from pytest_dstfuzz.perturb.words import word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
@@ -33,8 +33,8 @@ from pytest_dstfuzz.relations.relation import (
     Scene,
     TurnStart,
 )
-from pytest_dstfuzz.relations.should_change.sites import says_more, says_other, spans, spoken
-from pytest_dstfuzz.relations.values import FLAG_VALUES, domain_of, joined, name_words
+from pytest_dstfuzz.relations.should_change.sites import says_more, says_other, spans, split_spoken
+from pytest_dstfuzz.relations.values import FLAG_VALUES, domain_of, join_value, name_words
 
 
 def rounds_after(count: int, moves: Iterable[Move]) -> tuple[int, ...]:
@@ -79,10 +79,10 @@ def context_after(dialogue: Dialogue, count: int, moves: Sequence[Move]) -> Cont
     return Context(tuple(Exchange(turn.system, turn.user) for turn in turns))
 
 
-def ordered(order: Sequence[int]) -> tuple[Move, ...]:
+def order_rounds(order: Sequence[int]) -> tuple[Move, ...]:
     """Return the moves that bring the rounds ``0, 1, ...`` into an order.
 
-    >>> ordered([0, 3, 1, 2])
+    >>> order_rounds([0, 3, 1, 2])
     (Move(kind='move', turn=3, to=1),)
     """
     moves, now = [], sorted(order)
@@ -228,7 +228,7 @@ def _round(scene: Scene, turn: Turn) -> SpokenRound:
         labelled,
         Mentions([turn.system, turn.user]),
         Mentions([turn.user]),
-        frozenset(map(spelled, word_list(f"{turn.system}\n{turn.user}"))),
+        frozenset(map(spell_compared, word_list(f"{turn.system}\n{turn.user}"))),
     )
 
 
@@ -385,7 +385,7 @@ def _last_changed(rounds: Sequence[SpokenRound]) -> SpokenRound | None:
 
 
 def _rewrite_shuffled(scene: Scene, order: Sequence[int]) -> Rewrite:
-    moves = ordered(order)
+    moves = order_rounds(order)
     told = ", ".join(f"round {move.turn + 1} before round {(move.to or 0) + 1}" for move in moves)
     seen = context_after(scene.dialogue, len(order), moves)
     return Rewrite(seen, scene.context, moves=moves, about=told)
@@ -485,9 +485,9 @@ def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound)
     values = scene.table.joined_values
     wanted = frozenset[str]().union(*(values.get(slot, frozenset()) for slot in one.slots))
     for earlier in rounds[: one.index]:
-        words = [word.lower for word in spoken(earlier.system).parts.words]
+        words = [word.lower for word in split_spoken(earlier.system).parts.words]
         places = spans(range(len(words)))
-        if any(joined(" ".join(words[first : last + 1])) in wanted for first, last in places):
+        if any(join_value(" ".join(words[first : last + 1])) in wanted for first, last in places):
             return True
     return False
 

@@ -28,7 +28,7 @@ from pytest_dstfuzz.perturb.draft import Mask
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.validity import LONGEST_EDITED
-from pytest_dstfuzz.perturb.values import spelled
+from pytest_dstfuzz.perturb.values import spell_compared
 from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.relations.registry import RELATIONS, register_relation, relation_by_name
 from pytest_dstfuzz.relations.relation import (
@@ -40,10 +40,10 @@ from pytest_dstfuzz.relations.relation import (
     Scenes,
     TurnStart,
     begin,
-    proposed,
+    list_rewrites,
 )
 from pytest_dstfuzz.relations.rounds import points_back
-from pytest_dstfuzz.relations.should_change.sites import spoken
+from pytest_dstfuzz.relations.should_change.sites import split_spoken
 from pytest_dstfuzz.relations.values import (
     UNSPOKEN,
     SpokenText,
@@ -52,7 +52,7 @@ from pytest_dstfuzz.relations.values import (
     article_before,
     domain_of,
     name_words,
-    written,
+    write_value,
 )
 
 SCHEMA: Final = "dstfuzz-frozen/1"
@@ -159,7 +159,7 @@ _COUNTED: Final = ("user", "value")
 _PRESENT: Final = ("dontcare", "affirmation")
 
 
-def broken_lock(scene: Scene, text: str) -> str:
+def find_broken_lock(scene: Scene, text: str) -> str:
     """Return the name of the lock that another wording of an utterance breaks, or ``""``.
 
     Returns:
@@ -186,7 +186,7 @@ def broken_lock(scene: Scene, text: str) -> str:
     return "" if points_back(user, lexicon) == points_back(text, lexicon) else "reference"
 
 
-def said_otherwise(scene: Scene, texts: Iterable[str], operator: str) -> Iterator[Rewrite]:
+def rephrase_turn(scene: Scene, texts: Iterable[str], operator: str) -> Iterator[Rewrite]:
     """Yield a rewrite of the turn for each other text of its utterance."""
     for text in texts:
         yield scene.rewrite([scene.whole(text, operator)], about="another wording")
@@ -196,7 +196,7 @@ class _LockedWords:
     """The locked words of a text, by lock and in normalised form."""
 
     def __init__(self, parts: Parts, mask: Mask) -> None:
-        forms = [spelled(word.lower) for word in parts.words]
+        forms = [spell_compared(word.lower) for word in parts.words]
         self.said = frozenset(forms)
         self.words: dict[str, Counter[str]] = {
             reason: Counter() for reason in (*_COUNTED, *_PRESENT, "name", "negation")
@@ -241,7 +241,7 @@ class Template(NamedTuple):
         text = self.user
         for slot, mention in reversed(self.values):
             model = text[mention.start : mention.end]
-            new = written(table.kinds.get(slot, "name"), values[slot], model)
+            new = write_value(table.kinds.get(slot, "name"), values[slot], model)
             if new is None:
                 return None
             start = mention.start
@@ -286,10 +286,10 @@ class Retrieval(Relation):
             return Inapplicable(_UNSAID)
         if _mislabelled(scene, changes):
             return Inapplicable(_LABELS)
-        texts = list(islice(said_by_others(scene, scene.once(templates)), MOST_RETRIEVED))
+        texts = list(islice(borrow_wordings(scene, scene.once(templates)), MOST_RETRIEVED))
         if not texts:
             return Inapplicable(_NOBODY)
-        return said_otherwise(scene, texts, "retrieved")
+        return rephrase_turn(scene, texts, "retrieved")
 
 
 Templates = Mapping[_Place, Sequence[Template]]
@@ -312,7 +312,7 @@ def templates(data: DialogueSet) -> Templates:
     return found
 
 
-def said_by_others(scene: Scene, others: Templates) -> Iterator[str]:
+def borrow_wordings(scene: Scene, others: Templates) -> Iterator[str]:
     """Yield the turn in the words of other turns, in random order and without duplicates."""
     table = scene.table
     changes = diff_states(scene.before, scene.now)
@@ -323,19 +323,19 @@ def said_by_others(scene: Scene, others: Templates) -> Iterator[str]:
     for index in scene.rng.permutation(len(pool)).tolist():
         one = pool[index]
         text = one.filled(table, values) if one.dialogue != scene.dialogue.id else None
-        if text is None or _plain(text) in seen or broken_lock(scene, text):
+        if text is None or _plain(text) in seen or find_broken_lock(scene, text):
             continue
         seen.add(_plain(text))
         yield text
 
 
 def _plain(text: str) -> tuple[str, ...]:
-    return tuple([word.lower for word in spoken(text).parts.words])
+    return tuple([word.lower for word in split_spoken(text).parts.words])
 
 
 def _template(dialogue: str, user: str, changes: Sequence[Difference]) -> Template | None:
     """Return an utterance with the places of its values, or ``None`` if one is not said once."""
-    said: SpokenText = spoken(user)
+    said: SpokenText = split_spoken(user)
     found = []
     for change in changes:
         if change.after is None or change.after in UNSPOKEN:
@@ -351,14 +351,14 @@ def _template(dialogue: str, user: str, changes: Sequence[Difference]) -> Templa
 
 
 def _place(table: ValueTable, system: str, user: str, slots: Sequence[str]) -> _Place:
-    asked = frozenset(spoken(system).forms)
-    said = frozenset(spoken(user).forms)
+    asked = frozenset(split_spoken(system).forms)
+    said = frozenset(split_spoken(user).forms)
     named = {
         slot
         for slot in slots
-        if not asked.isdisjoint({*map(spelled, name_words(slot)), *_nouns(table, slot)})
+        if not asked.isdisjoint({*map(spell_compared, name_words(slot)), *_nouns(table, slot)})
     }
-    domains = {spelled(domain_of(slot)) for slot in table.kinds if domain_of(slot)} & said
+    domains = {spell_compared(domain_of(slot)) for slot in table.kinds if domain_of(slot)} & said
     return _Place(
         tuple(sorted(slots)),
         (bool(system.strip()), "?" in system, frozenset(named)),
@@ -426,10 +426,10 @@ class FrozenWording(Relation):
         texts = (scene.data.frozen or {}).get(turn_keys(scene.dialogue)[scene.index], ())
         if not texts:
             return Inapplicable(_NO_FROZEN)
-        kept = [text for text in texts if not broken_lock(scene, text)]
+        kept = [text for text in texts if not find_broken_lock(scene, text)]
         if not kept:
             return Inapplicable(_LOCKED)
-        return said_otherwise(scene, kept, "frozen")
+        return rephrase_turn(scene, kept, "frozen")
 
 
 class CandidateSource(NamedTuple):
@@ -461,7 +461,7 @@ def relation_source(name: str) -> CandidateSource:
             if isinstance(begun, Inapplicable | BySearch):
                 yield ()
             else:
-                yield [rewrite.seen.user for rewrite in proposed(begun)]
+                yield [rewrite.seen.user for rewrite in list_rewrites(begun)]
 
     return CandidateSource(name, relation.source or "none", words)
 
@@ -472,7 +472,7 @@ def pool_source(pool: DialogueSet) -> CandidateSource:
 
     def words(scenes: Sequence[Scene]) -> Iterator[Sequence[str]]:
         for scene in scenes:
-            yield list(islice(said_by_others(scene, others), MOST_RETRIEVED))
+            yield list(islice(borrow_wordings(scene, others), MOST_RETRIEVED))
 
     licence = f"the utterances of {pool.name} (split {pool.split}), under its licence"
     return CandidateSource(Retrieval.name, licence, words)
@@ -509,4 +509,4 @@ def candidate_rows(
         other = [text for text in dict.fromkeys(texts) if text.split() != user.split()]
         key = turn_keys(scene.dialogue)[scene.index]
         for text in islice(other, each):
-            yield FrozenRow(key, user, text, source.name, broken_lock(scene, text))
+            yield FrozenRow(key, user, text, source.name, find_broken_lock(scene, text))

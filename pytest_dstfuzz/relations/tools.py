@@ -291,10 +291,10 @@ class ToolsParaphrase(ToolRelation):
         known = [one for one in scene.data.paraphrases if names & one.tools.keys()]
         if not known:
             return NO_OTHER_WORDS
-        return once_each(scene, ((_told(one), paraphrased(clean, one)) for one in known))
+        return once_each(scene, ((_told(one), paraphrase_transcript(clean, one)) for one in known))
 
 
-def paraphrased(clean: Transcript, words: ToolParaphrase) -> Transcript:
+def paraphrase_transcript(clean: Transcript, words: ToolParaphrase) -> Transcript:
     """Return a dialogue with its tools and recorded calls renamed."""
     before = tuple(
         None if block is None else tuple(map(words.message, block)) for block in clean.before

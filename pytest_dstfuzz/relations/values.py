@@ -20,7 +20,7 @@ from pytest_dstfuzz.dialogue.quantities import COUNTED
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.values import content, spelled
+from pytest_dstfuzz.perturb.values import content, spell_compared
 from pytest_dstfuzz.perturb.words import Parts, take_apart, word_list, word_set
 
 
@@ -154,7 +154,7 @@ class SpokenText(NamedTuple):
     def of(cls, text: str) -> SpokenText:
         """Split a text into words."""
         parts = take_apart(text)
-        return cls(text, parts, tuple([spelled(word.lower) for word in parts.words]))
+        return cls(text, parts, tuple([spell_compared(word.lower) for word in parts.words]))
 
     def mentions(self, value: str) -> tuple[ValueMention, ...]:
         """Return the places that mention ``value``, in order. Stop words in between are ignored.
@@ -288,7 +288,7 @@ def kind_of(slot: str, values: Collection[str]) -> SlotKind:
         return "time"
     if mostly(sum(value in _DAYS for value in values)):
         return "day"
-    if mostly(sum(spelled(value).isdigit() for value in values)):
+    if mostly(sum(spell_compared(value).isdigit() for value in values)):
         return "number"
     if end_of(slot):
         return "end"
@@ -323,11 +323,11 @@ def moment_of(slot: str) -> Literal["leave", "arrive", ""]:
     return "arrive" if any(word.startswith(_ARRIVES) for word in words) else ""
 
 
-def counted_by(slot: str) -> frozenset[str]:
+def list_counted_nouns(slot: str) -> frozenset[str]:
     """Return the nouns that a number in this slot counts, including those of the slot's name.
 
-    >>> "guests" in counted_by("hotel-book people"), "guests" in counted_by("hotel-stars")
-    (True, False)
+    >>> ["guests" in list_counted_nouns(slot) for slot in ("hotel-book people", "hotel-stars")]
+    [True, False]
     """
     words = frozenset(name_words(slot))
     return words.union(*(row for row in COUNTED if row & words))
@@ -357,9 +357,9 @@ class ValueTable:
 
     kinds: Mapping[str, SlotKind]
     values: Mapping[str, tuple[str, ...]]
-    #: All values including rare ones, in the form of `joined`.
+    #: All values including rare ones, in the form of `join_value`.
     known: frozenset[str]
-    #: Values of closed kinds in the form of `joined` -> slots with that value.
+    #: Values of closed kinds in the form of `join_value` -> slots with that value.
     closed: Mapping[str, frozenset[str]]
     #: Words in the names of slots and domains.
     titles: frozenset[str]
@@ -391,12 +391,14 @@ class ValueTable:
         closed: dict[str, set[str]] = {}
         for slot in slots:
             for value in values[slot] if kinds[slot] in _CLOSED else ():
-                closed.setdefault(joined(value), set()).add(slot)
-        titles = {spelled(w) for slot in slots for w in (*name_words(slot), domain_of(slot)) if w}
+                closed.setdefault(join_value(value), set()).add(slot)
+        titles = {
+            spell_compared(w) for slot in slots for w in (*name_words(slot), domain_of(slot)) if w
+        }
         return cls(
             kinds,
             values,
-            frozenset(joined(value) for found in everything.values() for value in found),
+            frozenset(join_value(value) for found in everything.values() for value in found),
             {value: frozenset(found) for value, found in closed.items()},
             frozenset(titles),
             data.normalisation if kind.has_slots else "plain",
@@ -404,12 +406,12 @@ class ValueTable:
 
     @cached_property
     def joined_values(self) -> Mapping[str, frozenset[str]]:
-        """The values of each slot, in the form of `joined`."""
-        return {slot: frozenset(map(joined, values)) for slot, values in self.values.items()}
+        """The values of each slot, in the form of `join_value`."""
+        return {slot: frozenset(map(join_value, values)) for slot, values in self.values.items()}
 
     @cached_property
     def telling(self) -> frozenset[str]:
-        """The values of all slots except yes and no, in the form of `joined`."""
+        """The values of all slots except yes and no, in the form of `join_value`."""
         return frozenset[str]().union(*self.joined_values.values()) - {*FLAG_VALUES, ""}
 
     @cached_property
@@ -452,10 +454,10 @@ class ValueTable:
     def _inside(self, slot: str, value: str) -> frozenset[str]:
         """Return the values of other slots that a value contains, and other slots that have it."""
         words = word_list(value)
-        whole = joined(value)
+        whole = join_value(value)
         found = set()
         for first, end in combinations(range(len(words) + 1), 2):
-            part = joined(" ".join(words[first:end]))
+            part = join_value(" ".join(words[first:end]))
             others = self.closed.get(part, frozenset()) - {slot}
             if part == whole:
                 found |= {other for other in others if not self._is_alike(slot, other)}
@@ -491,10 +493,10 @@ def _label_counts(
 
 
 @lru_cache(maxsize=1 << 16)
-def joined(value: str) -> str:
+def join_value(value: str) -> str:
     """Return a value in the normalised form in which values are compared.
 
-    >>> joined("the Night Club"), joined("two")
+    >>> join_value("the Night Club"), join_value("two")
     ('nightclub', '2')
     """
     return "".join(content(value))
@@ -510,21 +512,21 @@ def _measure(value: str) -> tuple[str, bool] | None:
     return None if found is None else (found[1] + found[4], bool(found[3]))
 
 
-def written(kind: SlotKind, value: str, model: str) -> str | None:
+def write_value(kind: SlotKind, value: str, model: str) -> str | None:
     """Write ``value`` in the style of ``model``, the text of the old value.
 
     Returns ``None`` if the value cannot take this form.
 
-    >>> written("time", "17:45", "5:15 pm"), written("time", "17:45", "5pm")
+    >>> write_value("time", "17:45", "5:15 pm"), write_value("time", "17:45", "5pm")
     ('5:45 pm', None)
-    >>> written("number", "3", "Two"), written("name", "the old mill", "Green Man")
+    >>> write_value("number", "3", "Two"), write_value("name", "the old mill", "Green Man")
     ('Three', 'The Old Mill')
     """
     if kind == "time":
         return clock_like(value, model)
     if kind == "number":
         # The counted noun stays as it is, so its number must fit: `1 night`, `2 nights`.
-        if not value.isdigit() or (value == "1") != (spelled(model.lower()) in {"1", "one"}):
+        if not value.isdigit() or (value == "1") != (spell_compared(model.lower()) in {"1", "one"}):
             return None
         text = value if model.isdigit() else _number_word(value)
         return text and _cased(text, model)
@@ -554,7 +556,9 @@ def article_before(text: str) -> str:
 
 
 def _number_word(value: str) -> str | None:
-    return next((word for word in load_lexicon().number_words if spelled(word) == value), None)
+    return next(
+        (word for word in load_lexicon().number_words if spell_compared(word) == value), None
+    )
 
 
 def _cased(value: str, model: str) -> str:

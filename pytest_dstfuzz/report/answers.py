@@ -20,7 +20,7 @@ from pytest_dstfuzz.dialogue.calls import (
 )
 from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.report.wording import Span, mark_edits, shorten, shown_spans, visible
+from pytest_dstfuzz.report.wording import Span, mark_edits, mark_spans, shorten, visible
 
 __all__ = ["call_lines"]
 
@@ -67,12 +67,12 @@ class _ComparedMessages(NamedTuple):
     page: bool
 
 
-def called_text(outcome: Mapping[str, str], longest: int = _LONGEST_CHANGED) -> str:
+def show_calls(outcome: Mapping[str, str], longest: int = _LONGEST_CHANGED) -> str:
     """Return the calls of a message as code.
 
-    >>> called_text({"book[0]": "call 1", "book[0].people": "2", "book[0].area": "north"})
+    >>> show_calls({"book[0]": "call 1", "book[0].people": "2", "book[0].area": "north"})
     'book(people=2, area="north")'
-    >>> called_text({})
+    >>> show_calls({})
     'nothing'
     """
     return ", ".join(code_of(call, longest) for call in list_calls(outcome)) or "nothing"
@@ -121,7 +121,7 @@ def changes_of(
     return list(_calls(told))
 
 
-def remembered_lines(
+def show_remembered(
     answer: Mapping[str, str] | None,
     changes: Sequence[Difference],
     show: Callable[[str], str] = str,
@@ -413,7 +413,7 @@ def reply_pairs(
     for change in () if turn.kind.words.values else changes:
         before, after = _texts(change)
         edits = differences(before, after)
-        spans = shown_spans(before, edits)
+        spans = mark_spans(before, edits)
         left: Spans = [one if isinstance(one, str) else Span(one.before, "") for one in spans]
         right: Spans = [one if isinstance(one, str) else Span("", one.after) for one in spans]
         why = [f"{name}: {visible(text)}" for name, text in why_lines(change, turn.own)]

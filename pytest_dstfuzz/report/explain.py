@@ -20,8 +20,8 @@ from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.dialogue.calls import Outcome, format_value
 from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.perturb.edits import undo_edits
-from pytest_dstfuzz.printable import counted, printable, without_commands
-from pytest_dstfuzz.report.answers import MOST_SAID, call_lines, called_text, reply_lines
+from pytest_dstfuzz.printable import format_count, printable, without_commands
+from pytest_dstfuzz.report.answers import MOST_SAID, call_lines, reply_lines, show_calls
 from pytest_dstfuzz.report.page import hanging
 from pytest_dstfuzz.report.wording import (
     MARGIN,
@@ -318,7 +318,7 @@ def _in_full(
         for item in failed[:MOST_SHOWN]
     ]
     if more := len(failed[MOST_SHOWN:]):
-        blocks.append(f"  ... and {counted(more, 'more variant')}: the JSON report has them")
+        blocks.append(f"  ... and {format_count(more, 'more variant')}: the JSON report has them")
     blocks.append("\n".join(filter(None, [_circumstances(result, settings.variant), repeat])))
     return "\n\n".join(blocks)
 
@@ -333,7 +333,7 @@ def _in_short(
     lines = [_headline(result), ""]
     lines += _fitted(_violation(failed[0], result, weakness) if failed else _turn_said(result))
     if more := len(failed) - 1 if failed else 0:
-        lines.append(f"  ... and {counted(more, 'more variant')}: -v shows them")
+        lines.append(f"  ... and {format_count(more, 'more variant')}: -v shows them")
     # The command has the seed and all settings.
     lines += ["", repeat or _circumstances(result, settings.variant)]
     if repeat and weakness:
@@ -564,7 +564,7 @@ def _said(result: TurnResult) -> Iterator[str]:
             yield from _field("  replied", shorten(result.kind.text(result.clean_state), MOST_SAID))
     elif result.kind.has_tools:
         if result.clean_state is not None:
-            yield from _field("  called", printable(called_text(result.clean_state)))
+            yield from _field("  called", printable(show_calls(result.clean_state)))
     elif result.clean_state is not None:
         pairs = [printable(f"{slot} = {value}") for slot, value in result.clean_state.items()]
         yield from _field("  state", ", ".join(pairs) or "(empty)")

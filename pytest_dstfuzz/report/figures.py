@@ -15,7 +15,7 @@ from pytest_dstfuzz.comparisons.judge import JudgeFacts
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.config.parsers import per_1000, percent, rise_per_1000
 from pytest_dstfuzz.dialogue.calls import format_value
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.report.page import Style
 from pytest_dstfuzz.totals.tallies import UNKNOWN
 from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
@@ -65,7 +65,7 @@ def sizes_text(counts: Mapping[int, int]) -> str:
     return ", ".join(parts)
 
 
-def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+def list_moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Return the dialogues and relations that are not fully compared, as (text, names)."""
     suite = comparison.get("suite", {})
     found = {
@@ -83,10 +83,10 @@ def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]
     return [(text, names) for text, names in found.items() if names]
 
 
-def unlimited_text(names: Sequence[str]) -> str:
+def describe_unlimited(names: Sequence[str]) -> str:
     """Return a text on tested relations without a limit.
 
-    >>> unlimited_text(["negation"])
+    >>> describe_unlimited(["negation"])
     'negation (no limit of its own, in [tool.dstfuzz.gates.relation.negation])'
     """
     own = "its own" if len(names) == 1 else "their own, such as"
@@ -98,13 +98,13 @@ def relation_lines(comparison: Mapping[str, Any]) -> list[str]:
     found = comparison.get("relations", {})
     return [
         f"  {name}: {percent(one['before'])} in the baseline, {percent(one['after'])} now, on "
-        f"{counted(one['variants'], 'variant')}: {one['new']:,} new, {one['gone']:,} gone"
+        f"{format_count(one['variants'], 'variant')}: {one['new']:,} new, {one['gone']:,} gone"
         for name, one in found.items()
         if len(found) > 1
     ]
 
 
-def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
+def list_changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the turns whose clean answer changed: id, ``slot: before -> after, ...``."""
     return [
         (
@@ -118,7 +118,7 @@ def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def expected_text(comparison: Mapping[str, Any]) -> str:
+def describe_expected(comparison: Mapping[str, Any]) -> str:
     """Return a text on the estimated failures of two builds, or ``""`` if there are none."""
     found = comparison.get("estimated_failures")
     if found is None:
@@ -238,7 +238,7 @@ def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[
     one = sum(kinds <= 1 for *_, kinds, _ in spreads)
     least = min(answers for _, _, answers, *_ in spreads)
     text = (
-        f"{counted(len(spreads), 'clean turn')}, each asked {least:.0f} times or more: all "
+        f"{format_count(len(spreads), 'clean turn')}, each asked {least:.0f} times or more: all "
         f"replies agree for {one:,}, and differ for {len(spreads) - one - unstable:,}"
     )
     if unstable:
@@ -325,7 +325,7 @@ def judge_line(took: WhatItTook) -> str:
         return ""
     return (
         f"undecided: the judge has no verdict on {undecided:,} of "
-        f"{counted(took.pairs + took.past_budget, 'pair')} of replies, which count as the same"
+        f"{format_count(took.pairs + took.past_budget, 'pair')} of replies, which count as the same"
     )
 
 
@@ -342,10 +342,10 @@ def judge_texts(told: WhoJudged, took: WhatItTook) -> Iterator[tuple[str, Style]
     past = f", {took.past_budget:,} not asked by dst_judge_calls" if took.past_budget else ""
     undecided = took.unsure + took.past_budget
     text = (
-        f"{counted(took.pairs, 'pair')} asked in both orders; {undecided:,} undecided{past}, "
+        f"{format_count(took.pairs, 'pair')} asked in both orders; {undecided:,} undecided{past}, "
         "which are not violations (each worker counts its own pairs)"
     )
     yield text, "warning" if undecided else "plain"
     unit = "" if took.usage.uncounted == took.usage.answers else "tokens: "
-    text = f"{counted(took.calls, 'call')} apart from those of the bot; {unit}"
+    text = f"{format_count(took.calls, 'call')} apart from those of the bot; {unit}"
     yield f"{text}{usage_text(took.usage)}", "plain"

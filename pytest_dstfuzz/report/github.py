@@ -27,13 +27,17 @@ from pytest_dstfuzz.report.explain import (
     move_texts,
     repeat_command,
 )
-from pytest_dstfuzz.report.figures import changed_answers, expected_text, moved_dialogues
+from pytest_dstfuzz.report.figures import (
+    describe_expected,
+    list_changed_answers,
+    list_moved_dialogues,
+)
 from pytest_dstfuzz.report.page import encodable
 from pytest_dstfuzz.report.screen import new_heading, open_first, place_text, weakness_text
 from pytest_dstfuzz.report.terminal import between, interval_text, violation_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import MOST, counted_weaknesses, moved_weaknesses
-from pytest_dstfuzz.report.wording import Span, needed_context, shorten, shown_spans, visible
+from pytest_dstfuzz.report.wording import Span, mark_spans, needed_context, shorten, visible
 from pytest_dstfuzz.totals.plainest import KNOWN, PlainestTally
 from pytest_dstfuzz.totals.totals import outcome_columns
 from pytest_dstfuzz.weaknesses.groups import member_id
@@ -230,7 +234,7 @@ def _comparison(view: View) -> Iterator[str]:
             )
         ],
     )
-    if expected := expected_text(found):
+    if expected := describe_expected(found):
         yield f"{escape(f'{expected[:1].upper()}{expected[1:]}')}."
         yield ""
     moved, which = moved_weaknesses(found)
@@ -242,10 +246,10 @@ def _comparison(view: View) -> Iterator[str]:
     if clean := found.get("clean"):
         yield f"Clean answers changed at {len(clean['changed']):,} of {clean['turns']:,} turns."
         yield ""
-        for turn, text in changed_answers(found)[:_MOST_SHOWN]:
+        for turn, text in list_changed_answers(found)[:_MOST_SHOWN]:
             yield escape(f"- {shorten(turn, _LONGEST)}: {shorten(text, _LONGEST)}")
         yield ""
-    for text, names in moved_dialogues(found):
+    for text, names in list_moved_dialogues(found):
         shown = ", ".join(shorten(name, _LONGEST) for name in names[:_MOST_SHOWN])
         yield escape(f"{text[:1].upper()}{text[1:]}: {len(names):,} ({shown}).")
     yield ""
@@ -366,7 +370,7 @@ def _shown(turn: TurnResult, variant: VariantResult) -> list[str]:
 
 
 def _said(source: str, edits: Sequence[Edit]) -> str:
-    return "".join(_span(span) for span in shown_spans(source, edits))
+    return "".join(_span(span) for span in mark_spans(source, edits))
 
 
 def _span(span: str | Span) -> str:

@@ -33,10 +33,10 @@ from pytest_dstfuzz.report.packing import (
     SpooledTurns,
     TurnLines,
     TurnParts,
-    packed,
+    pack_turns,
     problems,
     remove_parts,
-    unpacked,
+    unpack_turns,
     write_parts,
 )
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
@@ -236,7 +236,7 @@ def report_text(report: Mapping[str, Any]) -> str:
     lines = []
     for name, value in report.items():
         if name == "turns" and value and isinstance(value, list):
-            text = ",\n".join(map(_compact, packed(value)))
+            text = ",\n".join(map(_compact, pack_turns(value)))
             lines.append(f'"turns": [\n{text}\n]')
         else:
             lines.append(f"{_compact(name)}: {_compact(value)}")
@@ -279,7 +279,7 @@ def read_report(path: Path) -> dict[str, Any]:
         except KeyError as error:
             raise DataError(f"{path} is damaged: its 'turns' lack {error}") from None
     else:
-        report["turns"] = list(unpacked(report["turns"]))
+        report["turns"] = list(unpack_turns(report["turns"]))
     return report
 
 

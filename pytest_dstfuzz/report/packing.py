@@ -20,7 +20,7 @@ from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import utf8, write_named
 from pytest_dstfuzz.json_data import json_decoder, shorten_value, with_article
 
-__all__ = ["packed", "unpacked"]
+__all__ = ["pack_turns", "unpack_turns"]
 
 
 _Plain = dict[str, Any]
@@ -94,15 +94,15 @@ class _LastDialogue:
         return self._found.setdefault((turn.get("model", ""), data), _KnownDialogue())
 
 
-def packed(turns: Iterable[_Plain]) -> Iterator[_Plain]:
+def pack_turns(turns: Iterable[_Plain]) -> Iterator[_Plain]:
     """Yield turns in compact form, which may refer to earlier turns of the dialogue."""
     memory = _LastDialogue()
     for turn in turns:
         yield _packed(turn, memory.of(turn))
 
 
-def unpacked(turns: Iterable[_Plain]) -> Iterator[_Plain]:
-    """Yield turns in their original form, the inverse of `packed`.
+def unpack_turns(turns: Iterable[_Plain]) -> Iterator[_Plain]:
+    """Yield turns in their original form, the inverse of `pack_turns`.
 
     Raises:
         DataError: a turn refers to data that no earlier turn contains.
@@ -410,7 +410,7 @@ class TurnParts(TurnLines):
 
     def lines(self) -> Iterator[bytes]:
         """Yield each turn as JSON; raise a `DataError` if the number of turns is wrong."""
-        return _encoded(unpacked(_decoded(self._raw())))
+        return _encoded(unpack_turns(_decoded(self._raw())))
 
     def _raw(self) -> Iterator[bytes]:
         """Yield the lines of the files; raise a `DataError` if there are too few or many."""
@@ -464,7 +464,7 @@ def write_parts(report: Path, turns: TurnLines) -> dict[str, Any]:
     """Write the parts of a report, and return the report's entry for its turns."""
     names: list[str] = []
     folder = report.expanduser().resolve().parent
-    lines = (line + b"\n" for line in _encoded(packed(turns)))
+    lines = (line + b"\n" for line in _encoded(pack_turns(turns)))
     for first in lines:
         part = write_named(
             folder,

@@ -15,7 +15,7 @@ from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, Transcript, place_of
 from pytest_dstfuzz.dialogue.dialogues import Admissible, Difference
 
-__all__ = ["redacted"]
+__all__ = ["redact_turn"]
 
 #: Replaces the message of an error, which may repeat the dialogue.
 KEPT_BACK: Final = "kept back (redact)"
@@ -28,19 +28,19 @@ _SAID: Final = frozenset(
 
 
 @overload
-def masked_text(text: str) -> str: ...
+def mask_text(text: str) -> str: ...
 @overload
-def masked_text(text: None) -> None: ...
-def masked_text(text: str | None) -> str | None:
+def mask_text(text: None) -> None: ...
+def mask_text(text: str | None) -> str | None:
     """Return a text with an ``x`` for every non-blank character.
 
-    >>> masked_text("to Ely, please")
+    >>> mask_text("to Ely, please")
     'xx xxxx xxxxxx'
     """
     return None if text is None else _SEEN.sub("x", text)
 
 
-def redacted(result: TurnResult) -> TurnResult:
+def redact_turn(result: TurnResult) -> TurnResult:
     """Return a result without its texts, replies and slot values."""
     masked: TurnResult = _masked(result)
     return replace(
@@ -94,7 +94,7 @@ def _masked_value(path: str, text: None) -> None: ...
 def _masked_value(path: str, text: str | None) -> str | None:
     """Return the masked text at a path; the position of a call in its message is not masked."""
     own = AnswerPath.of(path).is_call and place_of(text or "") is not None
-    return text if own else masked_text(text)
+    return text if own else mask_text(text)
 
 
 def _mask(value: Any) -> Any:
@@ -102,4 +102,4 @@ def _mask(value: Any) -> Any:
         return _masked_values(value)
     if isinstance(value, Outcome):
         return Outcome({path: _masked_value(path, text) for path, text in value.items()})
-    return tuple(map(masked_text, value)) if isinstance(value, tuple) else masked_text(value)
+    return tuple(map(mask_text, value)) if isinstance(value, tuple) else mask_text(value)

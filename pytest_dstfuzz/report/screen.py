@@ -10,7 +10,7 @@ from pytest_dstfuzz.campaign.results import Results, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.parsers import per_1000, percent
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.report.answers import reply_lines
 from pytest_dstfuzz.report.explain import change_lines, keyword, repeat_command
 from pytest_dstfuzz.report.figures import noise_text, repeats_text, usage_text
@@ -199,7 +199,7 @@ def _broken(sections: Sequence[RelationTotals]) -> tuple[str, Style]:
     errors = sum(one.summary.errors for one in sections)
     style: Style = "bad" if broken or errors else "good" if tested else "warning"
     verb = "breaks" if broken == 1 else "break"
-    text = f"{broken:,} of {counted(tested, 'tested turn')} {verb}"
+    text = f"{broken:,} of {format_count(tested, 'tested turn')} {verb}"
     if len(sections) > 1:  # Their figures are not added up.
         named = sum(bool(one.summary.violations) for one in sections)
         text = f"{named} of {len(sections)} relations {'is' if named == 1 else 'are'} broken"
@@ -208,7 +208,7 @@ def _broken(sections: Sequence[RelationTotals]) -> tuple[str, Style]:
     elif all(one.unjudged for one in sections if one.summary.valid):
         text = f"could not be judged: {sections[0].kind.words.who} failed each time"
     elif errors:
-        text += f", and {counted(errors, 'variant')} got no answer"
+        text += f", and {format_count(errors, 'variant')} got no answer"
     return text, style
 
 
@@ -246,7 +246,7 @@ def _clean(totals: Totals, summary: Summary) -> Iterator[Fact]:
     unanswered, replies = totals.fallbacks
     if replies:
         texts.append(
-            f"the bot answers {replies - unanswered:,} of {counted(replies, 'clean turn')}"
+            f"the bot answers {replies - unanswered:,} of {format_count(replies, 'clean turn')}"
         )
     elif summary.clean_empty:
         texts.append(f"{summary.clean_empty:,} of {summary.clean_answered:,} are empty")
@@ -260,8 +260,8 @@ def _relations(sections: Sequence[RelationTotals], most: int | None) -> Iterator
     for one in ranked[:most]:
         summary = one.summary
         text = (
-            f"{counted(summary.violations, 'violation')} in {summary.turns_broken:,} of "
-            f"{counted(one.applicable, one.unit)}"
+            f"{format_count(summary.violations, 'violation')} in {summary.turns_broken:,} of "
+            f"{format_count(one.applicable, one.unit)}"
         )
         style: Style = "bad" if summary.violations else "good"
         if not summary.answered:
@@ -325,7 +325,7 @@ def _caveats(info: RunInfo, totals: Totals, summary: Summary) -> Iterator[Fact]:
         if judge.is_tested_model:
             text += ", which is the tested model and favours its own words"
         undecided = counts.unsure + counts.past_budget
-        text += f"; undecided on {undecided:,} of {counted(counts.pairs, 'pair')}"
+        text += f"; undecided on {undecided:,} of {format_count(counts.pairs, 'pair')}"
         yield Fact("judge", text, "warning" if undecided else "plain")
 
 
@@ -336,7 +336,7 @@ def estimated(sections: Sequence[RelationTotals]) -> RelationTotals | None:
 
 def new_heading(totals: Totals) -> str:
     """Return how many violations are new since the baseline."""
-    return f"{counted(len(totals.novelty.new), 'new violation')} since the baseline"
+    return f"{format_count(len(totals.novelty.new), 'new violation')} since the baseline"
 
 
 def place_text(turn: TurnResult, variant: VariantResult, longest: int = 400) -> str:
@@ -368,8 +368,8 @@ def corrector_facts(effect: Mending | None) -> Iterator[Fact]:
     if effect is not None and effect.pays:
         text = (
             f"correct the spelling first: a corrector restores {effect.mended:,} of "
-            f"{counted(effect.violations, 'violation')} and alters {effect.altered:,} of "
-            f"{counted(effect.turns, 'clean turn')}"
+            f"{format_count(effect.violations, 'violation')} and alters {effect.altered:,} of "
+            f"{format_count(effect.turns, 'clean turn')}"
         )
         yield Fact("try", text)
 
@@ -387,7 +387,7 @@ def weakness_text(one: FoundWeakness, sections: Sequence[RelationTotals]) -> str
 
 def _frequency(one: FoundWeakness, sections: Sequence[RelationTotals]) -> Iterator[str]:
     """Yield the number of turns that a weakness breaks, and its estimated rate in 1,000 turns."""
-    yield counted(one.turns, "turn")
+    yield format_count(one.turns, "turn")
     section = estimated(sections)
     expected = None if section is None else section.summary.estimated_failures
     if one.expected:
@@ -415,11 +415,11 @@ def cost_text(sections: Sequence[RelationTotals], info: RunInfo) -> str:
     """Return the number of calls, tokens and money if they are known, and the time."""
     calls = sum(one.summary.calls for one in sections)
     shrinking = sum(one.summary.minimiser_calls for one in sections)
-    cost = counted(calls, "call")
+    cost = format_count(calls, "call")
     if shrinking:
         cost += f" and {shrinking:,} more to find the smallest edits"
     if info.recalled:
-        cost += f"; {counted(info.recalled, 'answer')} from the cache"
+        cost += f"; {format_count(info.recalled, 'answer')} from the cache"
     if info.usage is not None and info.usage.uncounted < info.usage.answers:
         cost += f"; tokens: {usage_text(info.usage)}"
     if info.seconds is not None:

@@ -16,7 +16,7 @@ from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import Words
 from pytest_dstfuzz.perturb.edits import undo_edits
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.report.explain import change_lines, keyword, move_texts
 from pytest_dstfuzz.report.figures import (
     causes_text,
@@ -113,7 +113,7 @@ def show_new(page: TerminalPage, totals: Totals, results: Results) -> None:
     pairs = totals.novelty.plainest_new(results, MOST_PLAINEST)
     if pairs:
         more = f" (the {len(pairs)} plainest)" if count > len(pairs) else ""
-        page.line(f"{counted(count, 'new violation')} since the baseline{more}", "heading")
+        page.line(f"{format_count(count, 'new violation')} since the baseline{more}", "heading")
         for turn, variant in pairs:
             _show_violation(page, turn, variant)
         page.gap()
@@ -226,7 +226,7 @@ def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
 def between(interval: tuple[float, float] | None) -> str:
     """Return an interval in short form.
 
-    >>> between((0.2085, 0.2858))
+    >>> between((0.2086, 0.2858))
     '20.9 to 28.6 %'
     """
     return "n/a" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
@@ -254,7 +254,7 @@ def _verdict(summary: Summary, totals: Totals, weaknesses: Sequence[Weakness]) -
     told: dict[TurnOutcome, str] = {"error": "with errors", "skipped": "not tested"}
     for outcome, what in told.items():
         if outcomes[outcome]:
-            text += f"; {counted(outcomes[outcome], 'turn')} {what}"
+            text += f"; {format_count(outcomes[outcome], 'turn')} {what}"
     if totals.left_out:
         text += f"; up to {totals.left_out:,} variants of {totals.unfinished:,} turns not tested"
     noise, repeats = summary.noise, summary.repeats
@@ -274,7 +274,7 @@ def show_figures(
     kinds = ", ".join(
         f"{section.outcomes[kind]:,} {kind}" for kind in _OUTCOMES if section.outcomes[kind]
     )
-    dialogues = counted(section.dialogues, "dialogue")
+    dialogues = format_count(section.dialogues, "dialogue")
     tested = f"{summary.turns:,} of {section.count:,}, in {dialogues}"
     page.field(label("turns"), f"{tested}{': ' if kinds else ''}{kinds}")
     page.field(
@@ -428,7 +428,7 @@ def left_out_texts(totals: Totals, info: RunInfo) -> list[str]:
     undecided = "" if info.judge is None else judge_line(info.judge[1])
     texts = [*_other_languages(totals), *filter(None, [undecided])]
     if totals.left_out:
-        many, of = counted(totals.left_out, "variant"), counted(totals.unfinished, "turn")
+        many, of = format_count(totals.left_out, "variant"), format_count(totals.unfinished, "turn")
         part = f"not tested: up to {many} of {of}: {reason}"
         return [*texts, part, *(_skipped_texts(totals, reason) if skipped else [])]
     if not skipped:
@@ -440,7 +440,7 @@ def _other_languages(totals: Totals) -> list[str]:
     """Return a text on turns in other languages, which are not edited."""
     if not totals.in_other_languages:
         return []
-    turns = counted(totals.in_other_languages, "turn")
+    turns = format_count(totals.in_other_languages, "turn")
     return [
         f"not edited: {turns} that are not, or not only, in English, as locks know only English"
     ]
@@ -449,8 +449,8 @@ def _other_languages(totals: Totals) -> list[str]:
 def _skipped_texts(totals: Totals, reason: str) -> list[str]:
     """Return texts on turns that were not tested at all."""
     skipped = totals.skipped
-    dialogues = counted(totals.skipped_dialogues, "dialogue")
-    text = f"not tested: {counted(skipped.total(), 'turn')} of {dialogues}"
+    dialogues = format_count(totals.skipped_dialogues, "dialogue")
+    text = f"not tested: {format_count(skipped.total(), 'turn')} of {dialogues}"
     text += f": {reason}" if reason else ""
     if len(totals.relations) == 1:
         return [text]
@@ -625,10 +625,10 @@ def _rewrites(page: TerminalPage, one: RelationTotals, *, verbose: bool) -> None
     """Add the figures of a relation that makes its own edits."""
     summary, noun, words = one.summary, one.unit, one.kind.words
     asked = one.applicable + sum(one.inapplicable.values())
-    dialogues = counted(summary.dialogues_tested, "dialogue")
-    some = f"{one.applicable:,} of {counted(asked, noun)}"
+    dialogues = format_count(summary.dialogues_tested, "dialogue")
+    some = f"{one.applicable:,} of {format_count(asked, noun)}"
     if skipped := one.outcomes["skipped"]:
-        some += f" (not tested: {counted(skipped, noun)})"
+        some += f" (not tested: {format_count(skipped, noun)})"
     untested = one.applicable - summary.turns_tested
     none = f"; {untested:,} without a rewrite that could be run" if untested else ""
     style: Style = "plain" if one.applicable else "warning"
@@ -637,7 +637,7 @@ def _rewrites(page: TerminalPage, one: RelationTotals, *, verbose: bool) -> None
     for reason, count in islice(reasons, None if verbose else _MOST_REASONS):
         page.field(label("inapplicable"), f"{count:,} x {reason}", "dim")
     if not verbose and len(reasons) > _MOST_REASONS:
-        more = counted(len(reasons) - _MOST_REASONS, "other reason")
+        more = format_count(len(reasons) - _MOST_REASONS, "other reason")
         text = f"... and {more} (-v shows all)"
         page.field(label("inapplicable"), text, "dim")
     named = [f"{count:,} {kind}" for kind, count in one.failures.items() if count]
@@ -676,8 +676,8 @@ def _in_a_line(one: RelationTotals) -> StyledLine:
     summary = one.summary
     bounds = summary.failure_rate_interval
     text = (
-        f"dstfuzz: {one.name}: {counted(summary.violations, 'violation')} in "
-        f"{summary.turns_broken:,} of {counted(one.applicable, one.unit)}; failure rate "
+        f"dstfuzz: {one.name}: {format_count(summary.violations, 'violation')} in "
+        f"{summary.turns_broken:,} of {format_count(one.applicable, one.unit)}; failure rate "
         f"{percent(summary.failure_rate)}"
     )
     text += f" ({between(bounds)})" if bounds else ""
@@ -686,9 +686,9 @@ def _in_a_line(one: RelationTotals) -> StyledLine:
     if one.applied:
         text += f"; {one.applied.removeprefix(f'{one.name} ')}"
     if summary.errors:
-        text += f"; {counted(summary.errors, 'error')}"
+        text += f"; {format_count(summary.errors, 'error')}"
     if skipped := one.outcomes["skipped"]:
-        text += f"; {counted(skipped, one.unit)} not tested"
+        text += f"; {format_count(skipped, one.unit)} not tested"
     if summary.violations or summary.errors:
         return StyledLine(text, "bad")
     return StyledLine(text, "good" if summary.valid else "warning")

@@ -22,8 +22,8 @@ from pytest_dstfuzz.report.explain import (
     repeat_command,
 )
 from pytest_dstfuzz.report.figures import (
+    describe_unlimited,
     spread_texts,
-    unlimited_text,
 )
 from pytest_dstfuzz.report.json_report import RunInfo, info_of, report_turns
 from pytest_dstfuzz.report.packing import reports_of
@@ -298,7 +298,7 @@ def _reasons(gate: Mapping[str, Any]) -> list[str]:
     found.sort(key=lambda item: item.get("gate") != "max-new-violations")
     why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
     if names := [str(name) for name in gate.get("not_judged", ())]:  # Missing in earlier versions.
-        why.insert(0, f"not judged: {unlimited_text(names)}")
+        why.insert(0, f"not judged: {describe_unlimited(names)}")
     reasons = [_sentence(str(reason)) for reason in why]
     if (rest := len(reasons) - _MOST_REASONS) > 0:
         reasons[_MOST_REASONS:] = [f"And {rest} more; see the limits."]

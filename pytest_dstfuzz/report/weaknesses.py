@@ -17,7 +17,7 @@ from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config.parsers import per_1000
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.perturb.edits import undo_edits
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.page import Style, TerminalPage
 from pytest_dstfuzz.report.wording import mark_edits, needed_context
@@ -261,7 +261,7 @@ def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
     for kind, those, where in (("new", new, ""), ("fixed", fixed, " in the baseline")):
         for each in those:
             sure = "" if each["looked_for"] else "perhaps "
-            many = f"{counted(each['count'], 'violation')}{where}"
+            many = f"{format_count(each['count'], 'violation')}{where}"
             lines.append(f"{sure}{kind}: {each['description']} ({many})")
     return text, lines
 
@@ -277,7 +277,7 @@ def said(variant: VariantResult) -> str:
 
 def _facts(weakness: Weakness) -> str:
     """Return how often a weakness occurs, in a few words."""
-    text = f"{counted(weakness.turns, 'turn')}, {counted(weakness.count, 'violation')}"
+    text = f"{format_count(weakness.turns, 'turn')}, {format_count(weakness.count, 'violation')}"
     often = often_text(weakness.expected)
     return f"{often}; here {text}" if often else text
 
@@ -316,7 +316,7 @@ class Card:
     @property
     def counts(self) -> str:
         """The number of violations and of turns."""
-        return f"{counted(self.count, 'violation')} in {counted(self.turns, 'turn')}"
+        return f"{format_count(self.count, 'violation')} in {format_count(self.turns, 'turn')}"
 
     @property
     def unlisted(self) -> int:

@@ -16,7 +16,7 @@ __all__ = [
     "diff_spans",
     "legend",
     "mark_edits",
-    "shown_spans",
+    "mark_spans",
     "visible",
 ]
 
@@ -64,7 +64,7 @@ def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:
     return _widened(_narrowed(_aligned(source, edits)))
 
 
-def shown_spans(source: str, edits: Sequence[Edit]) -> list[str | Span]:
+def mark_spans(source: str, edits: Sequence[Edit]) -> list[str | Span]:
     """Return ``source`` for a page: unchanged text with visible characters, and changes."""
     spans: list[str | Span] = []
     stayed = ""

@@ -66,7 +66,7 @@ def ray_options(parser: Parser, meaning: str = "") -> None:
     )
 
 
-def given_ray(given: Namespace) -> RayOptions | None:
+def read_ray_options(given: Namespace) -> RayOptions | None:
     """Return the options for Ray, or ``None`` if ``--ray`` is not given.
 
     Raises:
@@ -143,7 +143,7 @@ def campaign_settings(given: Namespace) -> Settings:
 
 def _campaign(given: Namespace) -> int:
     settings = campaign_settings(given)
-    on_ray = given_ray(given)
+    on_ray = read_ray_options(given)
     check_outputs(settings, given.results)
     line = EstimateLine("results")
     try:
@@ -155,7 +155,7 @@ def _campaign(given: Namespace) -> int:
             folder = run_on_ray(settings, on_ray, given.results, line, command_line())
     finally:
         line.close()
-    return told(folder, settings.output)
+    return print_results(folder, settings.output)
 
 
 def _run_here(settings: Settings, results: Path, line: EstimateLine) -> ResultFolder:
@@ -189,7 +189,7 @@ def _merge(given: Namespace) -> int:
     )
 
     folders = [ResultFolder.open(path) for path in given.folders]
-    return told(merge(folders, given.output), settings.output)
+    return print_results(merge(folders, given.output), settings.output)
 
 
 def command_line() -> str:
@@ -208,7 +208,7 @@ def check_outputs(settings: Settings, folder: Path) -> None:
         check_writable(Path(path))
 
 
-def told(folder: ResultFolder, output: OutputSettings) -> int:
+def print_results(folder: ResultFolder, output: OutputSettings) -> int:
     """Print a folder's figures, write the requested reports, and return the exit status."""
     from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - help should not wait
 

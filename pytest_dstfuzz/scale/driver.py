@@ -14,7 +14,7 @@ from pytest_dstfuzz.config import Settings, settings_json
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.scale.ray import (
     RayOptions,
-    connected,
+    connect_to_ray,
     left_of,
     refuse_what_cannot_be_kept,
     refuse_without_room,
@@ -26,7 +26,7 @@ from pytest_dstfuzz.scale.results import (
     ResultFolder,
     RunManifest,
     list_differences,
-    opened,
+    open_folder,
 )
 from pytest_dstfuzz.scale.worker import Plan, Refusal, SentResults, Surroundings, Task
 
@@ -57,7 +57,7 @@ def run_on_ray(
             for the actors, or they die repeatedly. Finished results are kept.
     """
     refuse_what_cannot_be_kept(settings)
-    with connected(options) as room:
+    with connect_to_ray(options) as room:
         from pytest_dstfuzz.scale.actors import ActorPool  # noqa: PLC0415 - imports Ray
 
         with ActorPool(room) as pool:
@@ -181,7 +181,7 @@ class _RayRun:
         manifest = replace(manifest, settings=settings_json(self._settings), command=self._command)
         if self._folder is None:
             self._started = time.monotonic()
-            self._folder = opened(self._path, manifest)
+            self._folder = open_folder(self._path, manifest)
             if self._folder.finished:
                 self._plan = Plan((), ())
         elif found := self._folder.manifest.differing(manifest):
@@ -312,9 +312,9 @@ def rounds_on_ray(options: RayOptions) -> Iterator[RayRounds]:
     """Start Ray or join a cluster. The actors live until the end of the context.
 
     Raises:
-        UserError: see `connected`.
+        UserError: see `connect_to_ray`.
     """
-    with connected(options) as room:
+    with connect_to_ray(options) as room:
         from pytest_dstfuzz.scale.actors import WorkerSlots  # noqa: PLC0415 - imports Ray
 
         with WorkerSlots[int](room, RoundWorker) as seats:

@@ -176,7 +176,7 @@ def _refuse_silent(address: str) -> None:
 
 
 @contextmanager
-def connected(options: RayOptions) -> Iterator[Room]:
+def connect_to_ray(options: RayOptions) -> Iterator[Room]:
     """Start Ray or join a cluster. At the end of the context, close the connection.
 
     Ray's messages about dead actors go only to its log files. The caller reports them in one line.

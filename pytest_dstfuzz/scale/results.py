@@ -32,13 +32,13 @@ from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import lock_file, read_versioned, write_json
 from pytest_dstfuzz.json_data import RawJson, from_json, json_decoder, json_encoded, to_json
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.printable import format_list
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.forms import write_form
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, judge_info
-from pytest_dstfuzz.report.packing import packed, unpacked
+from pytest_dstfuzz.report.packing import pack_turns, unpack_turns
 from pytest_dstfuzz.report.page import TerminalPage
-from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.redact import redact_turn
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.search.registry import describe_trained
@@ -273,7 +273,7 @@ class EncodedResults:
     def of(cls, found: DialogueResults) -> EncodedResults:
         """Encode the results of a dialogue."""
         results = found.results
-        text = json_encoded(list(packed(_PLAIN(json_encoded(results)))))
+        text = json_encoded(list(pack_turns(_PLAIN(json_encoded(results)))))
         failed = any(
             one.outcome == "error" or any(each.outcome == "error" for each in one.variants)
             for one in results
@@ -571,7 +571,7 @@ class StoredResults(Collection[TurnResult]):
 
 def _results(text: RawJson) -> list[TurnResult]:
     """Decode the results of a dialogue, or raise ``ValueError`` or `DataError`."""
-    return from_json(list[TurnResult], list(unpacked(_PLAIN(text))))
+    return from_json(list[TurnResult], list(unpack_turns(_PLAIN(text))))
 
 
 def _in_order(results: Sequence[TurnResult]) -> list[TurnResult]:
@@ -742,7 +742,7 @@ def merge(folders: Sequence[ResultFolder], output: Path) -> ResultFolder:
     """
     folders = sorted(folders, key=lambda folder: folder.manifest.shard)
     check_parts(folders)
-    merged = merged_manifest([folder.manifest for folder in folders])
+    merged = merge_manifests([folder.manifest for folder in folders])
     with replacing(output, merged) as draft:
         sources = [part for folder in folders for part in folder.parts]
         for number, source in enumerate(sources, 1):
@@ -786,12 +786,12 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
         shard_text((number, parts)) for number in range(1, parts + 1) if number not in by_number
     ]
     if missing:
-        raise UserError(f"parts of the run are missing: {listed(missing, _MOST_NAMED)}")
-    if lacking := [unfinished(folder) for folder in folders if not folder.complete]:
+        raise UserError(f"parts of the run are missing: {format_list(missing, _MOST_NAMED)}")
+    if lacking := [describe_unfinished(folder) for folder in folders if not folder.complete]:
         raise UserError("; ".join(lacking))
 
 
-def unfinished(folder: ResultFolder) -> str:
+def describe_unfinished(folder: ResultFolder) -> str:
     """Say in a sentence which results a folder lacks, and which command continues the run."""
     manifest = folder.manifest
     part = "" if manifest.shard == (1, 1) else f", part {shard_text(manifest.shard)},"
@@ -800,7 +800,7 @@ def unfinished(folder: ResultFolder) -> str:
     return f"{text}: continue with {manifest.command}" if manifest.command else text
 
 
-def merged_manifest(parts: Sequence[RunManifest]) -> RunManifest:
+def merge_manifests(parts: Sequence[RunManifest]) -> RunManifest:
     """Return the manifest of a whole run, given the manifests of all its shards in order."""
     first = parts[0]
     return replace(
@@ -892,8 +892,8 @@ class FolderReport:
             judge=judge_info(folder.judge, self.settings),
         )
         found = folder.results
-        self.results: Results = MappedResults(found, redacted) if redact else found
-        hide = redacted if redact else None
+        self.results: Results = MappedResults(found, redact_turn) if redact else found
+        hide = redact_turn if redact else None
         fallbacks = self.settings.reply.fallback
         self.totals = Totals.of(found, self.info.relations, fallbacks, hide, self.info.words)
         self.summary: Summary = self.totals.first(self.settings.variant.relation).summary
@@ -982,7 +982,7 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
         UserError: the folder belongs to another run, or the tracker fails its tests.
     """
     manifest = replace(manifest_of(campaign), command=command)
-    folder = opened(path, manifest)
+    folder = open_folder(path, manifest)
     runner = BlockRunner(campaign)
     started, ended = time.monotonic(), "interrupted"
 
@@ -1008,7 +1008,7 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
     return folder
 
 
-def opened(path: Path, manifest: RunManifest) -> ResultFolder:
+def open_folder(path: Path, manifest: RunManifest) -> ResultFolder:
     """Open or create the folder of a run, and lock it until it is closed.
 
     Raises:

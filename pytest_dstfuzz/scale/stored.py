@@ -13,7 +13,7 @@ from pytest_dstfuzz.config import shard_text
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.stored import StoredRun
 from pytest_dstfuzz.report.json_report import RunInfo, judge_info
-from pytest_dstfuzz.scale.results import ResultFolder, RunManifest, plan_digest, unfinished
+from pytest_dstfuzz.scale.results import ResultFolder, RunManifest, describe_unfinished, plan_digest
 
 
 class FolderRun(StoredRun):
@@ -80,7 +80,7 @@ class FolderRun(StoredRun):
                 "again"
             )
         if not folder.complete:
-            raise UserError(f"--dst-results: {unfinished(folder)}")
+            raise UserError(f"--dst-results: {describe_unfinished(folder)}")
         if manifest.shard != (1, 1):
             raise UserError(
                 f"--dst-results: {self.path} is part {shard_text(manifest.shard)} of a run, but "

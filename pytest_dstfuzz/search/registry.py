@@ -9,7 +9,7 @@ from typing import Any, Final
 from pytest_dstfuzz.config import PROFILES, Settings
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.engine import ORDERS
-from pytest_dstfuzz.registry import Registry, blamed, entry_points
+from pytest_dstfuzz.registry import Registry, blame_errors, entry_points
 from pytest_dstfuzz.search.protocol import (
     Feedback,
     Proposal,
@@ -112,7 +112,7 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
             )
         return SampleAndSearch(NoiseSearch(seed, k), searched)
     factory, where = SEARCHES.of(name), SEARCHES.where(name)
-    with blamed(f"the factory of {where}, called with seed= and k=,"):
+    with blame_errors(f"the factory of {where}, called with seed= and k=,"):
         if isinstance(factory, SearchFamily):
             made = factory.make(name, seed=seed, k=k)
         else:
@@ -217,7 +217,7 @@ class CheckedSearch(Search):
     def context_variant(self, number: int) -> int:
         """Return the user's result after a check that it is from 0 to ``number`` inclusive."""
         ask = getattr(self.wrapped, "context_variant", super().context_variant)
-        with blamed(f"context_variant() of the search {self.name!r}"):
+        with blame_errors(f"context_variant() of the search {self.name!r}"):
             found: object = ask(number)
         if not isinstance(found, int) or not 0 <= found <= number:
             raise UserError(
@@ -228,7 +228,7 @@ class CheckedSearch(Search):
 
     def turn(self, task: SearchTask) -> TurnSearch:
         """Return the user's object for a turn after a check that it can propose variants."""
-        with blamed(f"turn() of the search {self.name!r}"):
+        with blame_errors(f"turn() of the search {self.name!r}"):
             begun = self.wrapped.turn(task)
         if not callable(getattr(begun, "propose", None)):
             raise UserError(
@@ -247,7 +247,7 @@ class CheckedTurn(TurnSearch):
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return the user's proposal after a check of its type."""
-        with blamed(f"propose() of the search {self._search!r}"):
+        with blame_errors(f"propose() of the search {self._search!r}"):
             found: object = self._begun.propose(number, draw, seen)
         if not isinstance(found, Proposal):
             raise UserError(

@@ -195,12 +195,12 @@ class ReasonsTally:
     @property
     def vetoes(self) -> dict[str, int]:
         """Number of vetoes by each lock, the highest first."""
-        return ranked(self._vetoes)
+        return rank_counts(self._vetoes)
 
     @property
     def causes(self) -> dict[str, int]:
         """The violations by cause; ``unknown`` if it was not determined."""
-        return ranked(self._causes)
+        return rank_counts(self._causes)
 
     @property
     def sizes(self) -> dict[int, int]:
@@ -210,7 +210,7 @@ class ReasonsTally:
     @property
     def errors(self) -> dict[str, int]:
         """Reasons of errors and their counts, the most frequent first."""
-        return ranked(self._errors)
+        return rank_counts(self._errors)
 
 
 class AppliedTally:
@@ -230,10 +230,10 @@ class AppliedTally:
     @property
     def reasons(self) -> dict[str, int]:
         """The turns to which it did not apply, by reason, the most frequent first."""
-        return ranked(self._reasons)
+        return rank_counts(self._reasons)
 
 
-def applied_text(name: str, applied: int, reasons: Mapping[str, int], unit: str) -> str:
+def describe_applied(name: str, applied: int, reasons: Mapping[str, int], unit: str) -> str:
     """Return a sentence if a relation did not apply to all turns, or ``""`` if it did.
 
     Args:
@@ -242,9 +242,9 @@ def applied_text(name: str, applied: int, reasons: Mapping[str, int], unit: str)
         reasons: number of turns to which it did not apply, by reason, the most frequent first.
         unit: ``turn`` or ``dialogue``: the unit of its results.
 
-    >>> applied_text("repair", 12, {"too long": 20, "said twice": 8}, "turn")
+    >>> describe_applied("repair", 12, {"too long": 20, "said twice": 8}, "turn")
     'repair applied to 12 of 40 turns; main reason for the others (20): too long'
-    >>> applied_text("repair", 12, {}, "turn")
+    >>> describe_applied("repair", 12, {}, "turn")
     ''
     """
     if not reasons:
@@ -284,6 +284,6 @@ class SpreadTally:
         return self._turns.rows()
 
 
-def ranked(counts: Counter[str]) -> dict[str, int]:
+def rank_counts(counts: Counter[str]) -> dict[str, int]:
     """Return counts by name, the highest first."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

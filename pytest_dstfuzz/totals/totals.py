@@ -38,7 +38,7 @@ from pytest_dstfuzz.totals.tallies import (
     RatesTally,
     ReasonsTally,
     SpreadTally,
-    applied_text,
+    describe_applied,
 )
 from pytest_dstfuzz.totals.troubles import AnswersTally, TroublesTally
 from pytest_dstfuzz.weaknesses.advice import Mending
@@ -154,7 +154,7 @@ class RelationTotals:
     @property
     def applied(self) -> str:
         """A sentence if it did not apply to all turns; ``""`` if it did."""
-        return applied_text(self.name, self.applicable, self.inapplicable, self.unit)
+        return describe_applied(self.name, self.applicable, self.inapplicable, self.unit)
 
     @cached_property
     def failures(self) -> dict[Failure, int]:

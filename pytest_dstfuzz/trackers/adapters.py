@@ -27,10 +27,10 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError
 from pytest_dstfuzz.printable import describe
-from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, made
+from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, make_instance
 from pytest_dstfuzz.trackers.calls import as_caller
 from pytest_dstfuzz.trackers.replies import as_replier, first_parameter
-from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, read_attribute
 
 #: Advice if a system returns a reply instead of a belief state.
 REPLIES: Final = "--dst-outcome=reply"
@@ -134,10 +134,10 @@ def as_tracker(
         return as_replier(candidate, history)
     if outcome == TOOL_CALLS:
         return as_caller(candidate, history)
-    candidate = made(candidate)
+    candidate = make_instance(candidate)
 
     def has(name: str) -> bool:
-        return callable(declared(candidate, name))
+        return callable(read_attribute(candidate, name))
 
     if has("init_session") and (has("update_turn") or has("update")):
         # Check this before `Tracker`: some ConvLab-3 trackers have a ``predict`` for features.

@@ -29,8 +29,8 @@ from pytest_dstfuzz.trackers.validation import (
     Overrun,
     as_user_error,
     describe_error,
+    find_own_line,
     passes_through,
-    raised_in,
 )
 
 #: Callback that takes the place of a context in the batch and the answer for it.
@@ -392,7 +392,7 @@ def _failure_of(error: BaseException) -> TrackerError:
     """Return the error that takes the place of an answer."""
     if isinstance(error, TrackerError):
         return error.with_traceback(None)
-    return TrackerError(describe_error(error) + raised_in(error))
+    return TrackerError(describe_error(error) + find_own_line(error))
 
 
 class AsyncTracker(Adapter):
@@ -423,7 +423,7 @@ def as_it_is(candidate: object) -> Tracker:
     return cast("Tracker", candidate)
 
 
-def bounded_to(tracker: Tracker, concurrency: int) -> Tracker:
+def bound_concurrency(tracker: Tracker, concurrency: int) -> Tracker:
     """Limit the concurrent calls of a tracker to ``concurrency`` if it is an async function."""
     # Do not read attributes of a user's object here, because that may run their code.
     adapter = tracker.wrapped if isinstance(tracker, Adapter) else None
@@ -433,7 +433,7 @@ def bounded_to(tracker: Tracker, concurrency: int) -> Tracker:
     return tracker
 
 
-def made(candidate: object) -> object:
+def make_instance(candidate: object) -> object:
     """Return an instance of a class that needs no arguments. Other objects are returned as is."""
     if not isinstance(candidate, type):
         return candidate

@@ -20,18 +20,18 @@ from pytest_dstfuzz.dialogue.calls import (
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, messages_and_tools
 from pytest_dstfuzz.dialogue.messages import answered_message, calls_of
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.printable import counted, describe
-from pytest_dstfuzz.trackers.adapting import FunctionAdapter, as_it_is, made
+from pytest_dstfuzz.printable import describe, format_count
+from pytest_dstfuzz.trackers.adapting import FunctionAdapter, as_it_is, make_instance
 from pytest_dstfuzz.trackers.evaluate import (
     Progress,
     RecordedFigures,
     ask_recorded,
+    list_recorded_turns,
     reasons,
-    recorded_turns,
 )
 from pytest_dstfuzz.trackers.replies import first_parameter
 from pytest_dstfuzz.trackers.rolling import RollingCalls
-from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, read_attribute
 
 _GIVEN: Final = (
     "; the function is called with two lists, messages and tools, in the form of OpenAI's API"
@@ -65,8 +65,8 @@ def as_caller(candidate: object, history: History = "recorded") -> Tracker:
     messages and tools to a message, or a class of such objects that needs no arguments. If
     ``history`` is ``own``, the result is a `RollingCalls`.
     """
-    found = made(candidate)
-    if callable(declared(found, "predict")):
+    found = make_instance(candidate)
+    if callable(read_attribute(found, "predict")):
         caller = as_it_is(found)
     elif callable(found):
         caller = CallFunction(found)
@@ -95,7 +95,11 @@ def as_calls(message: object) -> Prediction:
         message = {"tool_calls": message}
     message = answered_message(message)
     calls: Sequence[ToolCall] = calls_of(message)
-    said = message.get("content") if isinstance(message, Mapping) else declared(message, "content")
+    said = (
+        message.get("content")
+        if isinstance(message, Mapping)
+        else read_attribute(message, "content")
+    )
     outcome = calls_outcome(calls)
     return Prediction(outcome, reply=said if isinstance(said, str) else None, calls=outcome)
 
@@ -155,7 +159,10 @@ class CallEvaluation(RecordedFigures):
     def figures(self) -> list[tuple[str, str]]:
         """Return the names of the figures with their values as text."""
         found = [
-            ("right messages", f"{percent(self.right_messages)} of {counted(self.turns, 'turn')}")
+            (
+                "right messages",
+                f"{percent(self.right_messages)} of {format_count(self.turns, 'turn')}",
+            )
         ]
         if self.turns_with_calls:
             share = percent(self.right_with_calls / self.turns_with_calls)
@@ -176,11 +183,11 @@ class CallEvaluation(RecordedFigures):
         """Return the figures as lines of text."""
         rows = self.common_lines("recorded messages", "after", "message")
         share = percent(self.right_messages)
-        turns = counted(self.turns, "turn")
+        turns = format_count(self.turns, "turn")
         rows.append(f"right messages        {share:>9}  ({self.right} of {turns})")
         if self.turns_with_calls:
             right, of = self.right_with_calls, self.turns_with_calls
-            share, turns = percent(right / of), counted(of, "turn")
+            share, turns = percent(right / of), format_count(of, "turn")
             rows.append(f"  with calls          {share:>9}  ({right} of {turns})")
         if self.tools:
             rows.append("right calls by tool, and their right arguments:")
@@ -189,10 +196,10 @@ class CallEvaluation(RecordedFigures):
 
 
 def _tool_text(one: ToolFigures) -> str:
-    text = f"{percent(one.right / one.calls):>9}  ({one.right} of {counted(one.calls, 'call')}"
+    text = f"{percent(one.right / one.calls):>9}  ({one.right} of {format_count(one.calls, 'call')}"
     if one.arguments:
         share = percent(one.right_arguments / one.arguments)
-        text += f"; {share} of {counted(one.arguments, 'argument')}"
+        text += f"; {share} of {format_count(one.arguments, 'argument')}"
     return f"{text})"
 
 
@@ -209,7 +216,7 @@ def evaluate_calls(
         UserError: no turn has a recorded message after it.
         TrackerError: the assistant answers none of the turns.
     """
-    turns = recorded_turns(data, TOOL_CALLS)
+    turns = list_recorded_turns(data, TOOL_CALLS)
     _refuse_unrecorded(data, turns)
     answers = ask_recorded(tracker, turns, TOOL_CALLS, batch_size, progress)
     return score_calls(data, answers, judge)
@@ -219,7 +226,7 @@ def score_calls(
     data: DialogueSet, answers: Sequence[Prediction | TrackerError], judge: CallJudge
 ) -> CallEvaluation:
     """Compare answers with recorded calls; each turn with a recorded message has one answer."""
-    labelled = recorded_turns(data, TOOL_CALLS)
+    labelled = list_recorded_turns(data, TOOL_CALLS)
     _refuse_unrecorded(data, labelled)
     counts: dict[str, Counter[str]] = {}
     right: list[bool] = []

@@ -18,7 +18,7 @@ from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_value
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.calls import EQUAL_CALLS, CallEvaluation, CallJudge, score_calls
 from pytest_dstfuzz.trackers.evaluate import Evaluation, score, similar_lengths
@@ -358,7 +358,9 @@ def slots(probe: TrackerProbe) -> CheckOutcome:
             f"the tracker returns {first_few(problems)}",
             "Use the slot names of the data, or give an ontology with the slots of the tracker.",
         )
-    return passed(f"{len(named)} of {counted(len(ontology.slots), 'slot')} predicted, none unknown")
+    return passed(
+        f"{len(named)} of {format_count(len(ontology.slots), 'slot')} predicted, none unknown"
+    )
 
 
 def values(probe: TrackerProbe) -> CheckOutcome:
@@ -374,11 +376,11 @@ def values(probe: TrackerProbe) -> CheckOutcome:
     seldom: list[str] = []
     for (slot, value), where in sorted(dialogues.items(), key=lambda item: -len(item[1])):
         known = ontology.values.get(slot, ())
-        meant = None if value == DONTCARE or value in known else meant_value(value, known)
+        meant = None if value == DONTCARE or value in known else find_meant_value(value, known)
         if meant is not None:
             # If the tracker also writes the right spelling, it copies the typos of users.
             copied = len(where) < _SYSTEMATIC or (slot, meant) in dialogues
-            count = counted(len(where), "dialogue")
+            count = format_count(len(where), "dialogue")
             shown = f"{slot} {value!r} instead of {meant!r} (in {count})"
             (seldom if copied else often).append(shown)
     if often:
@@ -398,10 +400,12 @@ def values(probe: TrackerProbe) -> CheckOutcome:
             f"values are converted to the spelling of the data: {first_few(rewritten)}",
             "Nothing has to be done.",
         )
-    return passed(f"{counted(len(dialogues), 'value')}, none in another spelling than the data")
+    return passed(
+        f"{format_count(len(dialogues), 'value')}, none in another spelling than the data"
+    )
 
 
-def meant_value(value: str, known: Iterable[str]) -> str | None:
+def find_meant_value(value: str, known: Iterable[str]) -> str | None:
     """Return the known value that ``value`` is another spelling of, or ``None``.
 
     Two spellings match if they have the same letters and digits (``09.30``, ``guest-house``), or if
@@ -534,7 +538,7 @@ def clean_turns(probe: TrackerProbe) -> CheckOutcome:
     errors = [(place, a) for place, a in probe.survey.items() if not isinstance(a, Answer)]
     total = len(probe.survey)
     if not errors:
-        return passed(f"one valid prediction for each of {counted(total, 'clean turn')}")
+        return passed(f"one valid prediction for each of {format_count(total, 'clean turn')}")
     place, error = errors[0]
     which = f"all {total}" if len(errors) == total else f"{len(errors)} of {total}"
     return failed(
@@ -626,10 +630,10 @@ def _disagreement(probe: TrackerProbe) -> CheckOutcome:
     differed = sum(len(answers) > 1 for answers in states)
     times = f"asked {len(probe.repeats)} times"
     if not differed:
-        return passed(f"{counted(len(states), 'context')}, {times}, have the same answers")
+        return passed(f"{format_count(len(states), 'context')}, {times}, have the same answers")
     return warned(
-        f"{differed} of {counted(len(states), 'context')}, {times}, have different answers; that "
-        "is allowed, because the tracker need not be repeatable",
+        f"{differed} of {format_count(len(states), 'context')}, {times}, have different answers; "
+        "that is allowed, because the tracker need not be repeatable",
         "A run asks such a tracker several times and takes a majority vote. If it can be made "
         "repeatable (temperature 0, a seed), do so.",
     )
@@ -662,12 +666,12 @@ def memory(probe: TrackerProbe) -> CheckOutcome:
     ):
         if moved := _moved(one, other, turns):
             return failed(
-                f"answers depend on earlier contexts: {counted(len(turns), 'context')}, {what}, "
-                f"have different answers ({moved})",
+                f"answers depend on earlier contexts: {format_count(len(turns), 'context')}, "
+                f"{what}, have different answers ({moved})",
                 "Keep no data between contexts. An object with reset() and update(system, user) "
                 "may keep its state, and reset() must clear it completely.",
             )
-    return passed(f"{counted(len(turns), 'context')}: the same answers in any order")
+    return passed(f"{format_count(len(turns), 'context')}: the same answers in any order")
 
 
 def batch_alone(probe: TrackerProbe) -> CheckOutcome:
@@ -741,7 +745,7 @@ def evaluation(probe: TrackerProbe) -> Evaluation | ReplyEvaluation | CallEvalua
 def accuracy(probe: TrackerProbe) -> CheckOutcome:
     """Check that the tracker predicts something, varies its answers, and is sometimes right."""
     states = {answer.prediction.state for answer in probe.answers.values()}
-    turns = counted(len(probe.answers), "turn")
+    turns = format_count(len(probe.answers), "turn")
     words, reads = probe.kind.words, _READS[not probe.kind.has_slots]
     if not any(states):
         return warned(f"{words.who} {words.nothing} at any of {turns}", reads)
@@ -752,8 +756,8 @@ def accuracy(probe: TrackerProbe) -> CheckOutcome:
         why = (
             "some turns have no answer" if _has_labels(probe) else f"the data has no {words.labels}"
         )
-        return skipped(f"{why}; {counted(len(states), 'different answer')} at {turns}")
-    of = counted(found.turns, "turn")
+        return skipped(f"{why}; {format_count(len(states), 'different answer')} at {turns}")
+    of = format_count(found.turns, "turn")
     if found.unlabelled:
         of = f"{of} with {words.labels} ({found.unlabelled} have none)"
     right = f"right at {found.right} of {of}"

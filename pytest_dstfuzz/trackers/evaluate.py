@@ -11,7 +11,7 @@ from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction, describe_error
 
@@ -82,7 +82,7 @@ class Evaluation:
 
     def figures(self) -> list[tuple[str, str]]:
         """Return the names of the figures with their values as text."""
-        of = counted(self.turns, "turn") + (" with labels" if self.unlabelled else "")
+        of = format_count(self.turns, "turn") + (" with labels" if self.unlabelled else "")
         return [
             ("joint goal accuracy", f"{percent(self.joint_goal_accuracy)} of {of}"),
             ("slot accuracy", percent(self.slot_accuracy)),
@@ -118,8 +118,11 @@ class Evaluation:
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
         where = f"{self.data}, split {self.split}"
-        dialogues, turns = counted(self.dialogues, "dialogue"), counted(self.turns, "turn")
-        slots = counted(self.slots, "slot")
+        dialogues, turns = (
+            format_count(self.dialogues, "dialogue"),
+            format_count(self.turns, "turn"),
+        )
+        slots = format_count(self.slots, "slot")
         joint = f"{percent(self.joint_goal_accuracy):>9}  ({self.right} of {turns})"
         rows = [
             f"data                  {where}: {dialogues}, {turns}",
@@ -146,7 +149,7 @@ class Evaluation:
             rows.append("joint goal accuracy by domain (turns of dialogues with labels in it):")
             rows += [
                 f"  {item.domain:<19} {percent(item.joint_goal_accuracy):>9}  "
-                f"({item.right} of {counted(item.turns, 'turn')})"
+                f"({item.right} of {format_count(item.turns, 'turn')})"
                 for item in self.domains
             ]
         return rows
@@ -324,7 +327,7 @@ class RecordedTurn(NamedTuple):
     label: Outcome
 
 
-def recorded_turns(data: DialogueSet, outcome: OutcomeKind) -> list[RecordedTurn]:
+def list_recorded_turns(data: DialogueSet, outcome: OutcomeKind) -> list[RecordedTurn]:
     """Return the turns with a recorded outcome, in data order."""
     return [
         RecordedTurn(dialogue.id, dialogue.context(turn.index), label)
@@ -403,9 +406,9 @@ class RecordedFigures:
             answer: name of a system's answer, such as ``reply``.
         """
         source = f"{self.data}, split {self.split}"
-        turns = counted(self.turns, "turn")
+        turns = format_count(self.turns, "turn")
         rows = [
-            f"data                  {source}: {counted(self.dialogues, 'dialogue')}, {turns}",
+            f"data                  {source}: {format_count(self.dialogues, 'dialogue')}, {turns}",
             f"layout                {self.layout}",
             f"compared by           {self.comparison}",
         ]

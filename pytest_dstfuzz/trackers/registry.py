@@ -33,7 +33,7 @@ from pytest_dstfuzz.errors import (
 )
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.adapting import bounded_to
+from pytest_dstfuzz.trackers.adapting import bound_concurrency
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker, UnloadedTracker
 from pytest_dstfuzz.trackers.validation import Deadline, as_user_error, cause_of, passes_through
@@ -253,7 +253,7 @@ def tracker_for(
         keys=_keys(settings.tracker, TRACKERS.find(name) if name in TRACKERS.names else None),
         later=later,
     )
-    return bounded_to(found, settings.tracker.concurrency)
+    return bound_concurrency(found, settings.tracker.concurrency)
 
 
 def _at_address(

@@ -13,17 +13,17 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet,
 from pytest_dstfuzz.dialogue.messages import answered_message
 from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError, UserError
 from pytest_dstfuzz.kinds.replies import REPLIES
-from pytest_dstfuzz.printable import counted, describe
-from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, made
+from pytest_dstfuzz.printable import describe, format_count
+from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, make_instance
 from pytest_dstfuzz.trackers.evaluate import (
     Progress,
     RecordedFigures,
     ask_recorded,
+    list_recorded_turns,
     reasons,
-    recorded_turns,
 )
 from pytest_dstfuzz.trackers.rolling import RollingReplies
-from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, read_attribute
 
 #: Advice if a system should reply but cannot.
 LEAVE_OUT: Final = "leave --dst-outcome=reply out"
@@ -75,7 +75,7 @@ def as_replier(candidate: object, history: History = "recorded") -> Tracker:
     class of such objects that needs no arguments. If ``history`` is ``own``, the result is a
     `RollingReplies`. An object with ``reset`` and ``reply`` always has its own history.
     """
-    found = _adapted(made(candidate))
+    found = _adapted(make_instance(candidate))
     if history == "recorded" or isinstance(found, RollingReplies | StatefulReply):
         return found
     # `Tracker` allows an error in place of an answer.
@@ -85,14 +85,14 @@ def as_replier(candidate: object, history: History = "recorded") -> Tracker:
 def _adapted(candidate: object) -> Tracker:
 
     def has(name: str) -> bool:
-        return callable(declared(candidate, name))
+        return callable(read_attribute(candidate, name))
 
     if has("predict"):
         return as_it_is(candidate)
     if has("reply"):
         if has("reset"):
             return StatefulReply(candidate)
-        return ReplyFunction(declared(candidate, "reply"))
+        return ReplyFunction(read_attribute(candidate, "reply"))
     if has("update") or has("update_turn"):
         raise UserError(
             f"{describe(candidate)} keeps a belief state and does not reply: {LEAVE_OUT}"
@@ -110,7 +110,11 @@ def as_reply(said: object, who: str) -> Prediction:
     if isinstance(said, Prediction):
         return said
     message = answered_message(said)
-    text = message.get("content") if isinstance(message, Mapping) else declared(message, "content")
+    text = (
+        message.get("content")
+        if isinstance(message, Mapping)
+        else read_attribute(message, "content")
+    )
     found = said if isinstance(said, str) else text
     if isinstance(found, str):
         return Prediction(BeliefState(), reply=found)
@@ -162,7 +166,9 @@ class ReplyEvaluation(RecordedFigures):
 
     def figures(self) -> list[tuple[str, str]]:
         """Return the name of the figure with its value as text."""
-        of = counted(self.turns, "turn") + (" with recorded answers" if self.unlabelled else "")
+        of = format_count(self.turns, "turn") + (
+            " with recorded answers" if self.unlabelled else ""
+        )
         return [("right replies", f"{percent(self.right_replies)} of {of}")]
 
     def to_json(self) -> dict[str, Any]:
@@ -175,8 +181,8 @@ class ReplyEvaluation(RecordedFigures):
 
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
-        share, turns = percent(self.right_replies), counted(self.turns, "turn")
-        dialogues = counted(self.dialogues, "dialogue")
+        share, turns = percent(self.right_replies), format_count(self.turns, "turn")
+        dialogues = format_count(self.dialogues, "dialogue")
         return [
             *self.common_lines("recorded answers", "on", "reply"),
             f"right replies         {share:>9}  ({self.right} of {turns})",
@@ -197,7 +203,7 @@ def evaluate_replies(
         UserError: no turn has a recorded answer.
         TrackerError: the system replies to none of the turns.
     """
-    turns = recorded_turns(data, REPLIES.name)
+    turns = list_recorded_turns(data, REPLIES.name)
     _refuse_none(data, turns)
     answers = ask_recorded(tracker, turns, REPLIES.name, batch_size, progress)
     return score_replies(data, answers, judge)
@@ -211,7 +217,7 @@ def score_replies(
     Raises:
         UserError: no turn has a recorded answer.
     """
-    labelled = recorded_turns(data, REPLIES.name)
+    labelled = list_recorded_turns(data, REPLIES.name)
     _refuse_none(data, labelled)
     pairs = list(zip(labelled, answers, strict=True))
     replied = [

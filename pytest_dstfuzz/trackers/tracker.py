@@ -12,7 +12,7 @@ from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import GivenUpError, UserError, message_of
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.printable import SHOWN, repr_of, shortened
+from pytest_dstfuzz.printable import SHOWN, repr_of, shorten_text
 
 __all__ = ["Prediction", "Tracker", "fingerprint_of", "gini_impurity"]
 
@@ -141,7 +141,7 @@ class Usage:
         )
 
 
-def declared(thing: object, name: str, default: object = None) -> object:
+def read_attribute(thing: object, name: str, default: object = None) -> object:
     """Return an optional attribute of a tracker, or the default if it cannot be read.
 
     In a user's tracker, the attribute may be a property that raises.
@@ -154,7 +154,7 @@ def declared(thing: object, name: str, default: object = None) -> object:
 
 def usage_of(tracker: object) -> Usage | None:
     """Return the usage of a tracker from its attribute ``usage``, with that of preflight calls."""
-    usage = declared(tracker, "usage")
+    usage = read_attribute(tracker, "usage")
     # In a tracker that is not ours, the attribute may be anything.
     return usage if isinstance(usage, Usage) else None
 
@@ -195,8 +195,8 @@ def is_repeatable(
 
 def says_repeatable(tracker: object) -> bool | None:
     """Return ``repeatable`` of a tracker or of the object that it adapts; ``None`` if unset."""
-    things = (tracker, declared(tracker, "wrapped", tracker))
-    told = [declared(thing, "repeatable") for thing in things]
+    things = (tracker, read_attribute(tracker, "wrapped", tracker))
+    told = [read_attribute(thing, "repeatable") for thing in things]
     return False if False in told else True if True in told else None
 
 
@@ -212,7 +212,7 @@ def fingerprint_of(tracker: object) -> str | None:
     user's object that wraps another one may change its answers, so it needs a fingerprint of its
     own. A fingerprint that ``__getattr__`` finds in the inner object does not count.
     """
-    texts = (declared(one, "fingerprint") for one in _fingerprinted(tracker))
+    texts = (read_attribute(one, "fingerprint") for one in _fingerprinted(tracker))
     # In a tracker that is not ours, the attribute may be anything.
     return next((text for text in texts if isinstance(text, str) and text), None)
 
@@ -220,7 +220,7 @@ def fingerprint_of(tracker: object) -> str | None:
 def _fingerprinted(tracker: object) -> Iterator[object]:
     """Yield the tracker and the object that our adapter adapts, if they declare a fingerprint."""
     ours = type(tracker).__module__.startswith(f"{__name__.partition('.')[0]}.")
-    for thing in (tracker, declared(tracker, "wrapped")) if ours else (tracker,):
+    for thing in (tracker, read_attribute(tracker, "wrapped")) if ours else (tracker,):
         try:
             inspect.getattr_static(thing, "fingerprint")
         except AttributeError:
@@ -246,7 +246,7 @@ def fingerprint_problem(tracker: object) -> str:
 
 def notes_of(tracker: object) -> tuple[str, ...]:
     """Return the sentences for the user in the attribute ``notes`` of a tracker."""
-    notes = declared(tracker, "notes", ())
+    notes = read_attribute(tracker, "notes", ())
     # In a tracker that is not ours, the attribute may be anything.
     return tuple(n for n in notes if isinstance(n, str)) if isinstance(notes, tuple) else ()
 
@@ -319,7 +319,7 @@ def reply_problem(text: object) -> str:
     if len(text) > _LONGEST_REPLY:
         return f"a reply of {len(text):,} characters; at most {_LONGEST_REPLY:,} are allowed"
     if not text.isascii() and encodable(text) != text:
-        shown = shortened(repr(text), SHOWN)
+        shown = shorten_text(repr(text), SHOWN)
         return f"{shown}, which contains a lone surrogate (half of a character)"
     return ""
 
@@ -335,7 +335,7 @@ def state_problem(state: object) -> str:
             return f"{kind_of(value)} as the value of {slot!r}; values must be strings"
         for text in (slot, value):
             if len(text) > _LONGEST_TEXT:
-                what = "slot name" if text is slot else f"value of {shortened(slot, SHOWN)!r}"
+                what = "slot name" if text is slot else f"value of {shorten_text(slot, SHOWN)!r}"
                 return (
                     f"a {what} of {len(text):,} characters; at most {_LONGEST_TEXT:,} are allowed "
                     "in a belief state"

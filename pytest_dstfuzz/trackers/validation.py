@@ -29,7 +29,7 @@ from pytest_dstfuzz.errors import (
     nearest,
 )
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.printable import ADDRESS, counted, shortened
+from pytest_dstfuzz.printable import ADDRESS, format_count, shorten_text
 from pytest_dstfuzz.trackers.tracker import (
     VOTE,
     BatchInterrupt,
@@ -37,11 +37,11 @@ from pytest_dstfuzz.trackers.tracker import (
     Prediction,
     Tracker,
     UnloadedTracker,
-    declared,
     encodable,
     impurity_problem,
     is_repeatable,
     kind_of,
+    read_attribute,
     reply_problem,
     state_problem,
 )
@@ -130,7 +130,7 @@ def can_end_calls() -> bool:
 
 
 @contextmanager
-def ended_with(deadline: Deadline | None) -> Iterator[None]:
+def end_at_deadline(deadline: Deadline | None) -> Iterator[None]:
     """Raise an `Overrun` inside the block soon after a deadline, if the platform allows it.
 
     Another timer of the process, such as that of pytest-timeout, continues afterwards. If it
@@ -198,8 +198,8 @@ def as_list(answered: object, expected: int) -> list[object]:
     answers = list(answered)
     if len(answers) != expected:
         raise TrackerError(
-            f"the tracker returned {counted(len(answers), 'prediction')} "
-            f"for {counted(expected, 'context')}"
+            f"the tracker returned {format_count(len(answers), 'prediction')} "
+            f"for {format_count(expected, 'context')}"
         )
     return answers
 
@@ -332,7 +332,7 @@ def describe_error(error: BaseException) -> str:
     if not isinstance(error, TrackerError):
         message = f"{type(error).__name__}: {message}" if message else type(error).__name__
     # Memory addresses change from run to run, but reports are compared byte by byte.
-    return shortened(encodable(ADDRESS.sub("0x...", message)), _LONGEST_REASON)
+    return shorten_text(encodable(ADDRESS.sub("0x...", message)), _LONGEST_REASON)
 
 
 @contextmanager
@@ -348,17 +348,17 @@ def as_user_error(what: str) -> Iterator[None]:
 
 def cause_of(error: BaseException) -> str:
     """Return type, message and innermost place of an exception in the user's code."""
-    return f"{type(error).__name__}: {message_of(error)}{raised_at(error)}"
+    return f"{type(error).__name__}: {message_of(error)}{find_error_place(error)}"
 
 
-def raised_at(error: BaseException) -> str:
+def find_error_place(error: BaseException) -> str:
     """Return the innermost place of an exception, to append to its message."""
     # The first frame is our own, because the user's code may not have been reached.
     frames = traceback.extract_tb(error.__traceback__)[1:]
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
-def raised_in(error: BaseException) -> str:
+def find_own_line(error: BaseException) -> str:
     """Return the innermost line outside this package that an exception passed through.
 
     The directory is left out, because reports are compared byte by byte. Return ``""`` if there is
@@ -466,10 +466,10 @@ def ask(
 
 def in_training_mode(tracker: object) -> bool:
     """Return whether a tracker, its wrapped object, or one of their modules is in training mode."""
-    things = (tracker, declared(tracker, "wrapped"))
-    inner = (declared(thing, name) for thing in things for name in _INNER)
+    things = (tracker, read_attribute(tracker, "wrapped"))
+    inner = (read_attribute(thing, name) for thing in things for name in _INNER)
     # Compare by identity, because ``training`` may be a method.
-    return any(declared(thing, "training") is True for thing in (*things, *inner))
+    return any(read_attribute(thing, "training") is True for thing in (*things, *inner))
 
 
 def difference(
@@ -479,7 +479,7 @@ def difference(
     called = names if names is not None else (f"context {at + 1}" for at in range(len(one)))
     for name, left, right in zip(called, one, other, strict=True):
         if changes := diff_states(left.state, right.state):
-            return f"{name}: {shortened(str(changes[0]), _LONGEST_REASON)}"
+            return f"{name}: {shorten_text(str(changes[0]), _LONGEST_REASON)}"
         before, after = left.impurities or {}, right.impurities or {}
         for slot in sorted({*before, *after}):
             was, now = before.get(slot, 0.0), after.get(slot, 0.0)
@@ -571,7 +571,7 @@ def _changes_its_mind(who: str, moved: str, again: str) -> str:
 
 
 @contextmanager
-def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
+def bound_time(deadline: Deadline, seconds: float) -> Iterator[None]:
     """Limit the time to make and test a tracker in this process.
 
     Raises:
@@ -581,7 +581,7 @@ def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
     limit = f"the limit of {seconds:g} s for testing the tracker ({option})"
     with deadline.within(seconds, limit):
         try:
-            with ended_with(deadline):
+            with end_at_deadline(deadline):
                 yield
         except Overrun:
             raise OutOfReachError(
@@ -625,9 +625,9 @@ class _Asker(NamedTuple):
             some = (
                 "a clean context" if len(batch) == 1 else f"a batch of {len(batch)} clean contexts"
             )
-            what = f"{describe_error(cause)}{raised_at(cause)}"
+            what = f"{describe_error(cause)}{find_error_place(cause)}"
             if isinstance(cause, AttributeError | TypeError):
-                what += str(declared(self.tracker, "asked_with", ""))
+                what += str(read_attribute(self.tracker, "asked_with", ""))
             raise UserError(f"{self.who} raised an exception on {some}: {what}") from cause
         except GivenUpError as error:
             raise OutOfReachError(f"{self.who} was not tested: {error}") from error
@@ -689,6 +689,6 @@ def _answered_alone(
         except UserError as error:
             failure = failure or error
     if failure is not None and not answers:
-        why, advice = str(failure), str(declared(asker.tracker, "unless_answered", ""))
+        why, advice = str(failure), str(read_attribute(asker.tracker, "unless_answered", ""))
         raise NoAnswerError(why if advice in why else why + advice) from failure.__cause__
     return [contexts[place] for place in sorted(answers)], [answers[p] for p in sorted(answers)]

@@ -26,7 +26,7 @@ from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Difference, Exc
 from pytest_dstfuzz.dialogue.normalise import CUE_WORDS
 from pytest_dstfuzz.perturb.edits import source_spans, undo_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.values import Mentions, canonical, content, spelled
+from pytest_dstfuzz.perturb.values import Mentions, canonical, content, spell_compared
 from pytest_dstfuzz.perturb.words import Edit, take_apart, word_list, word_set
 
 
@@ -245,7 +245,7 @@ def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: Bro
     clean = word_list(scene.edited.clean)
     names = names_of(change.slot)
     said = {word for value in values if scene.here.says(value) for word in content(value)}
-    at = [place for place, word in enumerate(clean) if spelled(word) in said]
+    at = [place for place, word in enumerate(clean) if spell_compared(word) in said]
     for word in scene.edited.words:
         if _is_name(word, names):
             return True

@@ -10,7 +10,7 @@ import pytest
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.report.packing import packed
+from pytest_dstfuzz.report.packing import pack_turns
 
 PLACES = ["cambridge", "ely", "norwich", "stevenage", "leicester", "birmingham"]
 DAYS = ["monday", "tuesday", "wednesday", "thursday", "saturday"]
@@ -91,7 +91,7 @@ def turns() -> tuple[TurnResult, ...]:
 def report(turns: tuple[TurnResult, ...], tmp_path: Path) -> Path:
     """The campaign as a JSON report, as far as an audit reads it."""
     path = tmp_path / "report.json"
-    plain = list(packed(turn.to_json() for turn in turns))
+    plain = list(pack_turns(turn.to_json() for turn in turns))
     content = {"schema_version": 3, "summary": {}, "settings": {}, "turns": plain}
     path.write_text(json.dumps(content), encoding="utf-8")
     return path

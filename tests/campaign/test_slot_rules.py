@@ -14,7 +14,7 @@ from pytest_dstfuzz.comparisons.calls import comparison_of_calls, comparison_of_
 from pytest_dstfuzz.comparisons.comparison import EXACT
 from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, Exchange, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.regressions.promote import promoted
+from pytest_dstfuzz.regressions.promote import write_promoted
 from pytest_dstfuzz.regressions.regression import Regression
 from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expectation
 from pytest_dstfuzz.testing import assert_follows
@@ -165,7 +165,7 @@ def test_a_promoted_test_keeps_the_rules() -> None:
     result = run(arguments={"room-time": "instant"})
     compared = "states,room-time=instant"
     kept = Regression.of(result, result.violations[0], ROOM, "metamorphic", compare=compared)
-    assert "arguments=['room-time=instant']" in promoted(kept)
+    assert "arguments=['room-time=instant']" in write_promoted(kept)
     seen = Context((Exchange("", "a window at seven"),))
     with pytest.raises(AssertionError, match="room-time: 19:00 -> 7pm"):
         assert_follows(track, ASKED, seen, slots=["room-time"])

@@ -17,7 +17,13 @@ from pytest_dstfuzz.config import OPTIONS, Address, Header, OwnKey, Settings, id
 from pytest_dstfuzz.config.identity import decides
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.scale.results import ResultFolder, RunManifest, check_parts, manifest_of, opened
+from pytest_dstfuzz.scale.results import (
+    ResultFolder,
+    RunManifest,
+    check_parts,
+    manifest_of,
+    open_folder,
+)
 from pytest_dstfuzz.scale.sweeps import read_sweep
 
 DECIDING = [item for item in OPTIONS if decides(item)]
@@ -91,7 +97,7 @@ def refused(manifest: RunManifest, one: Settings, other: Settings, path: Path) -
         replace(manifest, decided={**manifest.decided, **identity_of(settings)}, planned=0)
         for settings in (one, other)
     )
-    opened(path / "run", first).close()
+    open_folder(path / "run", first).close()
     folder = ResultFolder.create(path / "part", second)
     folder.manifest.write(path / "run2")
     first.write(path / "run")
@@ -99,7 +105,7 @@ def refused(manifest: RunManifest, one: Settings, other: Settings, path: Path) -
     with pytest.raises(UserError, match="are not parts of one run"):
         check_parts(parts)
     with pytest.raises(UserError, match="results of another run") as told:
-        opened(path / "run", second)
+        open_folder(path / "run", second)
     return str(told.value)
 
 

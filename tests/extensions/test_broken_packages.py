@@ -10,7 +10,7 @@ import pytest
 
 from pytest_dstfuzz import UserError, load_dialogues
 from pytest_dstfuzz.cli import main
-from pytest_dstfuzz.plugin.stored import stored_run
+from pytest_dstfuzz.plugin.stored import find_stored_run
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
 from pytest_dstfuzz.search.registry import search_by_name
@@ -47,7 +47,7 @@ def test_one_line_names_the_package(
 ) -> None:
     broken(name)
     uses: dict[str, Callable[[], object]] = {
-        "results": lambda: stored_run(tmp_path / "none"),
+        "results": lambda: find_stored_run(tmp_path / "none"),
         "readers": lambda: load_dialogues("sample", "test", layout=name),
         "searches": lambda: search_by_name(name, seed=0, k=1),
         "trackers": lambda: resolve_tracker(name),

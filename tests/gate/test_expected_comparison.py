@@ -21,7 +21,7 @@ from pytest_dstfuzz.gate.baseline import Session
 from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.verdict import Gates, Judgement, Limits
 from pytest_dstfuzz.noise import model
-from pytest_dstfuzz.report.figures import expected_text
+from pytest_dstfuzz.report.figures import describe_expected
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
@@ -83,7 +83,7 @@ def test_figures_by_hand() -> None:
     assert found["after"] == pytest.approx(80)
     assert found["difference"] == pytest.approx(40)
     assert found["interval"] == pytest.approx([40, 40])
-    text = expected_text({"estimated_failures": found})
+    text = describe_expected({"estimated_failures": found})
     assert text == (
         "estimated failures of 1,000 user turns: 40.0 in the baseline, 80.0 now, on the 10 turns "
         "that both have (+40.0; 95 % interval +40.0 to +40.0): the difference is significant"
@@ -108,8 +108,9 @@ def test_a_build_is_as_good_as_itself(dialogues: list[str]) -> None:
     found = figures(compared(run(dialogues), run(dialogues)))
     assert found["difference"] == 0
     assert found["interval"] == [0, 0]
-    assert "(0.0; 95 % interval 0.0 to 0.0): the difference is not significant" in expected_text(
-        {"estimated_failures": found}
+    assert (
+        "(0.0; 95 % interval 0.0 to 0.0): the difference is not significant"
+        in describe_expected({"estimated_failures": found})
     )
 
 
@@ -118,7 +119,7 @@ def test_few_dialogues_have_no_interval() -> None:
     found = figures(compared(run(["h" * 12] * 3), run(["h" * 11 + "v"] * 3)))
     assert found["difference"] > 0
     assert found["interval"] is None
-    text = expected_text({"estimated_failures": found})
+    text = describe_expected({"estimated_failures": found})
     assert "too few dialogues for an interval): the difference is not significant" in text
 
 

@@ -28,7 +28,7 @@ from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.verdict import Gates, Judgement, Limits, Part, check_relations
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.relations.relation import Move
-from pytest_dstfuzz.report.figures import moved_dialogues, relation_lines
+from pytest_dstfuzz.report.figures import list_moved_dialogues, relation_lines
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
@@ -170,11 +170,11 @@ def test_a_relation_of_one_side_is_told_and_not_compared() -> None:
     assert judgement.comparison is not None
     assert judgement.comparison["only_run_relations"] == ["value-swap", "duplicate"]
     assert judgement.comparison["weaknesses"]["new"] == []
-    told = dict(moved_dialogues(judgement.comparison))
+    told = dict(list_moved_dialogues(judgement.comparison))
     assert told["new relations, not compared"] == ["value-swap", "duplicate"]
     back = judged(plain, old=both)
     assert back.comparison is not None
-    assert dict(moved_dialogues(back.comparison))["relations that are gone"] == [
+    assert dict(list_moved_dialogues(back.comparison))["relations that are gone"] == [
         "duplicate",
         "value-swap",
     ]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from noisy_logs import clean_turns, noisy_turns
 
-from pytest_dstfuzz.noise.casual import count_habits, doubled_values, values_of
+from pytest_dstfuzz.noise.casual import count_habits, list_doubled_values, values_of
 from pytest_dstfuzz.noise.evidence import (
     Evidence,
     SlipEvidence,
@@ -236,7 +236,7 @@ def test_values_of_words():
 def test_words_that_are_written_twice():
     tables = {"the": {"": 0.1}, "a": {"": 0.1}}
     texts = ["the the man", "The the a", "the, the", "a man"]
-    found, total = doubled_values(tables, texts, known=True)
+    found, total = list_doubled_values(tables, texts, known=True)
     assert total == 2
     assert found["the"][""] > found["a"][""]
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_json
-from pytest_dstfuzz.noise.model import NoiseModel, load_models, mixed
+from pytest_dstfuzz.noise.model import NoiseModel, load_models, mix_models
 from pytest_dstfuzz.noise.tables import plain
 
 TEXT = "I am looking for a dentist, please."
@@ -50,7 +50,7 @@ def test_weights_say_how_they_share() -> None:
 
 def test_a_kind_that_two_have_is_made_as_the_first_does() -> None:
     typing, casual = NoiseModel.load("typing").file, NoiseModel.load("casual").file
-    blank = mixed([typing, casual], [1.0, 1.0])
+    blank = mix_models([typing, casual], [1.0, 1.0])
     assert blank.tables.factors["blank"] == typing.tables.factors["blank"]
     expected = [next(k.share for k in file.kinds if k.name == "blank") for file in (typing, casual)]
     found = next(kind for kind in blank.kinds if kind.name == "blank")

@@ -14,7 +14,7 @@ from pytest_dstfuzz.papers.comparison import (
     TurnFigures,
     Violation,
     Weaknesses,
-    broken_alone,
+    list_broken_alone,
     parse_contenders,
     subject_of,
     weaknesses_of,
@@ -97,11 +97,11 @@ def test_turns_broken_for_every_call() -> None:
 
 def test_turns_that_the_other_did_not_break() -> None:
     # Of a's two turns the first is broken by both; b's turn 0 is broken by A alone.
-    assert broken_alone(TWO, [A], [B]) == Rate(pytest.approx(2 / 3), (0.5, 1.0))
-    assert broken_alone(TWO, [A], [A]).value == 0.0
+    assert list_broken_alone(TWO, [A], [B]) == Rate(pytest.approx(2 / 3), (0.5, 1.0))
+    assert list_broken_alone(TWO, [A], [A]).value == 0.0
     # The second run has another one to be held against, and then the first again.
-    assert broken_alone(TWO, [A, A, A], [B, A]).value == pytest.approx((2 / 3 + 0 + 2 / 3) / 3)
-    assert broken_alone(TWO, [run(turn("a", 0))], [A]) == Rate(None)
+    assert list_broken_alone(TWO, [A, A, A], [B, A]).value == pytest.approx((2 / 3 + 0 + 2 / 3) / 3)
+    assert list_broken_alone(TWO, [run(turn("a", 0))], [A]) == Rate(None)
 
 
 def test_the_other_rates() -> None:

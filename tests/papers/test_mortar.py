@@ -23,7 +23,7 @@ from pytest_dstfuzz.papers.canard import (
 )
 from pytest_dstfuzz.papers.mortar import main
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.relations.contexts import asked
+from pytest_dstfuzz.relations.contexts import list_asked
 from tests.relations.contexts.harbour import write
 
 
@@ -45,7 +45,7 @@ def harbour(gold: Rewrites) -> Dialogue:
 def test_the_sound_bot_replies_where_it_was_told_enough(gold: Rewrites, harbour: Dialogue):
     bot = RetrievalBot(gold)
     assert bot.reply(harbour.context(1)) == "In 1848."
-    assert bot.reply(asked(harbour, (3, 1))) == UNCLEAR  # Who is he?
+    assert bot.reply(list_asked(harbour, (3, 1))) == UNCLEAR  # Who is he?
     assert bot.reply(harbour.context(6)) == UNKNOWN  # No answer is recorded.
     assert bot.reply(harbour.context(1, {1: "Wh3n d1d he bui1d it?"})) == "In 1848."
     assert bot.reply(Context(harbour.context(1).exchanges[1:])) == UNCLEAR
@@ -68,7 +68,7 @@ def test_each_fault_shows(
     gold: Rewrites, harbour: Dialogue, fault: str, order: tuple[int, ...], said: str
 ):
     bot = FaultyBot(gold, faults(gold)[fault])
-    assert bot.reply(asked(harbour, order)) == said
+    assert bot.reply(list_asked(harbour, order)) == said
     # Where the fault is not met, it is the sound bot.
     first = harbour.context(0)
     assert bot.reply(first) == RetrievalBot(gold).reply(first)

@@ -15,7 +15,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.papers import rq1
-from pytest_dstfuzz.papers.comparison import CampaignFigures, common_settings, drawn
+from pytest_dstfuzz.papers.comparison import CampaignFigures, common_settings, draw_dialogues
 from pytest_dstfuzz.papers.formatting import Rate
 from pytest_dstfuzz.papers.rq1 import Rq1Config, run_rq1, tables
 from pytest_dstfuzz.trackers.adapters import as_tracker
@@ -232,7 +232,7 @@ def test_help_shows_the_options(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_dialogues_are_drawn_by_seed(data: DialogueSet) -> None:
-    one, other = (drawn(data, 5, seed, "rq1", "dialogues") for seed in (1, 2))
+    one, other = (draw_dialogues(data, 5, seed, "rq1", "dialogues") for seed in (1, 2))
     assert one.dialogues != other.dialogues
     assert len(one.dialogues) == 5
-    assert drawn(data, None, 1, "rq1", "dialogues") is data
+    assert draw_dialogues(data, None, 1, "rq1", "dialogues") is data

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_dstfuzz.cli import main
-from pytest_dstfuzz.trackers.validation import Deadline, Overrun, can_end_calls, ended_with
+from pytest_dstfuzz.trackers.validation import Deadline, Overrun, can_end_calls, end_at_deadline
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no interval timers there")
 
@@ -130,22 +130,22 @@ def rings() -> Iterator[list[int]]:
 
 def test_another_timer_goes_on(rings: list[int]) -> None:
     signal.setitimer(signal.ITIMER_REAL, 1.2)
-    with pytest.raises(Overrun), ended_with(Deadline(0.1)):
+    with pytest.raises(Overrun), end_at_deadline(Deadline(0.1)):
         time.sleep(30)
     assert not rings
     while not rings:
         time.sleep(0.05)
     # One that goes off before is left alone.
     signal.setitimer(signal.ITIMER_REAL, 0.2)
-    with ended_with(Deadline(20.0)):
+    with end_at_deadline(Deadline(20.0)):
         while len(rings) < 2:
             time.sleep(0.05)
 
 
 def test_no_timer_is_left(rings: list[int]) -> None:
-    with ended_with(Deadline(0.0)):
+    with end_at_deadline(Deadline(0.0)):
         pass
-    with ended_with(Deadline()), ended_with(None):
+    with end_at_deadline(Deadline()), end_at_deadline(None):
         assert signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     time.sleep(0.6)
@@ -156,7 +156,7 @@ def test_another_thread_is_left_alone_and_says_so() -> None:
     said: list[bool] = []
 
     def elsewhere() -> None:
-        with ended_with(Deadline(0.1)):
+        with end_at_deadline(Deadline(0.1)):
             said.append(can_end_calls())
 
     thread = threading.Thread(target=elsewhere)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.report.packing import unpacked
+from pytest_dstfuzz.report.packing import unpack_turns
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -90,7 +90,7 @@ def test_a_turn_does_not_depend_on_the_others(suite: pytest.Pytester) -> None:
     def turns(*options: str) -> dict[str, Any]:
         lines = [line.rstrip(",") for line in report(suite, *options) if '"dialogue_id"' in line]
         # A turn refers to what those before it in the report say.
-        return {turn["id"]: turn for turn in unpacked(map(json.loads, lines))}
+        return {turn["id"]: turn for turn in unpack_turns(map(json.loads, lines))}
 
     whole, some = turns(), turns("-k", "t1]")
     assert 0 < len(some) < len(whole)

@@ -22,12 +22,12 @@ from pytest_dstfuzz.regressions.regression import (
     Regression,
     SeenExchange,
     Status,
-    accepted,
-    accepted_weakness,
+    accept_violation,
+    accept_weakness,
     corpus_text,
     full_id,
     read_corpus,
-    remembered,
+    remember_violations,
     update_corpus,
     without,
 )
@@ -62,45 +62,47 @@ def test_two_turns_with_the_same_words_are_one_violation() -> None:
     first, second = entry("x", "d1-t0"), entry("x", "d2-t0")
     assert first.id == second.id
     assert first != second
-    corpus = remembered({}, [first, second])
+    corpus = remember_violations({}, [first, second])
     assert dict(corpus) == {first.id: first}
     # What is known stays as it is, also when it was accepted.
-    known = accepted(corpus, first.id, "known")
-    assert remembered(known, [second, first]) == known
+    known = accept_violation(corpus, first.id, "known")
+    assert remember_violations(known, [second, first]) == known
 
 
 def test_an_open_violation_is_about_every_slot_that_it_was_seen_to_change() -> None:
     first = entry("x")
     other = replace(first, changed=(Difference("lodging-name", "x", None),))
     # As after a slot was renamed: the same words, and nothing that could be found under it.
-    both = remembered(remembered({}, [first]), [other])[first.id]
+    both = remember_violations(remember_violations({}, [first]), [other])[first.id]
     assert both.changed == (*first.changed, *other.changed)
-    assert remembered({first.id: both}, [first, other]) == {first.id: both}
+    assert remember_violations({first.id: both}, [first, other]) == {first.id: both}
     # To change a slot more is not what was accepted.
-    known = accepted({first.id: first}, first.id, "known")
-    assert remembered(known, [other]) == known
+    known = accept_violation({first.id: first}, first.id, "known")
+    assert remember_violations(known, [other]) == known
 
 
 def test_of_one_weakness_the_plainest_are_added_and_what_is_there_stays() -> None:
     weak = [replace(entry("x" * size), weakness="w") for size in range(9, 0, -1)]
-    kept = remembered({}, weak)
+    kept = remember_violations({}, weak)
     assert sorted(len(one.exchanges[0].seen) for one in kept.values()) == [1, 2, 3, 4, 5]
-    assert remembered(remembered({}, weak[:6]), weak) == remembered({}, weak[:6])
+    assert remember_violations(remember_violations({}, weak[:6]), weak) == remember_violations(
+        {}, weak[:6]
+    )
     # Of others there is room, and so there is where some were accepted by themselves.
     other = replace(entry("y"), weakness="v")
-    assert len(remembered(kept, [other, entry("z")])) == MOST_OF_ONE + 2
-    known = accepted(kept, next(iter(kept)), "known")
-    assert len(remembered(known, weak)) == MOST_OF_ONE + 1
+    assert len(remember_violations(kept, [other, entry("z")])) == MOST_OF_ONE + 2
+    known = accept_violation(kept, next(iter(kept)), "known")
+    assert len(remember_violations(known, weak)) == MOST_OF_ONE + 1
 
 
 def test_what_is_found_of_an_accepted_weakness_is_accepted() -> None:
     first, second = (replace(entry(seen), weakness="w") for seen in "ab")
-    known = accepted_weakness(remembered({}, [first]), "w", " why ")
-    found = remembered(known, [second, replace(entry("c"), weakness="v")])
+    known = accept_weakness(remember_violations({}, [first]), "w", " why ")
+    found = remember_violations(known, [second, replace(entry("c"), weakness="v")])
     states = {one.exchanges[0].seen: (one.status, one.reason) for one in found.values()}
     assert states == {"a": ("accepted", "why"), "b": ("accepted", "why"), "c": ("open", "")}
     with pytest.raises(UserError, match="needs a reason"):
-        accepted_weakness(known, "w", " ")
+        accept_weakness(known, "w", " ")
 
 
 @given(st.lists(ENTRIES, max_size=8), st.randoms(use_true_random=False))
@@ -124,9 +126,12 @@ def test_lines_of_two_branches_may_stand_in_one_file_in_any_order(
 def test_an_update_is_made_of_what_the_file_holds_then(tmp_path: Path) -> None:
     path = tmp_path / "new" / "talks.jsonl"
     first, second = entry("a"), entry("b")
-    assert update_corpus(path, lambda known: remembered(known, [first])) == ({}, {first.id: first})
-    update_corpus(path, lambda known: accepted(known, first.id, "known"))
-    _, after = update_corpus(path, lambda known: remembered(known, [first, second]))
+    assert update_corpus(path, lambda known: remember_violations(known, [first])) == (
+        {},
+        {first.id: first},
+    )
+    update_corpus(path, lambda known: accept_violation(known, first.id, "known"))
+    _, after = update_corpus(path, lambda known: remember_violations(known, [first, second]))
     assert {one.seen.exchanges[0].user: one.status for one in after.values()} == {
         "a": "accepted",
         "b": "open",
@@ -141,13 +146,13 @@ ADDS = """
 import sys
 from pathlib import Path
 from test_corpus import entry
-from pytest_dstfuzz.regressions.regression import remembered, update_corpus
+from pytest_dstfuzz.regressions.regression import remember_violations, update_corpus
 from pytest_dstfuzz import files
 if sys.argv[3] == "mark":
     files.fcntl = None
 for number in range(12):
     found = [entry(f"{sys.argv[2]} {number}")]
-    update_corpus(Path(sys.argv[1]), lambda known: remembered(known, found))
+    update_corpus(Path(sys.argv[1]), lambda known: remember_violations(known, found))
 """
 
 
@@ -210,7 +215,7 @@ def test_the_start_of_an_id_names_it() -> None:
 
 
 def test_a_corpus_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    corpus: Corpus = remembered({}, [entry("a\u2028b\r\n"), entry("\x1b[31m")])
+    corpus: Corpus = remember_violations({}, [entry("a\u2028b\r\n"), entry("\x1b[31m")])
     path = tmp_path / "talks.jsonl"
     path.write_bytes(corpus_text(corpus).encode("utf-8"))
     assert read_corpus(path) == corpus

@@ -18,7 +18,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Turn,
 )
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.regressions.promote import promoted
+from pytest_dstfuzz.regressions.promote import write_promoted
 from pytest_dstfuzz.regressions.regression import Regression, is_kept
 from pytest_dstfuzz.relations.relation import Delta, Expectation, Move, Relation
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -202,7 +202,7 @@ def test_what_was_done_is_told_where_nothing_was_edited() -> None:
 
 
 def test_a_promoted_test_needs_public_names_alone() -> None:
-    imports = [line for line in promoted(stuck()).splitlines() if line.startswith("from ")]
+    imports = [line for line in write_promoted(stuck()).splitlines() if line.startswith("from ")]
     assert imports == [
         "from pytest_dstfuzz import Admissible, Delta",
         "from pytest_dstfuzz import Context, Exchange",
@@ -211,7 +211,7 @@ def test_a_promoted_test_needs_public_names_alone() -> None:
 
 
 def test_a_promoted_test_asks_for_the_change() -> None:
-    text = promoted(stuck())
+    text = write_promoted(stuck())
     space: dict[str, Callable[[object], None]] = {}
     exec(compile(text, "promoted", "exec"), space)  # noqa: S102 - it is the test's own
     (test,) = (value for name, value in space.items() if name.startswith("test_"))

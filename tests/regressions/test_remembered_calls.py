@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.calls import History, Tool, ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn, diff_states
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.regressions.promote import promoted
+from pytest_dstfuzz.regressions.promote import write_promoted
 from pytest_dstfuzz.regressions.regression import Regression
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -146,7 +146,7 @@ def test_other_tools_that_were_given_are_given_again() -> None:
     assert (kept.clean.transcript, kept.seen.transcript) == (recorded, given)
     assert Regression.from_json(json.loads(json.dumps(kept.to_json()))) == kept
     assert replayed(kept, [TABLE], []) == "broken"
-    assert "transcript=given" in promoted(kept)
+    assert "transcript=given" in write_promoted(kept)
 
 
 def table_for(two: str) -> Any:
@@ -165,7 +165,7 @@ def table_for(two: str) -> Any:
 
 def test_a_promoted_test_asks_for_the_calls() -> None:
     kept = replace(KEPT, compare="calls:any,book_table.people=exact,ghost.n=number")
-    code = promoted(kept)
+    code = write_promoted(kept)
     assert "        arguments=['book_table.people=exact'],\n" in code
     names: dict[str, Any] = {}
     exec(compile(code, "promoted", "exec"), names)  # noqa: S102 - what was written is a test
@@ -177,7 +177,7 @@ def test_a_promoted_test_asks_for_the_calls() -> None:
 
 def test_rules_of_a_promoted_test_are_those_of_the_run() -> None:
     rules = 'calls:exact,book_table.*=["a, b=", "c"],*.id=ignore'
-    code = promoted(replace(KEPT, compare=rules))
+    code = write_promoted(replace(KEPT, compare=rules))
     assert 'call_order="exact"' in code
     assert "ignore" not in code  # No tool has such an argument.
     assert 'book_table.*=["a, b=", "c"]' in code.replace("\\", "")
@@ -193,4 +193,4 @@ def test_one_of_a_rollout_says_so_and_is_no_plain_test() -> None:
     assert recorded.id != rolled.id
     told = f"{rolled.id} was found with the system's own messages.*--dst-replay={rolled.id} "
     with pytest.raises(UserError, match=f"{told}--dst-history=own"):
-        promoted(rolled)
+        write_promoted(rolled)

@@ -13,7 +13,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Difference, Turn
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.regressions.promote import promoted
+from pytest_dstfuzz.regressions.promote import write_promoted
 from pytest_dstfuzz.regressions.regression import Regression, is_kept
 from pytest_dstfuzz.relations.relation import OTHER_REPLY
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -118,7 +118,7 @@ class Shop:
 @pytest.mark.parametrize("variant", [WRONG, LOST])
 def test_a_promoted_test_asks_for_the_replies(variant: VariantResult) -> None:
     kept = Regression.of(RESULT, variant, SHOP, "metamorphic", compare="numbers")
-    code = promoted(kept)
+    code = write_promoted(kept)
     names: dict[str, object] = {}
     exec(compile(code, "promoted", "exec"), names)  # noqa: S102 - what was written is a test
     (test,) = (thing for name, thing in names.items() if name.startswith("test_reply_"))
@@ -131,7 +131,7 @@ def test_a_promoted_test_asks_for_the_replies(variant: VariantResult) -> None:
 
 
 def test_a_threshold_is_promoted_with_the_comparison() -> None:
-    code = promoted(replace(KEPT, compare="numbers,polarity,embedding:shipped<=0.45"))
+    code = write_promoted(replace(KEPT, compare="numbers,polarity,embedding:shipped<=0.45"))
     assert "        compare='numbers,polarity,embedding',\n        threshold=0.45,\n" in code
 
 

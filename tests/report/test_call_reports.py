@@ -19,13 +19,13 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Admissible, Difference, diff_states
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.report.answers import call_changes, call_lines, called_text, changes_of
+from pytest_dstfuzz.report.answers import call_changes, call_lines, changes_of, show_calls
 from pytest_dstfuzz.report.explain import change_lines, explain
 from pytest_dstfuzz.report.github import markdown_text, violation_commands
 from pytest_dstfuzz.report.html.page import html_text, page_data
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.packing import problems
-from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.redact import redact_turn
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.tallies import heat_map
@@ -192,7 +192,7 @@ def test_a_failure_shows_calls_as_code() -> None:
     assert "called:    nothing" in explain(
         answered([], [TAXI]), SETTINGS, command=None, verbose=True
     )
-    assert called_text({}) == "nothing"
+    assert show_calls({}) == "nothing"
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +263,7 @@ def test_no_report_of_calls_speaks_of_states_or_slots(
 
 
 def test_redacted_calls_keep_their_shape_and_nothing_that_was_said(turn: TurnResult) -> None:
-    hidden = redacted(turn)
+    hidden = redact_turn(turn)
     assert change_lines(hidden.variants[0].changed_slots, hidden) == [
         'book_table(area="xxxxx" -> "xxxxxxxx", people="x" -> "x")',
         'not called: call_taxi(start="xxxx")',

@@ -15,7 +15,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.page import StyledLine
-from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.redact import redact_turn
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.report.weaknesses import likely_text, user_turns
@@ -113,7 +113,7 @@ def test_figures_are_the_same_where_texts_are_kept_back(
     sampled: list[TurnResult], found: list[TurnResult]
 ) -> None:
     for turns in (sampled, found):
-        kept_back = summarise([redacted(turn) for turn in turns])
+        kept_back = summarise([redact_turn(turn) for turn in turns])
         assert kept_back.estimated_failures == summarise(turns).estimated_failures
 
 
@@ -124,7 +124,7 @@ def test_a_duplicate_counts_as_the_variant_whose_text_it_has(sampled: list[TurnR
     like = replace(held, text="i am laevnig on friday from ely", log_probability=-7.0)
     copy = replace(failed, index=2, outcome="duplicate", valid=False, changed_slots=(), cause=None)
     turns = [replace(first, variants=(like, failed, copy)), *sampled[1:]]
-    for given in (turns, [redacted(turn) for turn in turns]):
+    for given in (turns, [redact_turn(turn) for turn in turns]):
         expected = summarise(given).estimated_failures
         assert expected is not None
         assert expected.per_1000 == pytest.approx(3.0)

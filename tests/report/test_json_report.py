@@ -23,7 +23,7 @@ from pytest_dstfuzz.report.json_report import (
     report_turns,
     write_report,
 )
-from pytest_dstfuzz.report.packing import problems, unpacked
+from pytest_dstfuzz.report.packing import problems, unpack_turns
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
@@ -180,7 +180,7 @@ def test_written_and_read_back(results: list[TurnResult], tmp_path: Path) -> Non
     report = build([odd, *results[1:]])
     write_report(path, report)
     content = json.loads(path.read_bytes())
-    assert {**content, "turns": list(unpacked(content["turns"]))} == report
+    assert {**content, "turns": list(unpack_turns(content["turns"]))} == report
     assert "caf\u00e9 \U0001f642" in path.read_text(encoding="utf-8")
     assert read_report(path) == report
     turns = report_turns(report)

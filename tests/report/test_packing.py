@@ -25,8 +25,8 @@ from pytest_dstfuzz.report.json_report import (
     report_text,
     write_report,
 )
-from pytest_dstfuzz.report.packing import packed, problems, unpacked
-from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.packing import pack_turns, problems, unpack_turns
+from pytest_dstfuzz.report.redact import redact_turn
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
 SETTINGS = Settings.of(variants=5, shrink=False)
@@ -111,11 +111,11 @@ def test_turns_without_those_before_them_lose_nothing(
     long: list[TurnResult], chosen: slice
 ) -> None:
     turns = plain(long[chosen])
-    assert list(unpacked(plain(packed(turns)))) == turns
+    assert list(unpack_turns(plain(pack_turns(turns)))) == turns
 
 
 def test_dialogues_relations_and_trackers_are_told_apart(short: list[TurnResult]) -> None:
-    other = [redacted(turn) for turn in short]
+    other = [redact_turn(turn) for turn in short]
     results = [
         *short,
         *(replace(turn, model="other") for turn in other),
@@ -126,7 +126,7 @@ def test_dialogues_relations_and_trackers_are_told_apart(short: list[TurnResult]
         *(replace(turn, earlier_system=()) for turn in short),
     ]
     turns = plain(results)
-    assert list(unpacked(plain(packed(turns)))) == turns
+    assert list(unpack_turns(plain(pack_turns(turns)))) == turns
 
 
 def test_rounds_that_were_moved_lose_nothing(short: list[TurnResult]) -> None:
@@ -142,8 +142,8 @@ def test_rounds_that_were_moved_lose_nothing(short: list[TurnResult]) -> None:
     )
     odd = replace(variant, context=("other",), index=1)
     turns = plain([*short[:-1], replace(last, variants=(variant, odd))])
-    files = list(packed(turns))
-    assert list(unpacked(plain(files))) == turns
+    files = list(pack_turns(turns))
+    assert list(unpack_turns(plain(files))) == turns
     assert len(json.dumps(files[-1]["variants"][0]["reference"])) < 40
 
 

@@ -20,7 +20,7 @@ from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.page import TerminalPage
-from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.redact import redact_turn
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.report.weaknesses import show_weaknesses
@@ -311,9 +311,9 @@ def test_rounds_that_moved_are_shown(mixed: list[TurnResult]) -> None:
 
 def test_what_was_said_is_kept_back(mixed: list[TurnResult]) -> None:
     for one in mixed:
-        shown = json.dumps(replace(redacted(one), id="", dialogue_id="").to_json())
+        shown = json.dumps(replace(redact_turn(one), id="", dialogue_id="").to_json())
         assert not any(word in shown for word in ("norwich", "ely", "friday", "sunday", "round"))
     text = explain(
-        redacted(mixed[2]), Settings.of(relation="value-swap"), command=None, verbose=True
+        redact_turn(mixed[2]), Settings.of(relation="value-swap"), command=None, verbose=True
     )
     assert "    train-destination  xxxxxxx  yyy       xxxxxxx  stuck" in text

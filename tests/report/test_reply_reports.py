@@ -22,7 +22,7 @@ from pytest_dstfuzz.report.figures import spread_texts
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
-from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.redact import redact_turn
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.tallies import SpreadTally
@@ -167,10 +167,10 @@ def test_pages_have_both_replies_side_by_side() -> None:
 
 
 def test_redacted_replies_are_not_read() -> None:
-    hidden = redacted(answered(OTHER, "Tuesday / Friday"))
+    hidden = redact_turn(answered(OTHER, "Tuesday / Friday"))
     assert "Tuesday" not in repr(hidden)
     assert "Friday" not in repr(hidden)
-    alike = redacted(answered(CLEAN.replace("Tuesday", "Mondays")))
+    alike = redact_turn(answered(CLEAN.replace("Tuesday", "Mondays")))
     assert "same again" not in explain(alike, SETTINGS, command=None, verbose=True)
 
 

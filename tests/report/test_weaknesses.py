@@ -14,7 +14,7 @@ from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
 from pytest_dstfuzz.report.packing import problems
-from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.redact import redact_turn
 from pytest_dstfuzz.report.screen import screen_lines
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
@@ -132,7 +132,7 @@ def test_private_dialogues_are_grouped_by_what_was_said_and_do_not_show_it(
     variants = (replace(violation, changed_slots=(copied,)), other)
     results = [replace(broken, variants=variants)]
     found = find_weaknesses(results)
-    hidden = Totals.of(results, redact=redacted).weaknesses
+    hidden = Totals.of(results, redact=redact_turn).weaknesses
     assert [one.id for one in hidden] == [one.id for one in found]
     assert "misspelt-value-copied" in [one.id for one in hidden]
     told = json.dumps(weaknesses_json(hidden))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 _CODE = """
 import os, sys
-from pytest_dstfuzz.scale.ray import RayOptions, connected
-with connected(RayOptions(actors=2, gpus=0)):
+from pytest_dstfuzz.scale.ray import RayOptions, connect_to_ray
+with connect_to_ray(RayOptions(actors=2, gpus=0)):
     import ray
     address = ray.get_runtime_context().gcs_address
     sys.stderr.write("begun: " + address + " " + os.environ["RAY_AUTH_TOKEN"] + "\\n")

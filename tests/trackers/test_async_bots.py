@@ -14,7 +14,7 @@ from pytest_dstfuzz.campaign.answers import TrackerFailure
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.adapting import bounded_to
+from pytest_dstfuzz.trackers.adapting import bound_concurrency
 from pytest_dstfuzz.trackers.tracker import Prediction, fingerprint_of, notes_of
 
 
@@ -125,7 +125,7 @@ def test_calls_run_together_as_many_as_are_allowed(at_once: int) -> None:
         now -= 1
         return {"pizza-size": context.user_utterances[-1]}
 
-    tracker = bounded_to(as_tracker(slow), at_once)
+    tracker = bound_concurrency(as_tracker(slow), at_once)
     many = [Context((Exchange("", "x" * n),)) for n in range(1, 20)]
     found = tracker.predict(many)
     assert [len(answer.state["pizza-size"]) for answer in found] == [*range(1, 20)]

@@ -25,7 +25,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_set
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.conformance import CHECKS, Conformance, check_tracker, meant_value
+from pytest_dstfuzz.trackers.conformance import CHECKS, Conformance, check_tracker, find_meant_value
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 
@@ -480,7 +480,7 @@ def test_progress_counts_the_contexts() -> None:
 def test_another_spelling_is_told_from_another_value(
     value: str, known: tuple[str, ...], meant: str | None
 ) -> None:
-    assert meant_value(value, known) == meant
+    assert find_meant_value(value, known) == meant
 
 
 WORD = st.text("abcdefgh", min_size=6, max_size=12)
@@ -496,5 +496,5 @@ def test_one_typing_error_is_another_spelling(word: str, draw: st.DataObject) ->
         word[:at] + letter + word[at + 1 :],
         word[:at] + word[at + 1] + word[at] + word[at + 2 :],
     ):
-        assert meant_value(typed, (word,)) == word
-    assert meant_value(f"{letter}{word}{letter}", (word,)) is None
+        assert find_meant_value(typed, (word,)) == word
+    assert find_meant_value(f"{letter}{word}{letter}", (word,)) is None

@@ -25,7 +25,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
 )
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.paraphrases import sgd_paraphrases
-from pytest_dstfuzz.relations.tools import paraphrased
+from pytest_dstfuzz.relations.tools import paraphrase_transcript
 from pytest_dstfuzz.seeding import derive
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of
@@ -106,7 +106,7 @@ def _count(figures: Matches, label: Outcome, known: frozenset[str], *, right: bo
 
 def _told(context: Context, words: ToolParaphrase) -> Context:
     assert context.transcript is not None  # noqa: S101 - all dialogues of SGD have tools
-    return replace(context, transcript=paraphrased(context.transcript, words))
+    return replace(context, transcript=paraphrase_transcript(context.transcript, words))
 
 
 def _answers(tracker: Tracker, contexts: Sequence[Context]) -> list[Outcome]:

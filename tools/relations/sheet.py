@@ -40,7 +40,7 @@ from pytest_dstfuzz.relations.relation import (
     Scene,
     Scenes,
     begin,
-    proposed,
+    list_rewrites,
 )
 from pytest_dstfuzz.seeding import stream
 
@@ -107,7 +107,7 @@ def rewrites(relation: Relation, scene: Scene) -> Iterator[Rewrite]:
     """Yield the rewrites of a scene; none where the relation does not apply."""
     begun = begin(relation, scene)
     if not isinstance(begun, BySearch | Inapplicable):
-        yield from proposed(begun)
+        yield from list_rewrites(begun)
 
 
 def draw(relation: Relation, data: DialogueSet, wanted: int, seed: int) -> list[Drawn]:

@@ -28,7 +28,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     json_start,
 )
 from pytest_dstfuzz.errors import DataError, nearest
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 
 __all__ = ["questions"]
 
@@ -296,8 +296,8 @@ def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
         cells = line.rstrip("\r").split("\t")
         if len(cells) != len(header):
             raise DataError(
-                f"{file.place}: line {number} has {counted(len(cells), 'column')}, but the header "
-                f"has {len(header)}"
+                f"{file.place}: line {number} has {format_count(len(cells), 'column')}, but the "
+                f"header has {len(header)}"
             )
         if not (cells[1].isascii() and cells[1].isdecimal()):
             raise DataError(
@@ -591,7 +591,7 @@ def paraphrase(original: SourceFile, other: SourceFile, name: str) -> ToolParaph
     if len(ours) != len(theirs):
         raise DataError(
             f"{other.place} is not a paraphrase of {original.place}: it has "
-            f"{counted(len(theirs), 'service')} instead of {len(ours)}"
+            f"{format_count(len(theirs), 'service')} instead of {len(ours)}"
         )
     tools: dict[str, Tool] = {}
     arguments: dict[str, dict[str, str]] = {}

@@ -52,7 +52,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
 from pytest_dstfuzz.dialogue.sampling import Records
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shorten_value
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 
 #: The forms of a dialogue.
 _FORMS: Final = ("turns", "utterances", "users")
@@ -109,12 +109,14 @@ class JsonLines(Reader):
                 raise DataError(f"{place}, turn {mute}: 'user' is empty; remove the turn")
             if form == "utterances" and all(turn.state is None for turn in dialogue.turns):
                 alternating += 1
-                shown = shown or f"{dialogue.id} has {counted(len(dialogue.turns), 'user turn')}"
+                shown = (
+                    shown or f"{dialogue.id} has {format_count(len(dialogue.turns), 'user turn')}"
+                )
             yield dialogue
         if alternating:
             how.tell(
-                f"In {counted(alternating, 'dialogue')} of {file.place}, 'utterances' are read as "
-                f"user and system in alternation, starting with the user ({shown}). If all "
+                f"In {format_count(alternating, 'dialogue')} of {file.place}, 'utterances' are "
+                f"read as user and system in alternation, starting with the user ({shown}). If all "
                 "utterances are the user's, use the key 'users' instead."
             )
 
@@ -152,8 +154,8 @@ def _flat(entry: _DialogueLine, place: str) -> list[_LineTurn]:
     states = [None] * len(users) if entry.states is None else entry.states
     if len(states) != len(users):
         raise DataError(
-            f"{place} has {counted(len(states), 'state')} for "
-            f"{counted(len(users), 'user utterance')}: 'states' needs one entry for each. "
+            f"{place} has {format_count(len(states), 'state')} for "
+            f"{format_count(len(users), 'user utterance')}: 'states' needs one entry for each. "
             "'utterances' alternate, starting with the user; use 'users' for utterances of the "
             "user alone"
         )
@@ -304,8 +306,9 @@ def _rows(file: SourceFile, delimiter: str, width: int) -> Iterator[tuple[int, l
                 continue
             if len(row) != width:
                 raise DataError(
-                    f"{file.place}: line {reader.line_num} has {counted(len(row), 'column')}, but "
-                    f"the header has {width}; put texts that contain {delimiter!r} in quotes"
+                    f"{file.place}: line {reader.line_num} has "
+                    f"{format_count(len(row), 'column')}, but the header has {width}; put texts "
+                    f"that contain {delimiter!r} in quotes"
                 )
             yield reader.line_num, row
     except csv.Error as error:

@@ -50,7 +50,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shorten_value
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 
 #: An example of a dialogue, for error messages.
 DIALOGUE_FORM: Final = (
@@ -469,8 +469,9 @@ def _with_states(
     states = convert_checked(list[dict[str, Any] | None], raw, f"{place}: states")
     if len(states) != len(turns):
         raise DataError(
-            f"{place} has {counted(len(states), 'state')} for {counted(len(turns), 'turn')}: "
-            "'states' needs one entry for each user message with a text"
+            f"{place} has {format_count(len(states), 'state')} for "
+            f"{format_count(len(turns), 'turn')}: 'states' needs one entry for each user message "
+            f"with a text"
         )
     return tuple(
         replace(turn, state=as_state(state, f"{place}: states[{turn.index}]", normalisation))

@@ -20,7 +20,7 @@ from pytest_dstfuzz.dialogue.readers.messages import Messages
 from pytest_dstfuzz.dialogue.readers.rasa import RasaExamples, RasaStories, RasaTrackers
 from pytest_dstfuzz.dialogue.readers.source import Reader, ReadOptions, SourceFile
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.registry import Registry, blame_errors
 
 #: Entry point group for the readers of packages. An entry point names an object, or a class that
 #: needs no arguments.
@@ -110,7 +110,7 @@ class _CheckedReader(Reader):
 
     def __init__(self, given: Any, where: str) -> None:
         if isinstance(given, type):
-            with blamed(f"{where}: {given.__name__}()"):
+            with blame_errors(f"{where}: {given.__name__}()"):
                 given = given()
         READERS.check_shape(given, where, "read(file, how)", "an iterator of dialogues")
         if not callable(getattr(given, "detect", None)):
@@ -127,7 +127,7 @@ class _CheckedReader(Reader):
     def detect(self, file: SourceFile, head: str) -> float:
         """Return the confidence of the reader, checked to be a number from 0 to 1."""
         who = f"detect() of the reader {self.name!r}"
-        with blamed(who):
+        with blame_errors(who):
             sure = self._given.detect(file, head)
         if not isinstance(sure, int | float) or not 0 <= sure <= 1:
             raise UserError(f"{who} returned {sure!r}: it must return a number from 0 to 1")
@@ -136,7 +136,7 @@ class _CheckedReader(Reader):
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
         """Yield the dialogues of the reader, checked for type and turn indices."""
         who = f"read() of the reader {self.name!r}"
-        with blamed(who):
+        with blame_errors(who):
             for found in self._given.read(file, how):
                 if not isinstance(found, Dialogue):
                     kind = type(found).__name__
@@ -150,5 +150,5 @@ class _CheckedReader(Reader):
 
     def phrases(self, how: ReadOptions) -> Mapping[str, str]:
         """Return the reader's words for slots, if it has the method."""
-        with blamed(f"phrases() of the reader {self.name!r}"):
+        with blame_errors(f"phrases() of the reader {self.name!r}"):
             return dict(self._given.phrases(how)) if hasattr(self._given, "phrases") else {}

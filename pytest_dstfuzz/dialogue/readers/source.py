@@ -23,7 +23,7 @@ from pytest_dstfuzz.dialogue.normalise import is_absent, normalise_state
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import encoding_name, encoding_of
 from pytest_dstfuzz.json_data import from_json, parse_json, shorten_value
-from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.printable import format_count
 
 __all__ = ["SourceFile"]
 
@@ -370,7 +370,7 @@ def shape_of(file: SourceFile) -> str:
     if is_table_name(file.name):
         return f"a table with the header {shorten(begun[0][1], 80)}"
     if begun[0][1].lstrip()[:1] not in ("[", "{", '"'):
-        return f"{counted(len(begun) + sum(1 for _ in lines), 'line')} of text"
+        return f"{format_count(len(begun) + sum(1 for _ in lines), 'line')} of text"
     try:
         if is_one_a_line(begun):
             first = shown_keys(parse_json(begun[0][1]))

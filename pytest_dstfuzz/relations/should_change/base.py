@@ -32,9 +32,14 @@ from pytest_dstfuzz.relations.relation import (
     Side,
     TurnRelation,
     TurnStart,
-    proposed,
+    list_rewrites,
 )
-from pytest_dstfuzz.relations.should_change.sites import ValueSite, asked_for, sites_of, spoken
+from pytest_dstfuzz.relations.should_change.sites import (
+    ValueSite,
+    find_requests,
+    sites_of,
+    split_spoken,
+)
 from pytest_dstfuzz.relations.values import UNSPOKEN, ValueTable
 
 #: Longer texts are content to pass on, such as the body of a mail, rather than values.
@@ -102,7 +107,7 @@ def _is_passage(value: str) -> bool:
 def _is_said(value: str, dialogue: Dialogue, last: int) -> bool:
     """Return whether the user or the system says a value in the turns up to ``last``."""
     texts = (text for turn in dialogue.turns[: last + 1] for text in (turn.user, turn.system))
-    return any(spoken(text).mentions(value) for text in texts)
+    return any(split_spoken(text).mentions(value) for text in texts)
 
 
 def _call_values(data: DialogueSet) -> ValueTable:
@@ -190,7 +195,7 @@ class CallScene(Scene):
         return replace(made, expected=expected, about=about)
 
 
-def gone(calls: Outcome, call: AnswerPath | None = None) -> tuple[Delta, ...]:
+def remove_calls(calls: Outcome, call: AnswerPath | None = None) -> tuple[Delta, ...]:
     """Return the changes that remove one call, or all calls if none is named."""
     return tuple(
         Delta(path, text, Admissible((None,)))
@@ -257,7 +262,7 @@ def _left_out(scene: CallScene, slot: str, argument: CallArgument) -> tuple[Delt
         return ()
     required = scene.once(ArgumentFacts.of).is_required(slot)
     if required and not _has_other_before(scene, slot, argument):
-        return gone(scene.calls, argument.path.call)
+        return remove_calls(scene.calls, argument.path.call)
     other = Admissible((argument.text,), anything_but=True, or_no_call=True)
     return (Delta(str(argument.path), argument.text, other),)
 
@@ -289,7 +294,7 @@ def _stands_before(scene: Scene, value: str) -> bool:
     """Return whether a value was said or recorded before the user's utterance."""
     if value in UNSPOKEN:
         return False
-    if any(spoken(text).mentions(value) for text in _texts_before(scene)):
+    if any(split_spoken(text).mentions(value) for text in _texts_before(scene)):
         return True
     for message in _messages_before(scene):
         if any(value in map(spell_value, (call.values or {}).values()) for call in message.calls):
@@ -307,7 +312,7 @@ def _has_other_before(scene: CallScene, slot: str, argument: CallArgument) -> bo
         return True
     texts = [*_texts_before(scene), *map(_content, messages)]
     values = scene.table.values.get(slot, ())
-    return any(spoken(text).mentions(value) for text in texts for value in values)
+    return any(split_spoken(text).mentions(value) for text in texts for value in values)
 
 
 def _texts_before(scene: Scene) -> Iterator[str]:
@@ -331,8 +336,8 @@ def _content(message: Message) -> str:
 def _says(scene: Scene, slot: str, value: str) -> bool:
     """Return whether the user's utterance says the value of an argument."""
     if value in UNSPOKEN:
-        return bool(asked_for(scene, slot, scene.turn.user))
-    return bool(spoken(scene.turn.user).mentions(value))
+        return bool(find_requests(scene, slot, scene.turn.user))
+    return bool(split_spoken(scene.turn.user).mentions(value))
 
 
 NO_CALL: Final = "the turn calls no tool"
@@ -375,7 +380,7 @@ class ShouldChange(Relation):
         if isinstance(begun, Inapplicable):
             return begun
         # An added round would come too late, because the assistant has already called.
-        exact = [one for one in proposed(begun) if one.expected.deltas and not one.moves]
+        exact = [one for one in list_rewrites(begun) if one.expected.deltas and not one.moves]
         return exact or Inapplicable(NOT_EXACT)
 
 

@@ -19,7 +19,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
 )
 from pytest_dstfuzz.dialogue.normalise import normalise_value
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.perturb.values import spelled
+from pytest_dstfuzz.perturb.values import spell_compared
 from pytest_dstfuzz.perturb.words import match_case, word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
@@ -40,9 +40,9 @@ from pytest_dstfuzz.relations.should_change.base import (
     RewritesOrReason,
     ShouldChange,
     from_sites,
-    gone,
     in_turn,
     needs_values,
+    remove_calls,
     shortly,
     some,
     tables_of,
@@ -53,14 +53,14 @@ from pytest_dstfuzz.relations.should_change.sites import (
     REASONS,
     FlagSite,
     ValueSite,
-    asked_for,
+    find_requests,
     flags_of,
     is_alone,
+    iterate_texts,
     phrase_of,
-    said_so_far,
     says_more,
     sites_of,
-    spoken,
+    split_spoken,
 )
 from pytest_dstfuzz.relations.values import (
     REFUSED,
@@ -72,12 +72,12 @@ from pytest_dstfuzz.relations.values import (
     clause_of,
     domain_of,
     end_of,
-    joined,
+    join_value,
     moment_of,
     name_words,
     plural_of,
     sentence_of,
-    written,
+    write_value,
 )
 
 SPELLED_OTHERWISE: Final = "no other value can be spelled like this one"
@@ -87,7 +87,9 @@ NO_OTHER: Final = "no other value of the slot is known, or all were said already
 _MOST_SWAPS: Final = 8
 
 
-def swapped(scene: Scene, site: ValueSite, value: str, operator: str) -> list[Replacement] | None:
+def swap_value(
+    scene: Scene, site: ValueSite, value: str, operator: str
+) -> list[Replacement] | None:
     """Return the edits that replace a mentioned value by another one in the same style.
 
     The article before the value changes if necessary. The result is ``None`` if the new value
@@ -99,7 +101,7 @@ def swapped(scene: Scene, site: ValueSite, value: str, operator: str) -> list[Re
     if site.mention.spelled == "other" and not _is_same_form(scene, site):
         plural = plural_of(site.value) == site.surface.lower()
         new = plural_of(value) if plural and plural_of(site.value) != site.value else None
-    text = new and written(site.kind, new, site.surface)
+    text = new and write_value(site.kind, new, site.surface)
     if not text:
         return None
     start, end = site.mention.start, site.mention.end
@@ -125,7 +127,7 @@ def _is_same_form(scene: Scene, site: ValueSite) -> bool:
     return typed == site.value and surface.endswith("s") == site.value.endswith("s")
 
 
-def admitted(scene: Scene, slot: str, value: str, surface: str) -> Admissible:
+def admit_value(scene: Scene, slot: str, value: str, surface: str) -> Admissible:
     """Return the expected values of a slot: ``value``, and the form in which the user says it."""
     typed = normalise_value(slot, surface.lower(), scene.table.normalisation)
     return Admissible(tuple(dict.fromkeys((value, typed or value))))
@@ -137,7 +139,7 @@ def unsaid(scene: Scene, slot: str, old: str) -> Iterator[str]:
     Times that would put the arrival before the departure are skipped.
     """
     others = scene.table.others(slot, old)
-    texts = [spoken(text) for text in dict.fromkeys(said_so_far(scene))]
+    texts = [split_spoken(text) for text in dict.fromkeys(iterate_texts(scene))]
     for place in scene.rng.permutation(len(others)):
         value = others[place]
         if is_in_time(scene, slot, value) and not any(text.mentions(value) for text in texts):
@@ -181,16 +183,16 @@ def _swaps(scene: Scene, site: ValueSite) -> RewritesOrReason:
 
 def _swapped(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
     for value in unsaid(scene, site.slot, site.value):
-        edits = swapped(scene, site, value, site.kind)
+        edits = swap_value(scene, site, value, site.kind)
         if edits is not None:
-            after = admitted(scene, site.slot, value, edits[0].after)
+            after = admit_value(scene, site.slot, value, edits[0].after)
             yield scene.rewrite(edits, [Delta(site.slot, site.value, after)])
 
 
 def why_none(scene: Scene, site: ValueSite) -> str:
     """Return why no other value can replace the mentioned value."""
     values = unsaid(scene, site.slot, site.value)
-    untaken = any(swapped(scene, site, value, site.kind) is None for value in values)
+    untaken = any(swap_value(scene, site, value, site.kind) is None for value in values)
     return SPELLED_OTHERWISE if untaken else NO_OTHER
 
 
@@ -238,7 +240,7 @@ def _turned(scene: Scene, slot: str) -> RewritesOrReason:
     if not name:
         return NO_NAME
     values = islice(unsaid(scene, slot, old), _MOST_RETURNS)
-    deltas = (Delta(slot, old, admitted(scene, slot, value, value)) for value in values)
+    deltas = (Delta(slot, old, admit_value(scene, slot, value, value)) for value in values)
     return some(form for delta in deltas for form in _both_forms(scene, name, delta)) or NO_OTHER
 
 
@@ -345,7 +347,7 @@ def _removed(scene: Scene, site: ValueSite) -> RewritesOrReason:
     left = [*words[:first], *words[last + 1 :]]
     titles = scene.table.titles
     if len(left) < _LEAST or not any(
-        scene.lexicon.majority_pos(word.lower) == "verb" or spelled(word.lower) in titles
+        scene.lexicon.majority_pos(word.lower) == "verb" or spell_compared(word.lower) in titles
         for word in left
     ):
         return NOTHING_LEFT
@@ -456,7 +458,7 @@ def _exchanged(scene: Scene, start: ValueSite, goal: ValueSite) -> Rewrite | str
     for site, other in ((start, goal), (goal, start)):
         place = site.mention
         edits.append(Replacement(place.start, place.end, other.surface, "ends"))
-        after = admitted(scene, site.slot, other.value, other.surface)
+        after = admit_value(scene, site.slot, other.value, other.surface)
         deltas.append(Delta(site.slot, site.value, after))
     return scene.rewrite(edits, deltas)
 
@@ -560,17 +562,19 @@ def _confused(scene: Scene, site: ValueSite) -> RewritesOrReason:
     reason = NO_TWIN
     rewrites: dict[str, Rewrite] = {}
     for other, value in scene.before.items():
-        taken = value == DONTCARE or joined(value) == joined(site.value) or value in rewrites
+        taken = (
+            value == DONTCARE or join_value(value) == join_value(site.value) or value in rewrites
+        )
         if taken or scene.now.get(other) != value or not _is_twin(table, site.slot, other):
             continue
         usual = site.kind == "time" or value in table.values[site.slot]
         if not usual or not is_in_time(scene, site.slot, value):
             continue
-        edits = swapped(scene, site, value, site.kind)
+        edits = swap_value(scene, site, value, site.kind)
         if edits is None:
             reason = SPELLED_OTHERWISE
             continue
-        delta = Delta(site.slot, site.value, admitted(scene, site.slot, value, edits[0].after))
+        delta = Delta(site.slot, site.value, admit_value(scene, site.slot, value, edits[0].after))
         about = f"{delta}, the value of {other}"
         rewrites[value] = scene.rewrite(edits, [delta], about=about)
     return list(rewrites.values()) or reason
@@ -803,7 +807,7 @@ def _flags_go_on(scene: Scene, site: FlagSite) -> bool:
     rest = range(after, sentence_of(scene.parts, site.last).stop)
     flags = (slot for slot in scene.now if slot != site.slot and scene.now[slot] in REFUSED)
     return any(
-        one.first in rest for slot in flags for one in asked_for(scene, slot, scene.turn.user)
+        one.first in rest for slot in flags for one in find_requests(scene, slot, scene.turn.user)
     )
 
 
@@ -847,10 +851,10 @@ def _repaired(scene: Scene, site: ValueSite) -> RewritesOrReason:
 
 def _repairs(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
     for value in unsaid(scene, site.slot, site.value):
-        edits = swapped(scene, site, value, "repair")
+        edits = swap_value(scene, site, value, "repair")
         if edits and (" " not in edits[0].after or site.kind == "time"):
             new = edits[0].after
-            delta = Delta(site.slot, site.value, admitted(scene, site.slot, value, new))
+            delta = Delta(site.slot, site.value, admit_value(scene, site.slot, value, new))
             added = Replacement(site.mention.end, site.mention.end, f", no, {new}", "repair")
             yield scene.rewrite([added], [delta])
 
@@ -907,7 +911,7 @@ class RandomInput(ShouldChange):
         new = Outcome({path: one for path, one in scene.now.items() if path not in scene.before})
         if not new:
             return Inapplicable(NOTHING_GIVEN)
-        deltas, table = list(gone(new)), CallScene.of(scene).table
+        deltas, table = list(remove_calls(new)), CallScene.of(scene).table
         told = " ".join(f"{one.name} {one.description}" for one in scene.dialogue.tools)
         return Lazily(_drawn(scene, deltas, table, told) for _ in range(_DRAWS))
 
@@ -922,15 +926,15 @@ def _elsewhere(scene: Scene, changes: Sequence[Difference]) -> str:
     values = [change.after or "" for change in changes]
     spelled = [value for value in values if value not in UNSPOKEN]
     *earlier, last = scene.context.exchanges
-    if not all(spoken(last.user).mentions(value) for value in spelled):
+    if not all(split_spoken(last.user).mentions(value) for value in spelled):
         return UNSAID
     unheard = "dontcare" in scene.guarded.reasons and DONTCARE not in values
     if unheard or says_more(scene, last.user, changes):
         return MORE
-    if any(spoken(last.system).mentions(value) for value in spelled):
+    if any(split_spoken(last.system).mentions(value) for value in spelled):
         return BY_SYSTEM
     texts = [text for one in earlier for text in (one.system, one.user)]
-    if any(spoken(text).mentions(value) for text in texts for value in spelled):
+    if any(split_spoken(text).mentions(value) for text in texts for value in spelled):
         return EARLIER
     return ""
 

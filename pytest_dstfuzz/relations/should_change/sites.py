@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.calls import members_of
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Admissible, Difference
-from pytest_dstfuzz.perturb.values import Mentions, content, spelled
+from pytest_dstfuzz.perturb.values import Mentions, content, spell_compared
 from pytest_dstfuzz.perturb.words import word_set
 from pytest_dstfuzz.relations.relation import Delta, Scene
 from pytest_dstfuzz.relations.values import (
@@ -21,10 +21,10 @@ from pytest_dstfuzz.relations.values import (
     SpokenText,
     ValueMention,
     clause_of,
-    counted_by,
     domain_of,
-    joined,
+    join_value,
     kind_of,
+    list_counted_nouns,
     moment_of,
     name_words,
     sentence_of,
@@ -89,7 +89,7 @@ class Sites(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def spoken(text: str) -> SpokenText:
+def split_spoken(text: str) -> SpokenText:
     """Return the words of a text and their forms. Cached, because later turns need them again."""
     return SpokenText.of(text)
 
@@ -128,7 +128,7 @@ def _site(scene: Scene, slot: str) -> ValueSite | str:
 
 def _mentions(scene: Scene, slot: str) -> tuple[ValueMention, ...]:
     value = scene.now[slot]
-    return () if value in UNSPOKEN else spoken(scene.turn.user).mentions(value)
+    return () if value in UNSPOKEN else split_spoken(scene.turn.user).mentions(value)
 
 
 def _is_part(scene: Scene, site: ValueSite) -> bool:
@@ -137,7 +137,7 @@ def _is_part(scene: Scene, site: ValueSite) -> bool:
     if table.is_title(site.value):
         return True
     region = site.surface[:1].isupper() and _REGION.match(scene.turn.user, site.mention.end)
-    if region and joined(region[1]) not in table.known:
+    if region and join_value(region[1]) not in table.known:
         return True
     parts = scene.parts
     first, last = site.mention.first, site.mention.last
@@ -148,8 +148,8 @@ def _is_part(scene: Scene, site: ValueSite) -> bool:
             return True
         if parts.gaps[gap] == " " and _is_of_name(scene, site, neighbour):
             return True
-    words = [joined(word.lower) for word in parts.words]
-    value = joined(site.value)
+    words = [join_value(word.lower) for word in parts.words]
+    value = join_value(site.value)
     for start in range(max(0, first - _LONGEST), first + 1):
         for end in range(last + 1, min(len(words), last + _LONGEST) + 1):
             said = "".join(words[start:end])
@@ -166,7 +166,7 @@ def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
     guard = scene.guarded.reasons[neighbour]
     if guard not in {"name", "value"} or word.lower in scene.lexicon.stop_words:
         return False
-    mentions = spoken(scene.turn.user).mentions
+    mentions = split_spoken(scene.turn.user).mentions
     values = (member for value in scene.now.values() for member in members_of(value))
     if any(m.first <= neighbour <= m.last for v in values for m in mentions(v)):
         return False
@@ -177,20 +177,20 @@ def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
 
 def _is_repeated(scene: Scene, site: ValueSite) -> bool:
     """Return whether the user says the value a second time, here or earlier."""
-    if len(spoken(scene.turn.user).mentions(site.value)) > 1:
+    if len(split_spoken(scene.turn.user).mentions(site.value)) > 1:
         return True
     earlier = scene.dialogue.turns[: scene.index]
-    return any(spoken(turn.user).mentions(site.value) for turn in earlier)
+    return any(split_spoken(turn.user).mentions(site.value) for turn in earlier)
 
 
 def _is_from_system(scene: Scene, site: ValueSite) -> bool:
-    return bool(spoken(scene.turn.system).mentions(site.value))
+    return bool(split_spoken(scene.turn.system).mentions(site.value))
 
 
 def _is_shared(scene: Scene, site: ValueSite) -> bool:
     states = (*scene.before.items(), *scene.now.items())
     return any(
-        slot != site.slot and joined(member) == joined(site.value)
+        slot != site.slot and join_value(member) == join_value(site.value)
         for slot, value in states
         for member in members_of(value)
     )
@@ -225,7 +225,7 @@ def _is_guessed(scene: Scene, site: ValueSite) -> bool:
 def _is_counted(scene: Scene, site: ValueSite) -> bool:
     """Return whether a noun after a number, or the system's question, tells the number's slot."""
     words = [word.lower for word in scene.parts.words]
-    nouns = counted_by(site.slot)
+    nouns = list_counted_nouns(site.slot)
     last = site.mention.last
     for place in range(last + 1, min(last + 1 + _NEAR, len(words))):
         if words[place] in nouns:
@@ -237,10 +237,14 @@ def _is_counted(scene: Scene, site: ValueSite) -> bool:
         return True
     if "?" not in scene.turn.system:
         return False
-    asked = {word.lower for word in spoken(scene.turn.system).parts.words}
+    asked = {word.lower for word in split_spoken(scene.turn.system).parts.words}
     kinds = scene.table.kinds
-    rivals = [slot for slot, kind in kinds.items() if kind == "number" and counted_by(slot) & asked]
-    return bool(rivals) and all(counted_by(slot) == nouns for slot in rivals)
+    rivals = [
+        slot
+        for slot, kind in kinds.items()
+        if kind == "number" and list_counted_nouns(slot) & asked
+    ]
+    return bool(rivals) and all(list_counted_nouns(slot) == nouns for slot in rivals)
 
 
 _BEFORE_TIMES: Final = word_set("at on in from for and with by to starting beginning")
@@ -253,7 +257,7 @@ def _moment_said(scene: Scene, site: ValueSite) -> str:
     for place in range(site.mention.first - 1, clause.start - 1, -1):
         if words[place] in _LEAVING | _ARRIVING:
             return "leave" if words[place] in _LEAVING else "arrive"
-    asked = {word.lower for word in spoken(scene.turn.system).parts.words}
+    asked = {word.lower for word in split_spoken(scene.turn.system).parts.words}
     if "?" in scene.turn.system and bool(asked & _LEAVING) != bool(asked & _ARRIVING):
         return "leave" if asked & _LEAVING else "arrive"
     return ""
@@ -275,7 +279,7 @@ _LOCKS: Final[tuple[tuple[str, Callable[[Scene, ValueSite], bool]], ...]] = (
 )
 
 
-def said_so_far(scene: Scene) -> Iterator[str]:
+def iterate_texts(scene: Scene) -> Iterator[str]:
     """Yield the texts up to the turn and the values of its states, to look up other values."""
     for turn in scene.dialogue.turns[: scene.index + 1]:
         yield turn.system
@@ -317,7 +321,7 @@ def flags_of(scene: Scene) -> Flags:
 
 
 def _flag(scene: Scene, slot: str) -> FlagSite | str:
-    places, value = asked_for(scene, slot, scene.turn.user), scene.now[slot]
+    places, value = find_requests(scene, slot, scene.turn.user), scene.now[slot]
     if not places or value not in REFUSED:
         return NO_MENTION
     if slot not in scene.given:
@@ -325,9 +329,9 @@ def _flag(scene: Scene, slot: str) -> FlagSite | str:
     earlier = (turn.user for turn in scene.dialogue.turns[: scene.index])
     label = scene.label
     reason = ""
-    if len(places) > 1 or any(asked_for(scene, slot, text) for text in earlier):
+    if len(places) > 1 or any(find_requests(scene, slot, text) for text in earlier):
         reason = TWICE
-    elif asked_for(scene, slot, scene.turn.system):
+    elif find_requests(scene, slot, scene.turn.system):
         reason = BY_SYSTEM
     elif is_doubtful(scene, places[0].first):
         reason = IN_DOUBT
@@ -345,14 +349,14 @@ def _flag(scene: Scene, slot: str) -> FlagSite | str:
 _FREE: Final = frozenset({"free", "complimentary"})
 
 
-def asked_for(scene: Scene, slot: str, text: str) -> list[ValueMention]:
+def find_requests(scene: Scene, slot: str, text: str) -> list[ValueMention]:
     """Return the words in a text that name a yes/no slot, by its name or by the data's words.
 
     Each word of the name counts unless it is a stop word: `wifi` in ``has_wifi``.
     """
     own = [word for word in name_words(slot) if word not in scene.lexicon.stop_words]
     names = dict.fromkeys((*own, *scene.data.flag_words.get(slot, ())))
-    return [mention for name in names for mention in spoken(text).mentions(name)]
+    return [mention for name in names for mention in split_spoken(text).mentions(name)]
 
 
 def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
@@ -362,12 +366,12 @@ def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
     is false, because this clause may fill it.
     """
     clause = clause_of(scene.parts, first)
-    user, table = spoken(scene.turn.user), scene.table
+    user, table = split_spoken(scene.turn.user), scene.table
     given: set[int] = set()
     for other in scene.given:
         said = {m.first for m in user.mentions(scene.now[other])}
         if table.kinds.get(other) == "yes-no":
-            found = asked_for(scene, other, scene.turn.user)
+            found = find_requests(scene, other, scene.turn.user)
             said |= {place for one in found for place in range(one.first, one.last + 1)}
         if not said and domain_of(other) == domain_of(slot):
             return False
@@ -430,7 +434,7 @@ def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
     if first and words[first - 1] in _ARTICLES and not gaps[first].strip():
         first -= 1
     following = words[end + 1 : end + 3]
-    if following[:1] == ["and"] and spelled(following[-1]).isdigit():
+    if following[:1] == ["and"] and spell_compared(following[-1]).isdigit():
         # `for 3 people and 4 nights`: both numbers share the preposition.
         return (first, end + 1) if first and words[first - 1] in _BEFORE_VALUES else None
     start = _left(words, gaps, first)
@@ -452,7 +456,7 @@ def _is_adjective(scene: Scene, site: ValueSite, words: list[str]) -> bool:
 def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
     """Return the last word of a value's phrase, which includes a noun and `of town`."""
     gaps, last = scene.parts.gaps, site.mention.last
-    heads = _HEADS | counted_by(site.slot) if site.kind == "number" else _HEADS
+    heads = _HEADS | list_counted_nouns(site.slot) if site.kind == "number" else _HEADS
     while last + 1 < len(words) and words[last + 1] in heads and not gaps[last + 1].strip("- "):
         last += 1
     if words[last + 1 : last + 2] == ["of"]:
@@ -530,18 +534,18 @@ def says_more(scene: Scene, text: str, given: Collection[Difference]) -> bool:
         text: a text of the user.
         given: the changes of slots that the text is known to cause.
     """
-    table, user = scene.table, spoken(text)
+    table, user = scene.table, split_spoken(text)
     own = {place for change in given for place in _places(user, change.after)}
     slots = {change.slot for change in given}
     elsewhere = {slot: value for slot, value in scene.now.items() if slot not in slots}
     parts = {word for value in elsewhere.values() for word in content(value)} - table.titles
     words = [word.lower for word in user.parts.words]
-    telling = [place for place, word in enumerate(words) if joined(word)]
+    telling = [place for place, word in enumerate(words) if join_value(word)]
     for first, last in spans(telling):
         if own.issuperset(place for place in telling if first <= place <= last):
             continue
         found = " ".join(words[first : last + 1])
-        value = joined(found)
+        value = join_value(found)
         if not table.is_title(found) and (value in table.telling or value in parts):
             return True
     flags = [slot for slot, kind in table.kinds.items() if kind == "yes-no"]
@@ -559,15 +563,15 @@ def says_other(scene: Scene, text: str, change: Difference, given: Collection[Di
         given: the changes that the labels of the text have. Words for them do not count, because
             they belong to another slot with the same values.
     """
-    table, user = scene.table, spoken(text)
+    table, user = scene.table, split_spoken(text)
     own = {place for change in given for place in _places(user, change.after)}
     words = [word.lower for word in user.parts.words]
     # The pronoun in `that one` is no number.
-    telling = [place for place, word in enumerate(words) if joined(word) and word != "one"]
+    telling = [place for place, word in enumerate(words) if join_value(word) and word != "one"]
     wanted = table.joined_values.get(change.slot, frozenset())
     for first, last in spans([place for place in telling if place not in own]):
         found = " ".join(words[first : last + 1])
-        if joined(found) in wanted and not table.is_title(found):
+        if join_value(found) in wanted and not table.is_title(found):
             return True
     # The check uses the value because data without an ontology may know no other value of the slot.
     if change.after is None or kind_of(change.slot, [change.after]) != "time":

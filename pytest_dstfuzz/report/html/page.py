@@ -49,9 +49,9 @@ from pytest_dstfuzz.report.explain import (
 )
 from pytest_dstfuzz.report.figures import (
     causes_text,
-    changed_answers,
-    expected_text,
-    moved_dialogues,
+    describe_expected,
+    list_changed_answers,
+    list_moved_dialogues,
 )
 from pytest_dstfuzz.report.screen import (
     VERDICTS,
@@ -75,8 +75,8 @@ from pytest_dstfuzz.report.wording import (
     Span,
     earlier_edits,
     legend,
+    mark_spans,
     needed_context,
-    shown_spans,
     visible,
 )
 from pytest_dstfuzz.totals.plainest import (
@@ -236,7 +236,7 @@ class _PerturbedTurns:
             key = (last, index, source, edits)
             if key not in self._numbers:
                 self._numbers[key] = len(self.entries)
-                self.entries.append([last, index, shown_spans(source, edits)])
+                self.entries.append([last, index, mark_spans(source, edits)])
             last = self._numbers[key]
         return last
 
@@ -264,7 +264,7 @@ def violation_record(
         "variant": variant.index,
         "cause": variant.cause or "unknown",
         "rates": [round(variant.edit_w, 3), round(variant.edit_c, 3)],
-        "spans": shown_spans(turn.user, variant.edits),
+        "spans": mark_spans(turn.user, variant.edits),
         "edits": [_edit(edit) for edit in variant.edits],
         "changes": [
             [
@@ -290,7 +290,7 @@ def violation_record(
     if variant.reduced is not None:
         record["blames"] = {
             "what": blame(variant.reduced),
-            "spans": shown_spans(turn.user, variant.reduced.edits),
+            "spans": mark_spans(turn.user, variant.reduced.edits),
             "context": _context(variant.reduced),
         }
     return record | _notes(variant)
@@ -378,7 +378,7 @@ def _edit(edit: Edit) -> list[str | int]:
 
 
 def _context(shown: Minimal) -> list[Any]:
-    return [[index, shown_spans(source, edits)] for index, source, edits in earlier_edits(shown)]
+    return [[index, mark_spans(source, edits)] for index, source, edits in earlier_edits(shown)]
 
 
 def _more(change: Difference) -> list[str | None]:
@@ -476,12 +476,12 @@ def _environment() -> Environment:
         all_distorted=ALL_DISTORTED,
         between=between,
         by_label=BY_LABEL,
-        changed_answers=changed_answers,
+        changed_answers=list_changed_answers,
         chance=_chance,
         few_dialogues=FEW_DIALOGUES,
         outcome_columns=outcome_columns,
         fewest_dialogues=FEWEST_DIALOGUES,
-        expected_text=expected_text,
+        expected_text=describe_expected,
         calls=lambda turn, one: call_changes(turn, one.plain.changed_slots, page=True),
         counted=lambda part, whole: f"{part:,} of {whole:,}",
         heat_level=heat_level,
@@ -492,7 +492,7 @@ def _environment() -> Environment:
         interval_text=interval_text,
         most_places=_MOST_PLACES,
         moved=lambda before, after: points(None if before is None else after - before),
-        moved_dialogues=moved_dialogues,
+        moved_dialogues=list_moved_dialogues,
         moved_weaknesses=moved_weaknesses,
         number=_number,
         percent=percent,
@@ -533,7 +533,7 @@ def heat_level(rate: float | None) -> int:
 def _said(turn: TurnResult, variant: VariantResult) -> list[tuple[str, list[str | Span]]]:
     """Return speakers and marked texts of a violation."""
     earlier = [
-        (f"turn {index}", shown_spans(source, edits))
+        (f"turn {index}", mark_spans(source, edits))
         for index, source, edits in needed_context(variant)
     ]
     system: list[tuple[str, list[str | Span]]] = [("system", [turn.system])] if turn.system else []
@@ -548,7 +548,7 @@ def _said(turn: TurnResult, variant: VariantResult) -> list[tuple[str, list[str 
     about: list[tuple[str, list[str | Span]]] = (
         [("rewrite", [variant.about])] if variant.about else []
     )
-    return [*earlier, *system, *about, ("user", shown_spans(turn.user, variant.plain.edits))]
+    return [*earlier, *system, *about, ("user", mark_spans(turn.user, variant.plain.edits))]
 
 
 def _reasons(section: RelationTotals) -> list[tuple[str, str]]:

@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from pytest_dstfuzz.config import Address, Header
 from pytest_dstfuzz.dialogue.anthropic import answer_of, choice_of, request_of, tools_of
 from pytest_dstfuzz.printable import describe
-from pytest_dstfuzz.trackers.chat.client import ChatClient, counted
+from pytest_dstfuzz.trackers.chat.client import ChatClient, count_usage
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Usage
-from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ended_early
+from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, report_early_end
 
 
-def joined_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def join_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the message whose parts are the events of a stream.
 
     The input of a tool arrives as pieces of JSON. If they do not form valid JSON, the input stays a
@@ -47,7 +47,7 @@ def joined_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     if message is None:
         raise MalformedReply("answered with a stream that contains no message", passing=True)
     if not ended:
-        raise ended_early()
+        raise report_early_end()
     return {**message, "content": [_whole(block) for block in blocks.values()]}
 
 
@@ -111,7 +111,7 @@ class AnthropicClient(ChatClient):
 
 def _message(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
     """Return the usage of an answer, and the equivalent choice of a completion."""
-    body = joined_message(reply.events()) if reply.is_stream else reply.json()
+    body = join_message(reply.events()) if reply.is_stream else reply.json()
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
         passing = isinstance(body, Mapping) and "error" in body
         raise MalformedReply(
@@ -122,7 +122,7 @@ def _message(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
     counts = found if isinstance(found, Mapping) else {}
     prompt = [counts[key] for key in _PROMPT if counts.get(key) is not None]
     total = sum(prompt) if prompt and all(type(one) is int for one in prompt) else None
-    return counted(total, counts.get("output_tokens")), answer_of(body)
+    return count_usage(total, counts.get("output_tokens")), answer_of(body)
 
 
 def service_of(url: Address, service: ServiceSettings) -> ServiceSettings:

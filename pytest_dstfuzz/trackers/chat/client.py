@@ -40,13 +40,13 @@ from pytest_dstfuzz.trackers.web.transport import (
     Reply,
     ServiceError,
     Transport,
-    ended_early,
+    report_early_end,
 )
 
 __all__ = ["ChatClient", "client_at"]
 
 
-def joined_completion(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def join_completion(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the chat completion whose parts are the events of a stream.
 
     Texts and arguments of tool calls arrive in pieces. The pieces of several calls may alternate.
@@ -73,7 +73,7 @@ def joined_completion(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         if isinstance(old := delta.get("function_call"), Mapping):
             _add_function(message.setdefault("function_call", {}), old)
     if finish is None:
-        raise ended_early()
+        raise report_early_end()
     if calls.whole:
         message["tool_calls"] = calls.whole
     return {"choices": [{"message": message, "finish_reason": finish}], "usage": usage}
@@ -298,7 +298,7 @@ def _names(reply: Reply) -> list[str]:
 
 def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
     """Return the usage of a chat completion, and its first choice."""
-    body = joined_completion(reply.events()) if reply.is_stream else reply.json()
+    body = join_completion(reply.events()) if reply.is_stream else reply.json()
     choices = body.get("choices") if isinstance(body, Mapping) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
@@ -310,10 +310,10 @@ def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
         )
     found = body.get("usage")
     counts = found if isinstance(found, Mapping) else {}
-    return counted(counts.get("prompt_tokens"), counts.get("completion_tokens")), choice
+    return count_usage(counts.get("prompt_tokens"), counts.get("completion_tokens")), choice
 
 
-def counted(prompt: object, completion: object) -> Usage:
+def count_usage(prompt: object, completion: object) -> Usage:
     """Return the usage of one answer, without counts if they are not numbers of tokens."""
     # Exclude True, which is an int in Python.
     if type(prompt) is int and type(completion) is int and min(prompt, completion) >= 0:
@@ -426,7 +426,7 @@ class ChatCalls(ChatReplies):
         return as_calls(in_json(self.client.transport.secrets.redact, message))
 
 
-def chosen(choice: str | None, data: DialogueSet) -> str | Mapping[str, Any] | None:
+def convert_choice(choice: str | None, data: DialogueSet) -> str | Mapping[str, Any] | None:
     """Return ``tool_choice`` in the form of OpenAI's API.
 
     ``choice`` is ``auto``, ``required``, ``none`` or the name of a tool.

@@ -28,15 +28,15 @@ from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError, UserError, message_of
 from pytest_dstfuzz.files import read_text
 from pytest_dstfuzz.json_data import each_key_once
-from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.printable import shorten_text
 from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.chat.client import (
     REFUSED,
     ChatCalls,
     ChatClient,
     ChatReplies,
-    chosen,
     client_at,
+    convert_choice,
     system_message,
 )
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -305,7 +305,7 @@ class ChatTracker:
             return parse_answer(text, self.normalisation)
         except NoStateError as error:
             # Mask first, because half a credential would not be found.
-            shown = shortened(" ".join(redact(text).split()), _SHOWN)
+            shown = shorten_text(" ".join(redact(text).split()), _SHOWN)
             raise MalformedAnswerError(
                 f"the model's answer is not a belief state: {redact(str(error))}; it begins with "
                 f"{shown!r}"
@@ -344,7 +344,7 @@ def asking(
             "--dst-outcome=tool-calls, or leave it out"
         )
     if outcome == TOOL_CALLS:
-        choice, system = chosen(how.tool_choice, data), system_message(how.prompt)
+        choice, system = convert_choice(how.tool_choice, data), system_message(how.prompt)
         return ChatCalls(client=connect(), system=system, opening=how.opening, choice=choice)
     if outcome == REPLY:
         system = system_message(how.prompt)

@@ -18,7 +18,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, nearest, unknown_name
-from pytest_dstfuzz.printable import counted, describe, listed
+from pytest_dstfuzz.printable import describe, format_count, format_list
 from pytest_dstfuzz.trackers.adapters import as_prediction
 from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -85,14 +85,14 @@ class SlotMap:
         if not self.complete:
             return (
                 f"the data does not list its slots, so every slot of the bot is compared "
-                f"({len(self.places)}): {listed(sorted(self.places), _SLOTS)}; choose slots with a "
-                "slot map, an ontology or the option slots (--dst-slots)"
+                f"({len(self.places)}): {format_list(sorted(self.places), _SLOTS)}; choose slots "
+                "with a slot map, an ontology or the option slots (--dst-slots)"
             )
         if not ignored:
             return ""
         return (
             f"slots of the bot: {len(self.places)} compared, {len(ignored)} ignored because the "
-            f"data does not have them: {listed(ignored, _SLOTS)}"
+            f"data does not have them: {format_list(ignored, _SLOTS)}"
         )
 
     def to_json(self) -> dict[str, object]:
@@ -120,7 +120,7 @@ def _with_its_own(slots: list[str], data: DialogueSet) -> SlotMap:
             places[name] = SlotTarget(names.get(_folded(name), usual))
     if not places:
         raise UserError(
-            f"the bot has no slots of its own, only those of Rasa: {listed(slots, _SLOTS)}"
+            f"the bot has no slots of its own, only those of Rasa: {format_list(slots, _SLOTS)}"
         )
     return replace(_without_twins(places, "the bot's slots"), complete=False)
 
@@ -137,7 +137,7 @@ def _by_name(slots: list[str], ontology: Ontology) -> SlotMap:
         pair = next((f" ({name!r} may be {guess!r})" for name, guess in guesses if guess), "")
         raise UserError(
             f"none of the bot's slots has the name of a slot of the data{pair}: map them with "
-            f"{_OPTION}. Slots of the bot: {listed(slots, _SLOTS)}"
+            f"{_OPTION}. Slots of the bot: {format_list(slots, _SLOTS)}"
         )
     return _without_twins(places, "the bot's slots")
 
@@ -261,8 +261,8 @@ class RasaTracker:
                 self._refuse_idle_actions(told)
                 return as_prediction(self.slots.state(told.slots), self.normalisation, "the bot")
         raise TrackerError(
-            f"the bot's tracker has {counted(heard, 'user message')} instead of {len(messages)}; "
-            "see the bot's log for the reason"
+            f"the bot's tracker has {format_count(heard, 'user message')} instead of "
+            f"{len(messages)}; see the bot's log for the reason"
         )
 
     def _refuse_idle_actions(self, told: _RasaConversation) -> None:
@@ -273,9 +273,10 @@ class RasaTracker:
         elif ran and not self._acted:
             names = {name for name, _ in told.actions} & self.actions
             raise TrackerError(
-                f"the bot ran {listed(sorted(names), _ACTIONS_SHOWN)} and got neither an event nor "
-                "a message in return, so its action server seems to fail or not to run: start it, "
-                "or see the bot's log. An action that does nothing on purpose must return an event"
+                f"the bot ran {format_list(sorted(names), _ACTIONS_SHOWN)} and got neither an "
+                "event nor a message in return, so its action server seems to fail or not to run: "
+                "start it, or see the bot's log. An action that does nothing on purpose must "
+                "return an event"
             )
 
     async def _conversation(self, messages: Sequence[str]) -> _RasaConversation:
@@ -329,7 +330,7 @@ def create(
     if version is not None and actions:
         notes.append(
             "the bot's answers are not cached for other runs: its model id does not cover its "
-            f"custom actions ({listed(actions, _ACTIONS_SHOWN)}), which may change without it"
+            f"custom actions ({format_list(actions, _ACTIONS_SHOWN)}), which may change without it"
         )
     elif version is not None:
         text = json.dumps([version, chosen.to_json()], sort_keys=True)

@@ -32,7 +32,7 @@ from pytest_dstfuzz.errors import (
     nearest,
 )
 from pytest_dstfuzz.json_data import to_json
-from pytest_dstfuzz.printable import counted, describe
+from pytest_dstfuzz.printable import describe, format_count
 from pytest_dstfuzz.trackers.calls import as_calls
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -71,7 +71,7 @@ def other_kind(body: object, outcome: OutcomeKind) -> str:
     return next((_OTHER_KINDS[outcome, key] for key in keys if (outcome, key) in _OTHER_KINDS), "")
 
 
-def shown_without(body: object, key: str) -> str:
+def show_without_key(body: object, key: str) -> str:
     """Return the beginning of an answer that lacks a key, and a similar key if there is one."""
     keys = map(str, body) if isinstance(body, Mapping) and key not in body else ()
     guess = nearest(key, keys)
@@ -121,8 +121,8 @@ def _lists(keys: Mapping[str, object], name: str, count: int) -> list[object]:
     given = keys.get(name, [None] * count)
     if not isinstance(given, list) or len(given) != count:
         raise ContractError(
-            f'"{name}" is {describe(given)}; it must be a list of {counted(count, "list")}, one '
-            'for each of the "dialogues"'
+            f'"{name}" is {describe(given)}; it must be a list of {format_count(count, "list")}, '
+            'one for each of the "dialogues"'
         )
     return given
 
@@ -131,7 +131,7 @@ def read_message(body: object) -> Prediction:
     """Return the prediction in an answer that is the next message of an assistant."""
     if not isinstance(body, Mapping) or not any(key in body for key in _KEYS):
         raise ContractError(
-            f"answered with {shown_without(body, _KEYS[0])}; it must be {_MESSAGE}"
+            f"answered with {show_without_key(body, _KEYS[0])}; it must be {_MESSAGE}"
             f"{other_kind(body, TOOL_CALLS)}"
         )
     try:
@@ -340,13 +340,14 @@ def read_answers(
     if not isinstance(answers, list):
         each = "MESSAGE" if outcome == TOOL_CALLS else f'{{"{outcome}": ...}}'
         raise ContractError(
-            f"answered with {shown_without(body, 'answers')} to {counted(asked, 'dialogue')}; it "
-            f'must be {{"answers": [{each} or {{"error": "why"}}, ...]}}'
+            f"answered with {show_without_key(body, 'answers')} to "
+            f"{format_count(asked, 'dialogue')}; "
+            f'it must be {{"answers": [{each} or {{"error": "why"}}, ...]}}'
         )
     if len(answers) != asked:
         raise ContractError(
-            f'answered with {len(answers)} "answers" to {counted(asked, "dialogue")}; there must '
-            "be one for each, in the order of the dialogues"
+            f'answered with {len(answers)} "answers" to {format_count(asked, "dialogue")}; there '
+            "must be one for each, in the order of the dialogues"
         )
     return [_part(answer, place, outcome) for place, answer in enumerate(answers)]
 
@@ -371,7 +372,7 @@ def read_answer(body: object, outcome: OutcomeKind = "state") -> Prediction:
         return read_message(body)
     if not isinstance(body, Mapping) or outcome not in body:
         raise ContractError(
-            f"answered with {shown_without(body, outcome)}; it must be {_ANSWER[outcome]}"
+            f"answered with {show_without_key(body, outcome)}; it must be {_ANSWER[outcome]}"
             f"{other_kind(body, outcome)}"
         )
     keys = _ANSWER_KEYS[outcome]

@@ -27,7 +27,7 @@ import httpx
 from pytest_dstfuzz.config import mask_credentials, reveal_credentials
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError
 from pytest_dstfuzz.json_data import each_key_once
-from pytest_dstfuzz.printable import counted, describe, shortened
+from pytest_dstfuzz.printable import describe, format_count, shorten_text
 from pytest_dstfuzz.trackers.adapting import EventLoop
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import BatchInterrupt
@@ -96,10 +96,10 @@ async def read_body(parts: AsyncGenerator[bytes], headers: Mapping[str, str]) ->
             content += part
             if len(content) > LONGEST:
                 raise FailedAttempt(_TOO_LONG, tries=1)
-    return decompressed(bytes(content), headers.get("content-encoding", ""))
+    return decompress_body(bytes(content), headers.get("content-encoding", ""))
 
 
-def decompressed(body: bytes, encodings: str) -> bytes:
+def decompress_body(body: bytes, encodings: str) -> bytes:
     """Decompress a body according to its header ``Content-Encoding``.
 
     Raises:
@@ -181,7 +181,7 @@ class Reply:
     def json(self) -> Any:
         """Return the JSON value of the body, or raise a `MalformedReply`."""
         if self.content.lstrip()[:1] == b"<":  # HTML or XML
-            shown = shortened(" ".join(self.text.split()), _SHOWN)
+            shown = shorten_text(" ".join(self.text.split()), _SHOWN)
             raise MalformedReply(
                 f"answered with a web page ({shown}) instead of JSON: is the address that of the "
                 "tracker itself?"
@@ -221,7 +221,7 @@ class Reply:
             yield event
 
 
-def ended_early() -> MalformedReply:
+def report_early_end() -> MalformedReply:
     """Return the error for a stream that ends before its answer is complete."""
     return MalformedReply("ended its stream before its answer was complete", passing=True)
 
@@ -281,7 +281,7 @@ def retry_after(value: str, now: datetime | None = None) -> float:
 
 def refusal(reply: Reply, phrase: str, text: str) -> FailedAttempt:
     """Return the failure for an error status. ``text`` is the body without credentials."""
-    head = shortened(" ".join(text.split()), _SHOWN_REFUSAL)
+    head = shorten_text(" ".join(text.split()), _SHOWN_REFUSAL)
     what = " ".join(f"answered {reply.status} {phrase}".split()) + (f" ({head})" if head else "")
     if (reply.status < 500 and reply.status not in _LATER) or reply.status == _NEVER:
         return FailedAttempt(what, status=reply.status, text=text, tries=1)
@@ -433,7 +433,7 @@ class Transport:
         self._unanswered += 1
         most = self._service.dead_after
         if self._unanswered == most and not self._dead:
-            in_a_row = f"no answer to {counted(most, 'request')} in a row"
+            in_a_row = f"no answer to {format_count(most, 'request')} in a row"
             why = f"{in_a_row}; the last time, it {what}"
             self._dead = f"the service at {self.address} is considered dead ({why})"
 

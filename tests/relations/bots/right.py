@@ -15,10 +15,10 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.perturb.words import word_set
 from pytest_dstfuzz.relations.values import (
     SlotKind,
-    counted_by,
     domain_of,
     end_of,
     kind_of,
+    list_counted_nouns,
     moment_of,
     name_words,
 )
@@ -191,7 +191,7 @@ class RightBot:
         """Say whether the words around a value are those of a slot."""
         kind = self.kinds[slot]
         if kind == "number":
-            nouns = counted_by(slot)
+            nouns = list_counted_nouns(slot)
             near = words[found.end : found.end + 3]
             return not nouns.isdisjoint(near) or (
                 bool(nouns & set(asked)) and not any(self.counts(word) for word in near)
@@ -210,7 +210,7 @@ class RightBot:
     def counts(self, word: str) -> bool:
         """Say whether a noun is counted by some slot."""
         numbers = (slot for slot, kind in self.kinds.items() if kind == "number")
-        return any(word in counted_by(slot) for slot in numbers)
+        return any(word in list_counted_nouns(slot) for slot in numbers)
 
 
 def _moment(word: str) -> str:

@@ -11,7 +11,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.registry import relation_by_name
-from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Scenes, begin, proposed
+from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Scenes, begin, list_rewrites
 
 DOMAINS = {"travel": travel, "pizza": pizza}
 SHOULD_CHANGE = [
@@ -48,7 +48,7 @@ def judged(domain: Domain, name: str) -> tuple[Counter[str], list[str]]:
             if isinstance(begun, Inapplicable):
                 continue
             assert not isinstance(begun, BySearch)
-            for rewrite in proposed(begun):
+            for rewrite in list_rewrites(begun):
                 before, found = (BeliefState(bot(c)) for c in (rewrite.reference, rewrite.seen))
                 verdict = rewrite.expected.judge(before, found)
                 outcomes[verdict.failure or verdict.kind] += 1

@@ -11,7 +11,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue, Exchange
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.relations.contexts import (
     PERTURBATIONS,
-    asked,
+    list_asked,
     register_perturbation,
     sequences,
     without_opening,
@@ -55,13 +55,13 @@ def test_sequences_are_the_dialogues_own(harbour: Dialogue):
 
 
 def test_a_question_takes_its_answer_along(harbour: Dialogue):
-    assert asked(harbour, (3, 5, 0)).exchanges == (
+    assert list_asked(harbour, (3, 5, 0)).exchanges == (
         Exchange("Lerwick harbour\nHistory", "What did Bergen send?"),
         Exchange("Timber and forty masons.", "How long did that last?"),
         Exchange("I don't know.", "Who built the harbour?"),
     )
     clean = tuple(range(len(harbour.turns)))
-    assert asked(harbour, clean) == harbour.context(clean[-1])
+    assert list_asked(harbour, clean) == harbour.context(clean[-1])
     assert without_opening(harbour).context(0).exchanges == (Exchange("", harbour.turns[0].user),)
 
 

@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Exchange, Turn
 from pytest_dstfuzz.relations.relation import Move
-from pytest_dstfuzz.relations.rounds import context_after, ordered, rounds_after
+from pytest_dstfuzz.relations.rounds import context_after, order_rounds, rounds_after
 
 ORDERS = st.integers(0, 9).flatmap(lambda count: st.permutations(range(count)))
 
 
 @given(ORDERS)
 def test_moves_bring_rounds_into_any_order(order: list[int]):
-    assert rounds_after(len(order), ordered(order)) == tuple(order)
+    assert rounds_after(len(order), order_rounds(order)) == tuple(order)
 
 
 @given(ORDERS)
 def test_rounds_in_their_order_need_no_move(order: list[int]):
-    assert bool(ordered(order)) == (order != sorted(order))
+    assert bool(order_rounds(order)) == (order != sorted(order))
 
 
 @given(st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))

@@ -15,7 +15,7 @@ from pytest_dstfuzz.relations.relation import (
     Scene,
     Scenes,
     begin,
-    proposed,
+    list_rewrites,
 )
 from pytest_dstfuzz.relations.should_change.base import ShouldChange
 
@@ -73,7 +73,7 @@ def offered(relation: ShouldChange, *said: Said) -> list[Rewrite]:
     """Return the rewrites of a scene."""
     begun = begin(relation, scene(*said))
     assert not isinstance(begun, BySearch)
-    return [] if isinstance(begun, Inapplicable) else proposed(begun)
+    return [] if isinstance(begun, Inapplicable) else list_rewrites(begun)
 
 
 def rewrites(relation: ShouldChange, *said: Said) -> list[Rewrite]:

@@ -25,8 +25,8 @@ from pytest_dstfuzz.relations.sources import (
     FrozenFile,
     FrozenRow,
     FrozenWording,
-    broken_lock,
     candidate_rows,
+    find_broken_lock,
     read_frozen,
     relation_source,
     with_frozen,
@@ -80,7 +80,7 @@ def row(text: str, verdict: str = "keeps", **more: str) -> FrozenRow:
     ],
 )
 def test_locks_of_a_whole_utterance(text: str, lock: str) -> None:
-    assert broken_lock(scene(), text) == lock
+    assert find_broken_lock(scene(), text) == lock
 
 
 def test_only_what_a_person_keeps_and_no_lock_breaks_is_used(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.html.page import heat_level, html_text, page_data, script_json
 from pytest_dstfuzz.report.json_report import build_report
-from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.redact import redact_turn
 from pytest_dstfuzz.report.screen import Ruling, screen_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.plainest import KNOWN, Novelty
@@ -286,8 +286,8 @@ def test_weaknesses_of_other_reports(results: list[TurnResult]) -> None:
 
 
 def test_weaknesses_of_private_dialogues(results: list[TurnResult]) -> None:
-    totals = Totals.of(results, redact=redacted)
-    found, hidden = totals.weaknesses, list(map(redacted, results))
+    totals = Totals.of(results, redact=redact_turn)
+    found, hidden = totals.weaknesses, list(map(redact_turn, results))
     report = build_report(hidden, Settings(), INFO, totals=totals)
     for text in (html_text(report), markdown_text(views_of(report))):
         assert found[0].description[1:].partition(",")[0] in text

@@ -13,7 +13,7 @@ from pytest_dstfuzz.dialogue.messages import calls_of
 from pytest_dstfuzz.dialogue.readers.messages import read_messages
 from pytest_dstfuzz.dialogue.readers.source import Oddities
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.anthropic.client import joined_message
+from pytest_dstfuzz.trackers.anthropic.client import join_message
 from pytest_dstfuzz.trackers.web.transport import MalformedReply
 
 MENU = {"type": "text", "text": "There is leek soup."}
@@ -162,7 +162,7 @@ def test_an_answer_becomes_a_choice() -> None:
 )
 def test_a_stream_that_ends_early_is_told(events: list[dict[str, Any]]) -> None:
     with pytest.raises(MalformedReply, match="stream"):
-        joined_message(events)
+        join_message(events)
 
 
 def test_input_that_is_no_json_stays_a_text() -> None:
@@ -177,7 +177,7 @@ def test_input_that_is_no_json_stays_a_text() -> None:
         {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "message_stop"},
     ]
-    choice = answer_of(joined_message(events))
+    choice = answer_of(join_message(events))
     with pytest.raises(TrackerError, match="arguments that are not valid JSON"):
         calls_of(choice["message"])
     assert json.dumps(choice)

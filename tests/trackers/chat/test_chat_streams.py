@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Says
 
-from pytest_dstfuzz.trackers.chat.client import joined_completion
+from pytest_dstfuzz.trackers.chat.client import join_completion
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply
 
 
@@ -24,7 +24,7 @@ def reply_of(says: Says) -> Reply:
 def joined(says: Says) -> dict[str, Any]:
     reply = reply_of(says)
     assert reply.is_stream
-    return joined_completion(reply.events())
+    return join_completion(reply.events())
 
 
 _JSON = st.recursive(

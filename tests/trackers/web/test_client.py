@@ -25,7 +25,7 @@ from pytest_dstfuzz.trackers.web.transport import (
     Reply,
     ServiceError,
     Transport,
-    decompressed,
+    decompress_body,
 )
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
@@ -71,7 +71,7 @@ def test_a_bomb_is_not_unpacked(serve: Serve, bomb: bytes, status: int) -> None:
 )
 def test_bodies_are_decompressed(encoding: str, pack: Callable[[bytes], bytes]) -> None:
     body = json.dumps({"state": {"hotel-area": "north"}}).encode()
-    assert decompressed(pack(body), encoding) == body
+    assert decompress_body(pack(body), encoding) == body
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_bodies_are_decompressed(encoding: str, pack: Callable[[bytes], bytes]) 
 )
 def test_a_body_that_is_none_may_be_an_accident(body: bytes) -> None:
     with pytest.raises(FailedAttempt, match="cut off or not valid gzip") as caught:
-        decompressed(body, "gzip")
+        decompress_body(body, "gzip")
     assert caught.value.tries > 1
 
 
