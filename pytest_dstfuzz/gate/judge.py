@@ -16,6 +16,7 @@ from pytest_dstfuzz.gate.baseline import (
     list_unjudged,
     main_of,
     name_groups,
+    own_tables,
     report_unapplied,
     report_unnamed,
 )
@@ -25,6 +26,7 @@ from pytest_dstfuzz.gate.verdict import (
     Gates,
     Judgement,
     LimitFinding,
+    Part,
     failure_rate,
     judge_figure,
 )
@@ -105,7 +107,8 @@ def judge(
     nowhere = [
         report_unapplied(name, text) for name, text in said.items() if text and name not in applied
     ]
-    rates = (*judge_answers(session.totals), *nowhere, *figures)
+    unestimated = _judge_unestimated(every, left_out, gates.whole.get("max_estimated_failures"))
+    rates = (*judge_answers(session.totals), *nowhere, *figures, *unestimated)
     beside: dict[str, Any] = {
         "cut_short": short,
         "covered": (partly,) if partly else (),
@@ -164,6 +167,25 @@ def _judge_figures(
             counts = Counts() if main is None else main.counts_of(part)
             found.append(judge_figure(_FAILURE_RATE, limit, failure_rate(part, counts), part))
     return found
+
+
+def _judge_unestimated(
+    every: Sequence[RelationGate], left_out: Sequence[str], limit: float | None
+) -> Iterator[LimitFinding]:
+    """Yield a regression for each relation with violations that only an estimate could judge.
+
+    Under that limit, violations fail no test. Without an estimate, nothing would show them.
+    """
+    for one in every if limit is not None else ():
+        broken = one.summary.violations
+        if one.name in left_out and broken:
+            reason = (
+                f"{one.name} makes its own edits, so there is no estimate of its failures, and "
+                f"{broken:,} of its {one.summary.valid:,} valid variants break: set a limit for it "
+                f"{own_tables([one.name])}"
+            )
+            part = Part("relation", one.name)
+            yield LimitFinding(part, "max-estimated-failures", limit, "regression", reason)
 
 
 def _judge_rates(every: Sequence[RelationGate], gates: Gates) -> Iterator[LimitFinding]:

@@ -170,8 +170,13 @@ def _accuracy(totals: Totals) -> Figure:
 
 def _estimated_failures(totals: Totals) -> Figure:
     # There is no estimate for turns that relations edit by themselves.
-    noisy = (one for one in totals.in_order if one.slip_rates)
-    summary = next(noisy, totals.widest).summary
+    noisy = [one.summary for one in totals.in_order if one.slip_rates]
+
+    def failing(summary: Summary) -> float:
+        found = summary.estimated_failures
+        return -1.0 if found is None or found.per_1000 is None else found.per_1000
+
+    summary = max(noisy or [totals.widest.summary], key=failing)
     return failing_turns(summary.estimated_failures, summary.dialogues_tested)
 
 

@@ -149,3 +149,31 @@ def test_markers_that_draw_otherwise_leave_no_figure(bot: pytest.Pytester) -> No
     result.stdout.fnmatch_lines(
         ["*inconclusive: *: the search does not estimate them: use --dst-search=noise"]
     )
+
+
+DEAF = """
+def track(context):
+    said = " ".join(context.user_utterances)
+    # Whatever the area is, it is the north.
+    areas = ("north", "south", "east", "west", "centre")
+    return {"hotel-area": "north"} if any(word in said for word in areas) else {}
+"""
+
+
+def test_a_relation_without_an_estimate_does_not_pass(bot: pytest.Pytester) -> None:
+    bot.makepyfile(deaf=DEAF)
+    given = (
+        "--dst-model=deaf:track",
+        "--dst-relation=metamorphic,value-swap",
+        "--dst-turns=all",
+        "-kDSF0042",
+        *NATURAL,
+    )
+    limit = "-odst_max_estimated_failures=900"
+    result = run(bot, *given, limit)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["failed: value-swap makes its own edits, so there is no estimate*"]
+    )
+    bot.makepyprojecttoml('[tool.dstfuzz.gates.relation.value-swap]\nmax-failure-rate = "100%"\n')
+    assert run(bot, *given, limit).ret == 0
