@@ -6,13 +6,12 @@ results.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pytest_dstfuzz.campaign.deciding import SequentialTest, decider_of, idle_test
 from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, data_digest, predictor_for
@@ -24,7 +23,13 @@ from pytest_dstfuzz.comparisons.calls import comparison_of_values
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.judge import Judges
 from pytest_dstfuzz.comparisons.registry import COMPARISONS, DEFAULT, as_comparison
-from pytest_dstfuzz.config import ReplySettings, Settings, code_of, identity_of
+from pytest_dstfuzz.config import (
+    ReplySettings,
+    Settings,
+    code_of,
+    identity_of,
+    is_own_function,
+)
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -48,9 +53,6 @@ from pytest_dstfuzz.trackers.registry import load_attribute, tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of, is_repeatable
 from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS, bound_time, preflight
 from pytest_dstfuzz.transformations import find_operator
-
-#: A user's own function, as options name it.
-_OWN: Final = re.compile(r"[\w.]+:[\w.]+")
 
 
 class Campaign:
@@ -103,6 +105,8 @@ class Campaign:
         settings = Settings() if settings is None else settings
         if isinstance(tracker, str):
             settings = settings.replace_options(model=tracker)
+        #: The name of the tracker, if the settings have it.
+        self._named = settings.tracker.model or ""
         self.settings = settings
         given = with_slots(_dialogues(dialogues, settings), settings.data.slots)
         given = with_history(given, settings.reply)
@@ -235,8 +239,9 @@ class Campaign:
     def _code(self) -> dict[str, str]:
         """Map each object with a user's own code to a digest of the file with the code."""
         reply, variant = self.settings.reply, self.settings.variant
-        named = [name for name in (reply.compare or "").split(",") if _OWN.fullmatch(name)]
-        named += [rule for one in reply.arguments if _OWN.fullmatch(rule := one.partition("=")[2])]
+        named = [name for name in (reply.compare or "").split(",") if is_own_function(name)]
+        rules = (one.partition("=")[2] for one in reply.arguments)
+        named += [rule for rule in rules if is_own_function(rule)]
         things: dict[str, object] = {
             "the tracker": self.tracker,
             f"the search {variant.search}": self._search
@@ -255,7 +260,9 @@ class Campaign:
             things |= {
                 one.label: one.function for one in (find_operator(item.name, n) for n in names)
             }
-        return {name: digest for name, one in things.items() if (digest := code_of(one))}
+        spelled = {**dict(zip(named, named, strict=True)), "the tracker": str(self._named)}
+        digests = {name: code_of(one, spelled.get(name, "")) for name, one in things.items()}
+        return {name: digest for name, digest in digests.items() if digest}
 
     @cached_property
     def predictor(self) -> Predictor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_dstfuzz.config.identity import code_of as code_of
 from pytest_dstfuzz.config.identity import identity_of as identity_of
+from pytest_dstfuzz.config.identity import is_own_function as is_own_function
 from pytest_dstfuzz.config.options import ADAPTER as ADAPTER
 from pytest_dstfuzz.config.options import JUDGE as JUDGE
 from pytest_dstfuzz.config.options import KEYS as KEYS
@@ -65,6 +66,7 @@ __all__ = [
     "canonical_split",
     "code_of",
     "identity_of",
+    "is_own_function",
     "mask_command_line",
     "mask_credentials",
     "names_of",

@@ -6,7 +6,6 @@ session.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from pytest_dstfuzz.config import (
     Settings,
     build_settings,
     identity_of,
+    is_own_function,
     option,
     settings_json,
 )
@@ -162,8 +162,6 @@ def load_stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> 
     return build_settings(kept, held)
 
 
-#: A user's own function, as options name it.
-_OWN: Final = re.compile(r"[\w.]+:[\w.]+")
 #: Options of comparisons, which may name one.
 _NAMES_CODE: Final = ("compare", "arguments")
 
@@ -173,7 +171,7 @@ def _refuse_code(held: Settings, given: Mapping[str, Any], where: Path) -> None:
     for name in _NAMES_CODE:
         value = held.option(name)
         texts = value if isinstance(value, tuple) else (value or "").split(",")
-        own = [one for one in (text.rpartition("=")[2] for text in texts) if _OWN.fullmatch(one)]
+        own = [one for one in (text.rpartition("=")[2] for text in texts) if is_own_function(one)]
         if own and given.get(name) != value:
             shown = f"dst_{name} = {','.join(texts)}" if name == "arguments" else f"--dst-{name}"
             raise UserError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,16 @@ from pytest_dstfuzz import BeliefState, Campaign, Context, UserError
 from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
 from pytest_dstfuzz.campaign.engine import open_result_cache
 from pytest_dstfuzz.campaign.spec import CampaignSpec
-from pytest_dstfuzz.config import OPTIONS, Address, Header, OwnKey, Settings, identity_of
+from pytest_dstfuzz.config import (
+    OPTIONS,
+    Address,
+    Header,
+    OwnKey,
+    Settings,
+    code_of,
+    identity_of,
+    is_own_function,
+)
 from pytest_dstfuzz.config.identity import decides
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
@@ -25,6 +36,7 @@ from pytest_dstfuzz.scale.results import (
     open_folder,
 )
 from pytest_dstfuzz.scale.sweeps import read_sweep
+from pytest_dstfuzz.trackers.registry import load_attribute
 
 DECIDING = [item for item in OPTIONS if decides(item)]
 #: Option -> another value than the default, which is not checked.
@@ -232,3 +244,53 @@ def test_cells_of_a_sweep_share_no_folder_and_show_no_secret(tmp_path: Path, axi
         axis != "prompt",
         True,
     ]
+
+
+#: The files of a bot, each with something that decides an answer.
+BOT_FILES = {
+    "bot.py": "import functools\nfrom parent import Parent\nfrom wrap import strict\n"
+    "import words.first\nclass Bot(Parent):\n    pass\nbot = Bot(3)\n"
+    "@strict\ndef track(context):\n    from later import late\n    return late()\n"
+    "some = functools.partial(track, size=3)\n",
+    "parent.py": "class Parent:\n    def __init__(self, size):\n        self.size = size\n",
+    "wrap.py": "import functools\ndef strict(function):\n    @functools.wraps(function)\n"
+    "    def inner(*given):\n        return function(*given)\n    return inner\n",
+    "words/__init__.py": "from . import second\n",
+    "words/first.py": "from .deep.third import WORD\n",
+    "words/second.py": "WORD = 2\n",
+    "words/deep/__init__.py": "",
+    "words/deep/third.py": "WORD = 3\n",
+    "later.py": "def late():\n    return {}\n",
+}
+
+
+@pytest.mark.parametrize("changed_file", BOT_FILES)
+@pytest.mark.parametrize("name", ["bot", "track", "some"])
+def test_each_file_of_the_users_code_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, changed_file: str
+) -> None:
+    for file, text in BOT_FILES.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in ("bot", "parent", "wrap", "words", "later"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    (tmp_path / "unrelated.py").write_text("", encoding="utf-8")
+    found = []
+    for text in ("", "\nOTHER = 1\n"):
+        with (tmp_path / changed_file).open("a", encoding="utf-8") as out:
+            out.write(text)
+        thing = load_attribute(f"bot:{name}", (), "tracker")
+        (tmp_path / "unrelated.py").write_text(text, encoding="utf-8")
+        found.append(code_of(thing, f"bot:{name}"))
+    assert all(found)
+    assert found[0] != found[1]
+
+
+def test_code_is_known_by_its_own_files_alone() -> None:
+    assert code_of(heard)
+    assert code_of(load_lexicon()) == code_of(json.loads) == ""
+    assert code_of(heard) == code_of(heard)
+    assert is_own_function("mine.rules:same")
+    assert not is_own_function("embedding:minilm")
