@@ -316,6 +316,24 @@ TRACKER_KEYS: tuple[Option, ...] = (
         kinds=SERVICES,
     ),
     Option(
+        "request",
+        Value(parsers.text, "TEXT"),
+        "for a service with its own JSON and sessions: the JSON of a message, with $text and "
+        "$session as placeholders, and a path before it if necessary; needs response",
+        scopes=("place",),
+        of="tracker",
+        kinds=("",),
+    ),
+    Option(
+        "response",
+        Value(parsers.text, "POINTERS"),
+        "for a service with its own JSON: JSON pointer to the slots or to the reply in its "
+        "answer, or a JSON object with one pointer for each slot",
+        scopes=("place",),
+        of="tracker",
+        kinds=("",),
+    ),
+    Option(
         "slot_map",
         Value(parsers.text, "PATH"),
         "TOML or JSON file that maps the slots of a Rasa bot to the slots of the data "

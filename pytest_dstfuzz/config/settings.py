@@ -66,6 +66,9 @@ class TrackerSettings:
     rate_limit: float | None = None
     header: tuple[Header, ...] = ()
     opening: Literal["assistant", "system"] = "assistant"
+    #: Descriptions of the messages of a service with its own JSON.
+    request: str | None = None
+    response: str | None = None
     slot_map: str | None = None
     service_model: str | None = None
     prompt: str | None = None

@@ -92,6 +92,8 @@ VALUES = {
     "rate_limit": "4",
     "header": "X-A: $B",
     "opening": "system",
+    "request": '{"text": "$text"}',
+    "response": "/slots",
     "slot_map": "s.toml",
     "service_model": "n",
     "prompt": "p.j2",

@@ -22,13 +22,14 @@ from pytest_dstfuzz.errors import (
 from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Prediction
-from pytest_dstfuzz.trackers.web import contract
+from pytest_dstfuzz.trackers.web import contract, sessions
 from pytest_dstfuzz.trackers.web.contract import (
     REPLIES,
     About,
     ContractError,
     UnreadableMessageError,
 )
+from pytest_dstfuzz.trackers.web.sessions import SessionTracker
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 T = TypeVar("T")
@@ -175,8 +176,10 @@ def create(
     service: ServiceSettings,
     data: DialogueSet,
     settings: Settings,
-) -> WebTracker:
+) -> WebTracker | SessionTracker:
     """Return the tracker at an address. ``--dst-model=http://...`` calls this."""
+    if settings.tracker.request is not None or settings.tracker.response is not None:
+        return sessions.create(url, service, settings)
     transport = Transport(url, service)
     return WebTracker(transport, data, settings.reply.outcome, settings.tracker.opening)
 

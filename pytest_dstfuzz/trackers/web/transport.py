@@ -299,6 +299,10 @@ class _Over(Exception):  # noqa: N818 - not a failure, only the end
     """The run is over, or the service is dead."""
 
 
+#: Statuses of a service that did not process the request.
+_BUSY: Final = (425, 429, 503)
+
+
 class Transport:
     """A service and its connections.
 
@@ -387,12 +391,14 @@ class Transport:
         *,
         read: Callable[[Reply], T],
         worth: int = 1,
+        once: bool = False,
     ) -> T:
         """Send one request, with retries for temporary failures, and return the result of ``read``.
 
         The path is relative to the address, percent-encoded, and may have a query. A
         `MalformedReply` from ``read`` counts as a failed attempt. An attempt may take ``worth``
-        times the usual timeout.
+        times the usual timeout. If the service must get the request only ``once``, it is only sent
+        again if the service was too busy for it.
 
         Raises:
             ServiceError: the service refused, failed at every attempt, or returned an unexpected
@@ -412,7 +418,7 @@ class Transport:
                 failure = error.with_traceback(None)
             last = failure.what
             self._refuse_if_over(last)
-            if number + 1 >= min(tries, failure.tries):
+            if number + 1 >= min(tries, failure.tries) or (once and failure.status not in _BUSY):
                 break
             await self._pause(max(backoff(number, self._jitter), failure.after))
         if failure.away:
