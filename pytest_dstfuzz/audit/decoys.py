@@ -349,7 +349,7 @@ class FineDecoyMaker:
         return None if made is None else Decoy(kind, turn, variant, *made)
 
     def _another_cue(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text with "from" and "to", or "with" and "without" a feature, confused."""
+        """Yield the text with "from" and "to" mixed up, or "with" and "without" a feature."""
         for mention in self._known.mentions(turn, text):
             before, after = text[: mention.start], text[mention.end :]
             if not self._known.has_counterpart(mention.slot):

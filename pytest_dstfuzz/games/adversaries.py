@@ -513,7 +513,10 @@ class VoicedAdversary(HearingAdversary):
     """
 
     name = "voice"
-    about = "the lines of its voice, until the voice closes the talk"
+    about = (
+        "the lines of its voice (an agent for the adversary's side), until the voice closes the "
+        "talk"
+    )
 
     def __init__(self, arena: Arena) -> None:
         super().__init__(arena)

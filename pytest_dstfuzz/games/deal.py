@@ -43,7 +43,7 @@ class DealGame:
     def scenarios(self, count: int, seed: int) -> list[Scenario]:
         """Return scenarios.
 
-        Every item has a value for a side, and at least one item for both sides.
+        Every kind of item has a value for at least one side, and one kind or more for both.
         """
         return [self._scenario(number, stream(seed, self.name, number)) for number in range(count)]
 

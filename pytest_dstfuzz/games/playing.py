@@ -258,7 +258,7 @@ def shrink(arena: Arena, played: PlayedGame, budget: int) -> TurnedGame:
 
 
 def _shorter(script: Script) -> Iterator[Script]:
-    """Yield scripts that lack one line, or one word in all copies of a line."""
+    """Yield shorter scripts: each lacks one line, or one word wherever its line is said."""
     for place in range(len(script)):
         yield (*script[:place], *script[place + 1 :])
     for line in dict.fromkeys(script):

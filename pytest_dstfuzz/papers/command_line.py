@@ -166,7 +166,7 @@ def validities(text: str) -> tuple[str, ...]:
 
 
 def switches(text: str) -> tuple[bool, ...]:
-    """Read ``yes``, ``no`` or ``yes,no``."""
+    """Read a list of truth values: ``yes``, ``no`` or ``yes,no``."""
     found = several(str)(text)
     if not set(found) <= {"yes", "no"}:
         raise ValueError("must be yes, no or yes,no")

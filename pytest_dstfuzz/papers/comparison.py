@@ -832,7 +832,7 @@ class SearchComparison:
             (
                 f"- data: `{data}`, values normalised as `{self.data.normalisation}`; "
                 f"the tracker is right at every turn of {len(self.right.data.dialogues):,} "
-                f"dialogues; the searches use {len(self.data.dialogues):,} of them, with "
+                f"dialogues; the searches use {len(self.data.dialogues):,}, with "
                 f"{self.data.turn_count():,} turns, without those that an agent was trained on"
                 f"{drawn}"
             ),

@@ -396,7 +396,7 @@ _TITLES: Final = {
         ("words: precision", "words: recall"),
     ),
     "sequences": (
-        "Questions with an answer in DRS, DRR, DRD, DSR and DSD, as the relations ask them",
+        "Questions with an answer, in the orders of the relations (DRS, DRR, DRD, DSR and DSD)",
         ("decided", "equivalent: right", "equivalent: found", "lost: right", "lost: found"),
     ),
     "sequences, title withheld": (

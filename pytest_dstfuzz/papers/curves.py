@@ -247,7 +247,7 @@ WAYS: Final = {False: "whole", True: "until broken"}
 
 
 class Course(NamedTuple):
-    """One run of a search. The necessary number of variants is not known in advance."""
+    """One planned run of a search. How many variants will spend its calls is not yet known."""
 
     search: str
     seed: int
@@ -432,7 +432,7 @@ class Curves:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures of this comparison. Failing mass is one only if there is a noise model."""
+        """The names of the measures. Failing mass is left out if the profile has no noise model."""
         noise = PROFILES[self.ground.config.settings.variant.validity].noise
         return tuple(name for name in MEASURES if noise or name != "failing_mass")
 
@@ -907,7 +907,10 @@ def _parser() -> Parser:
 
 
 def _ks(text: str) -> Mapping[str, int]:
-    """Read ``3,random=6`` as label -> number of transformations; ``""`` is the default."""
+    """Read numbers of transformations by label, such as ``3,random=6``.
+
+    The label of 3 is ``""``.
+    """
     found = {"": 3}
     for part in text.split(","):
         label, _, number = part.strip().rpartition("=")

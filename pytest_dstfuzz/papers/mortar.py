@@ -418,8 +418,8 @@ def _markdown(table: MortarTable, rows: Sequence[_FaultRow]) -> str:
             f"{table.data.turn_count():,} questions; history: {table.history}"
         ),
         (
-            "- a detection is true if the fault changes one of the two compared replies; if the "
-            "sound bot gives the same replies, the detection is false by definition"
+            "- a detection is true if the fault changes one of the two compared replies, and false "
+            "if the sound bot gives the same two replies as the bot with the fault"
         ),
         *_requests(table.ways[main]),
     ]
@@ -451,7 +451,8 @@ def _requests(bots: Sequence[BotResults]) -> Iterator[str]:
     sums = {name: sum(bot.requests.get(name, 0) for bot in bots) for name in FAMILIES}
     if all(sums.values()):
         yield (
-            f"- questions to all bots, including those of histories: MORTAR {sums[MORTAR]:,} (with "
+            "- number of questions that all bots were asked, including those of histories: MORTAR "
+            f"{sums[MORTAR]:,} (with "
             f"the clean dialogues, which METAL needs too), METAL {sums[METAL]:,}"
         )
 

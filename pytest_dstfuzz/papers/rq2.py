@@ -173,7 +173,8 @@ def _markdown(table: Rq2Table, *, charts: bool) -> str:
         "- edit_w, edit_c: mean edit rates of the valid variants, by words and by characters",
         (
             "- inertia: how far the drawn parameters of the transformations spread (the sum of "
-            "their variances), as a share of that of uniform sampling with the same k; unlike in "
+            "their variances), as a share of the value for uniform sampling with the same k; "
+            "unlike in "
             "the thesis, parameters that have no effect do not count"
         ),
     ]

@@ -382,7 +382,7 @@ _ASKED: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _mislabelled(scene: Scene, changes: Sequence[Difference]) -> bool:
-    """Return whether the labels, if there are any, have other changes than the answers."""
+    """Return whether the labels, if any, change other slots than the tracker's answers do."""
     earlier = scene.dialogue.turns[scene.index - 1].state if scene.index else BeliefState()
     label = scene.turn.state
     if earlier is None or label is None:

@@ -406,12 +406,12 @@ class ValueTable:
 
     @cached_property
     def joined_values(self) -> Mapping[str, frozenset[str]]:
-        """The values of each slot, in the form of `join_value`."""
+        """The values of each slot, normalised by `join_value`."""
         return {slot: frozenset(map(join_value, values)) for slot, values in self.values.items()}
 
     @cached_property
     def telling(self) -> frozenset[str]:
-        """The values of all slots except yes and no, in the form of `join_value`."""
+        """The values of all slots except yes and no, normalised by `join_value`."""
         return frozenset[str]().union(*self.joined_values.values()) - {*FLAG_VALUES, ""}
 
     @cached_property

@@ -102,7 +102,7 @@ class Feedback(NamedTuple):
 
 
 class TurnSearch(Protocol):
-    """Proposes the variants of one user turn, as a search begins it for each turn."""
+    """Proposes the variants of one user turn. `Search.turn` returns such an object."""
 
     @abstractmethod
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:

@@ -42,7 +42,7 @@ def test_searches_at_equally_many_variants(place: Path, capsys: pytest.CaptureFi
     out, err = capsys.readouterr()
     assert out == (place / "out" / "rq3.md").read_text(encoding="utf-8")
     for part in (
-        "right at every turn of 72 dialogues; the searches use 3 of them, with ",
+        "right at every turn of 72 dialogues; the searches use 3, with ",
         "turns, without those that an agent was trained on; at",
         "; at most 3, drawn by seed",
         "dstfuzz experiment rq3 --model memory_bot:track --split test --max-dialogues 3",
@@ -174,7 +174,7 @@ def test_agents_meet_only_dialogues_that_they_were_not_trained_on(
     arguments += ["--budgets", "2", "--until-broken", "yes", "--output", "out", "--searches"]
     assert rq3.main([*arguments, "agent:one,random,agent:two,agent:three"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"use 2 of them, with \d+ turns, without .* an agent was trained on\n", out)
+    assert re.search(r"use 2, with \d+ turns, without .* an agent was trained on\n", out)
     assert "trained on the tracker memory_bot:track, sample test, profile strict" in out
     rows = {row["search"]: row for row in read(place / "out" / "rq3.csv")}
     assert {name: row["runs"] for name, row in rows.items()} == {"agent": "3", "random": "1"}

@@ -38,7 +38,7 @@ def test_curves_at_equal_calls(place: Path, capsys: pytest.CaptureFixture[str]) 
     out, _ = capsys.readouterr()
     assert out == (place / "out" / "curves.md").read_text(encoding="utf-8")
     for part in (
-        "right at every turn of 72 dialogues; the searches use 3 of them, with ",
+        "right at every turn of 72 dialogues; the searches use 3, with ",
         "turns, without those that an agent was trained on; at",
         "; at most 3, drawn by seed",
         "- profile natural",
@@ -119,7 +119,7 @@ def test_trainings_and_the_dialogues_that_they_never_saw(
     arguments += ["random,agent:one,agent:two", "--leave-out", IDS[0], "--keep", "ids.txt"]
     assert curves.main(arguments) == 0
     out = capsys.readouterr().out
-    assert "the searches use 8 of them, with " in out
+    assert "the searches use 8, with " in out
     assert " trained on, and 1 of --leave-out; only those of --keep\n" in out
     assert "The training of agent took 2,000 calls." in out
     assert "| 2 | agent | `agent:two` | 0 | 3,000 |" in out
@@ -133,7 +133,7 @@ def test_all_right_dialogues_where_no_policy_has_one_of_its_own(
 ) -> None:
     arguments = [*GROUND, "--budgets", "1", "--seeds", "0", "--searches", "random"]
     assert curves.main(arguments) == 0
-    assert "the searches use 72 of them, " in capsys.readouterr().out
+    assert "the searches use 72, " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

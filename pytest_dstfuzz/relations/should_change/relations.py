@@ -245,7 +245,7 @@ def _turned(scene: Scene, slot: str) -> RewritesOrReason:
 
 
 def _is_named(scene: Scene, slot: str) -> bool:
-    """Return whether the domain of a slot also has a name: another area implies another place."""
+    """Return whether the slot's place has a name. Another area would then imply another place."""
     kinds = scene.table.kinds
     others = (other for other in scene.now if domain_of(other) == domain_of(slot))
     return any(kinds.get(other) == "name" for other in others)
