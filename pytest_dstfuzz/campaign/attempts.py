@@ -365,7 +365,7 @@ def begin_turn(
     *,
     ask: bool = True,
 ) -> TurnAttempts:
-    """Return a turn without attempts.
+    """Return a turn that has a clean answer and no variants yet.
 
     Args:
         rules: the rules of the campaign.
@@ -488,7 +488,7 @@ class _RewriteList(TurnRelation):
         self._rewrites = rewrites
 
     def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:  # noqa: ARG002 - not adaptive
-        """Return rewrite ``number``."""
+        """Return the variant ``number`` that the relation makes; ``None`` if there is none."""
         return self._rewrites[number] if number < len(self._rewrites) and not draw else None
 
 

@@ -171,7 +171,7 @@ class Store:
         return self._try(lambda base: self._claim(base, run, owner, keys), set(keys))
 
     def release(self, run: str, owner: str) -> None:
-        """Release all claims of a process."""
+        """Release the contexts that a process has claimed to ask, so that others may ask them."""
         delete = "DELETE FROM claims WHERE run = ? AND owner = ?"
         self._try(lambda base: base.execute(delete, (run, owner)), None)
 
@@ -467,7 +467,7 @@ class PredictionCache:
         }
 
     def keep(self, answers: Mapping[Context, Answer]) -> None:
-        """Store the predictions among some answers."""
+        """Store those answers that are predictions; errors are not stored."""
         values = {
             self._key(context): _bytes([answer.state.to_json(), to_json(answer.impurities)])
             for context, answer in answers.items()

@@ -689,14 +689,14 @@ def _values(votes: Iterable[Answer], slot: str) -> Counter[str | None]:
 
 
 def _lead(votes: Sequence[Answer], slot: str) -> int:
-    """Return the lead of a slot's most frequent value over all other answers together."""
+    """Return how many more answers have a slot's most frequent value than all others together."""
     return 2 * max(_values(votes, slot).values()) - len(votes)
 
 
 def _changed_lead(
     votes: Sequence[Answer], slot: str, before: Outcome, expected: Expectation
 ) -> int:
-    """Return the lead of the most frequent value that is not as expected."""
+    """Return the lead of the most frequent value that is not as expected, as `_lead` counts it."""
     wanted = _admissible(slot, before, expected)
     counted = [count for value, count in _values(votes, slot).items() if value not in wanted]
     return 2 * max(counted, default=0) - len(votes)

@@ -217,7 +217,7 @@ def _comes_apart(attempt: Attempt) -> bool:
 
 
 def _as_made(result: VariantResult) -> Minimal:
-    """Return a violation as its own minimal version."""
+    """Return a violation in the form of a minimal version, with all of its edits."""
     return Minimal(result.text, result.context, result.edits, (), result.changed_slots)
 
 
@@ -456,7 +456,7 @@ class _DialogueSteps:
     def _variants(
         self, done: int
     ) -> Generator[Sequence[Context], Answers, tuple[int, Counter[int]]]:
-        """Run the variants of the first ``done`` turns.
+        """Make the variants of the first ``done`` turns, and ask the tracker for the answers.
 
         Returns the number of turns with a result, and the number of missing variants for each turn.
         """
@@ -487,7 +487,7 @@ class _DialogueSteps:
         )
 
     def _begin(self, clean: Sequence[Answer]) -> None:
-        """Begin the turns with known clean answers."""
+        """Prepare the variants of the turns whose clean answers are known."""
         rules, dialogue, last = self._rules, self._dialogue, len(self._contexts) - 1
         for index, answer in enumerate(clean):
             begun = (

@@ -224,7 +224,7 @@ class FinishedDialogue(NamedTuple):
 
 
 class DialogueScheduler:
-    """The unfinished dialogues."""
+    """Keeps the unfinished dialogues, and those that are finished but not yet returned."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, _Waiting] = {}
@@ -479,7 +479,7 @@ class CampaignEngine:
         return other
 
     def _set_out(self, plan: Sequence[PlannedTurn]) -> None:
-        """Start a new plan without results."""
+        """Start a new plan: check it, and forget earlier results."""
         batch, window = self._predictor.batch_size, self._window
         self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
         self._plan = tuple(self._whole(planned) for planned in plan)

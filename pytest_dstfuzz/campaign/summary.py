@@ -146,7 +146,7 @@ def _differing(kinds: Sequence[int]) -> tuple[int, int]:
 
 
 class _VariantVotes(NamedTuple):
-    """A variant with a vote."""
+    """The answers to a variant that was asked several times; the majority decides."""
 
     #: Answers that break the relation, and answers that keep it.
     changed: int
@@ -161,7 +161,7 @@ class _VariantVotes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _VotedTurn:
-    """A turn with at least one vote on a variant."""
+    """A turn with at least one variant that was asked several times."""
 
     #: Answers to its clean turn for and against the clean value.
     clean: tuple[int, int]

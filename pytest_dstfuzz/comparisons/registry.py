@@ -96,7 +96,7 @@ class AllOf(Comparison):
         return ",".join(part.identity for part in self._parts) + given
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return ``found`` after ``align`` of each comparison."""
+        """Return ``found`` after each comparison has aligned its items to those of ``before``."""
         for part in self._parts:
             found = part.align(before, found)
         return found

@@ -439,7 +439,7 @@ def make_baseline(
 
 
 def _digest(texts: Sequence[str]) -> str:
-    """Return 12 hexadecimal digits."""
+    """Return a digest of texts as 12 hexadecimal digits."""
     return hashlib.sha256(json.dumps(texts).encode("ascii")).hexdigest()[:12]
 
 

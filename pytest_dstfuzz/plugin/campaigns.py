@@ -269,7 +269,7 @@ class SessionCampaigns:
         return self._engines[key].result(param.dialogue.id, param.turn_index)
 
     def found(self, param: TurnParam, key: CampaignKey, result: TurnResult) -> ItemOutcome:
-        """Return the record of a test."""
+        """Return the result of a test with the facts that reports and the gate need."""
         words, variant = key.lexicon.fingerprint, key.effective.variant
         relation = self._relation(key)
         # If the relation makes the edits, the results do not depend on the search.

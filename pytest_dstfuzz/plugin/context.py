@@ -226,7 +226,7 @@ class RunContext:
 
     @classmethod
     def of(cls, config: pytest.Config) -> RunContext:
-        """Read the options."""
+        """Create the context from pytest's options."""
         given = given_options(config)
         named = any(option.name == "model" and option.on_command_line for option in given)
         return cls(config, read_settings(config), named)

@@ -277,7 +277,7 @@ def _notes(paths: Sequence[AnswerPath], told: _ComparedMessages) -> list[str]:
 
 
 def _expected(paths: Iterable[AnswerPath], told: _ComparedMessages) -> list[str]:
-    """Return the expected values of paths."""
+    """Return notes such as ``expected 2`` for the changed values that a relation expects."""
     wanted = [
         (path, expected)
         for path in paths
@@ -313,7 +313,7 @@ def _arrow(span: Span) -> str:
 
 
 def _joined(spans: Spans) -> Spans:
-    """Return spans with adjacent texts joined."""
+    """Return the spans of a diff with adjacent unchanged texts joined."""
     found: Spans = []
     for one in spans:
         if isinstance(one, str) and found and isinstance(found[-1], str):

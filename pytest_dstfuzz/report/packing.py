@@ -68,7 +68,7 @@ class _KnownDialogue:
         }
 
     def of(self, relation: str, turn: int) -> Mapping[int, _EarlierVariant]:
-        """Return the variants of a turn."""
+        """Return the variants of a turn under a relation, by number."""
         return self.variants.get(relation, {}).get(turn, {})
 
     def clean(self, turn: int) -> list[str | None]:

@@ -189,7 +189,7 @@ class OwnHistory(ABC):
                 done(key)
 
     def _ask(self, turns: Mapping[_Key, _OpenTurn], done: Callable[[_Key], None]) -> None:
-        """Ask once for each utterance."""
+        """Send one request for each utterance; call ``done`` when an utterance is finished."""
         left = dict(enumerate(turns))
         batch = [turn.context() for turn in turns.values()]
         count = len(batch)

@@ -88,7 +88,7 @@ class Key(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The properties of one violation."""
+    """The weakness that a violation shows, and the words and the slot that show it."""
 
     key: Key
     words: tuple[str, ...]  #: Clean words that were edited, in lower case.
@@ -281,7 +281,7 @@ class Weakness:
 
 
 def member_id(turn: TurnResult, variant: VariantResult) -> str:
-    """Return the name of a violation: turn, relation unless it is the default, and variant."""
+    """Return the name of a violation: turn, relation (except ``metamorphic``), and variant."""
     relation = "" if turn.relation == "metamorphic" else f"-{turn.relation}"
     return f"{turn.id}{relation}-v{variant.index}"
 

@@ -165,7 +165,7 @@ def _first(raw: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
 
 
 def _listed(value: object, role: str = "user") -> list[Any]:
-    """Return messages, given as a list, as one message, or as its text."""
+    """Return a list of messages, given that list, a single message, or the text of one."""
     if isinstance(value, str):
         return [{"role": role, "content": value}]
     if isinstance(value, list) and value and isinstance(value[0], list):

@@ -97,11 +97,11 @@ class _BrokenReader(Reader):
         self.name, self.about = name, about
 
     def detect(self, file: SourceFile, head: str) -> float:  # noqa: ARG002 - as all readers
-        """Recognise nothing."""
+        """Return 0: the reader recognises no file."""
         return 0.0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:  # noqa: ARG002 - as all readers
-        """Yield nothing."""
+        """Yield no dialogue."""
         return iter(())
 
 
