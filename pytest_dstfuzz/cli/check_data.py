@@ -208,6 +208,6 @@ COMMANDS = (
         options=_options,
         work=_check,
         about="Read dialogues and print their speakers, tools and labels, and the share of the\n"
-        "labels' values that is locked in the users' utterances.",
+        "labels' values that no edit of the users' utterances can touch.",
     ),
 )

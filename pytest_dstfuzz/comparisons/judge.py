@@ -179,7 +179,7 @@ class Judge(Comparison):
         if same is None:
             return ComparisonResult(same=True, unsure=True)
         return ComparisonResult(
-            same, why="" if same else "not the same by the judge, in both orders"
+            same, why="" if same else "the judge calls them different, in both orders"
         )
 
     def _judge(self, pairs: Sequence[_Pair]) -> None:

@@ -903,8 +903,8 @@ def report_unnamed(gate: str, limit: float, found: Sequence[RelationGate]) -> Li
     names = [one.name for one in found]
     each = names[0] if len(names) == 1 else f"each of {format_list(names, _MOST_NAMES)}"
     reason = (
-        f"{gate} of the session is a limit for relations that expect no change: set a limit for "
-        f"{each}, {own_tables(names)}"
+        f"{gate} applies only to relations that expect no change, and this run has none: set a "
+        f"limit for {each}, {own_tables(names)}"
     )
     return LimitFinding(None, gate, limit, "inconclusive", reason)
 

@@ -508,7 +508,7 @@ def _not_comparable(pairing: Pairing, relation: RelationGate | None, session: Se
         return []
     search, hint = session.campaign["search"], ""
     if relation is not None and relation.own_edits:
-        hint = "; the rewrites depend on the clean answers"
+        hint = "; the relation makes its variants from the clean answers, which may have changed"
     elif search != "random":
         hint = (
             f"; the variants of the search {search} may depend on predictions: compare with "

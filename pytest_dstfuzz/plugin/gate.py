@@ -442,7 +442,7 @@ class SessionGate:
 
 
 def _compared(judgement: Judgement) -> Iterator[str]:
-    """Yield lines on the comparison with the baseline: coverage, expected failures, weaknesses."""
+    """Yield lines on the comparison with the baseline: coverage, estimates, weaknesses."""
     figures = judgement.comparison or {}
     if not judgement.not_compared:
         yield from _variants(figures)

@@ -206,10 +206,11 @@ def repeats_text(repeats: Repeats, who: str = "the tracker") -> str:
     if not repeats.changed:
         return ""
     return (
-        f"asked once more, {repeats.violations_changed} of {repeats.violations} violations and "
-        f"{repeats.held_changed} of {repeats.held} variants that had held got other answers than "
-        f"before: {who} answers the same messages differently each time, so violations may be "
-        f"noise. Switch off sampling, and keep no memory from one dialogue to the next; or {VOTE}"
+        f"{repeats.violations_changed} of {repeats.violations} violations, and "
+        f"{repeats.held_changed} of {repeats.held} variants that held, got another answer when "
+        f"asked once more: {who} answers the same messages differently each time, so violations "
+        "may be noise. Switch off sampling, and keep no memory from one dialogue to the next; or "
+        f"{VOTE}"
     )
 
 
@@ -257,8 +258,8 @@ def _distances(
     """Yield the distances between replies to one turn; warn if they exceed the threshold."""
     most = distances[math.ceil(_MOST_TURNS * len(distances)) - 1]
     text = (
-        f"the farthest two replies to a turn: median {median(distances):.2f}, in 95 % of the turns "
-        f"at most {most:.2f}"
+        f"the largest distance of two replies to a turn: median {median(distances):.2f}, at most "
+        f"{most:.2f} in 95 % of the turns"
     )
     if allowed is None:
         yield text, "plain"
@@ -312,9 +313,9 @@ def undecided_text(took: WhatItTook | JudgeFacts) -> str:
     if (share := undecided_share(took)) <= MOST_UNDECIDED:
         return ""
     return (
-        f"the judge decided too few pairs of replies: {percent(share)} are undecided or beyond its "
-        f"maximum number of calls, and at most {percent(MOST_UNDECIDED)} may be, because they "
-        "count as the same"
+        f"the judge decided too few pairs of replies: {percent(share)} are undecided, or were not "
+        f"asked because of dst_judge_calls. At most {percent(MOST_UNDECIDED)} may be undecided, "
+        "because such pairs count as the same"
     )
 
 
@@ -339,7 +340,7 @@ def judge_texts(told: WhoJudged, took: WhatItTook) -> Iterator[tuple[str, Style]
     yield text, "plain"
     if told.is_tested_model:
         yield "the judge is the tested model, which favours its own replies", "warning"
-    past = f", {took.past_budget:,} not asked by dst_judge_calls" if took.past_budget else ""
+    past = f", {took.past_budget:,} not asked (dst_judge_calls)" if took.past_budget else ""
     undecided = took.unsure + took.past_budget
     text = (
         f"{format_count(took.pairs, 'pair')} asked in both orders; {undecided:,} undecided{past}, "

@@ -355,8 +355,8 @@ def show_tables(page: TerminalPage, section: RelationTotals, *, verbose: bool) -
         _table(page, "by operator", {"/".join(key): row for key, row in book.operators.items()})
     if book.transformations:
         page.line(
-            "  (a variant counts once for each of its transformations, and its violation only if "
-            "its own edits caused it)",
+            "  (a variant counts once for each of its transformations, but a violation only if the "
+            "edits of this turn caused it, and not those of earlier turns)",
             "dim",
         )
     _table(page, f"by {words.domain}", yields.domains)
@@ -441,9 +441,8 @@ def _other_languages(totals: Totals) -> list[str]:
     if not totals.in_other_languages:
         return []
     turns = format_count(totals.in_other_languages, "turn")
-    return [
-        f"not edited: {turns} that are not, or not only, in English, as locks know only English"
-    ]
+    what = f"{turns} that are not, or not only, in English"
+    return [f"not edited: {what}: the rules that lock words exist only for English"]
 
 
 def _skipped_texts(totals: Totals, reason: str) -> list[str]:
@@ -614,8 +613,8 @@ def _how(settings: Settings, sections: Sequence[RelationTotals]) -> list[str]:
         lines.append(how_text(named.variant, slip_rates))
     if own:
         lines.append(
-            f"{settings.variant.variants} rewrites each of {', '.join(own)}, seen in the clean "
-            "context: the settings of search, attack and profile do not apply; seed "
+            f"{settings.variant.variants} rewrites each of {', '.join(own)}, after clean "
+            "earlier turns: the settings of search, attack and profile do not apply; seed "
             f"{settings.variant.seed}"
         )
     return lines

@@ -73,7 +73,7 @@ def taken_out(expected: EstimatedFailures) -> list[tuple[str, str]]:
     """Return the rates of user turns that the estimate covers and leaves out, as (name, figure)."""
     return [
         (
-            "with a slip in a locked word or of a kind not in use: left out",
+            "with a slip that this run does not make, or in a locked word: left out",
             per_1000(expected.locked_per_1000),
         ),
         ("of 1,000 others: with slips", per_1000(expected.distorted_per_1000)),
@@ -88,10 +88,10 @@ def taken_out_text(expected: EstimatedFailures) -> str:
     """Return the figures of `taken_out` as a sentence."""
     locked, unjudged = per_1000(expected.locked_per_1000), per_1000(expected.unjudged_per_1000)
     return (
-        f"of {TURNS:,} user turns {locked} have a slip in a locked word or of a kind not in "
-        f"use, and are left out. Of {TURNS:,} others {per_1000(expected.distorted_per_1000)} have "
-        f"slips; {unjudged} of these were not judged (too much edited, or no answer) and count "
-        "as no failure"
+        f"of {TURNS:,} user turns {locked} have a slip that this run does not make, or in a "
+        f"locked word, and are left out. Of {TURNS:,} others "
+        f"{per_1000(expected.distorted_per_1000)} have slips; {unjudged} of these were not judged "
+        "(too much edited, or no answer) and count as no failure"
     )
 
 
@@ -129,7 +129,7 @@ _MARGIN: Final = 40
 _UNKNOWN: Final = "under edits whose frequency among users is unknown"
 #: Ranking -> its description.
 _RANKED: Final[dict[Ranking, str]] = {
-    "estimated failures": "by estimated failures and turns broken",
+    "estimated failures": "by estimated failures and broken turns",
     "turns": "by the turns that they break",
 }
 

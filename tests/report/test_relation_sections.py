@@ -119,7 +119,7 @@ def test_what_got_no_answer_has_no_rate_and_did_not_hold(failed: list[TurnResult
     assert "| relation | applicable | rewrites | held | stuck | partial | other | errors |" in short
     assert "| value-swap | 8 of 8 turns | 8 | 0 | 0 | 0 | 0 | 8 | n/a | n/a |" in short
     for shown in (page, html.unescape(short)):
-        assert "Could not be judged: the tracker failed each time" in shown
+        assert "could not be judged: the tracker failed each time" in shown
     assert '<th scope="col" class="number">errors</th>' in page
 
 
@@ -254,7 +254,7 @@ def test_weaknesses_that_nobody_knows_the_frequency_of_have_a_list_of_their_own(
     page = TerminalPage(200)
     show_weaknesses(page, [replace(first, expected=2.0), *others], verbose=False)
     kinds = (
-        "1 weakness, by estimated failures and turns broken",
+        "1 weakness, by estimated failures and broken turns",
         "3 weaknesses under edits whose frequency among users is unknown, by the turns",
     )
     text = [line.text for line in page.lines]

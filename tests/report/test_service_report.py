@@ -73,8 +73,8 @@ def test_what_did_not_repeat_itself_is_told_with_what_to_do() -> None:
     assert repeats_text(Repeats(8, 0, 9, 0)) == ""
     text = repeats_text(Repeats(violations=8, violations_changed=3, held=9, held_changed=1))
     assert text.startswith(
-        "asked once more, 3 of 8 violations and 1 of 9 variants that had held got other answers "
-        "than before: the tracker answers the same messages differently each time"
+        "3 of 8 violations, and 1 of 9 variants that held, got another answer when asked once "
+        "more: the tracker answers the same messages differently each time"
     )
     assert "repeatable = False" in text
     assert "--dst-repeatable=no" in text

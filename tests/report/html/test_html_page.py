@@ -223,7 +223,7 @@ def test_estimated_failures_and_how_likely_each_violation_is(sampled: list[TurnR
     said = "2.0 of 1,000 user turns with slips in 2 % of the words change the belief state"
     assert f"<dt>estimate</dt><dd>{said} (95 % interval 0." in text
     assert "of the valid variants, all of them with slips" in text
-    left_out = "with a slip in a locked word or of a kind not in use: left out"
+    left_out = "with a slip that this run does not make, or in a locked word: left out"
     assert f"<dt>{left_out}</dt><dd>80.0</dd>" in text
     record = page_data(sampled)["violations"][0]
     assert record["likely"] == "drawn by the noise model; stands for 20.0 of 1,000"
@@ -240,7 +240,7 @@ def test_reports_of_before_have_no_estimated_failures(sampled: list[TurnResult])
             del variant["weight"], variant["log_probability"]
     text = html_text(report)
     assert "Failure rate" in text
-    for absent in ("<dt>estimate</dt>", "of a kind not in use", "drawn by the noise model"):
+    for absent in ("<dt>estimate</dt>", "that this run does not make", "drawn by the noise model"):
         assert absent not in text
     assert "| estimate |" not in markdown_text(views_of(report))
 
