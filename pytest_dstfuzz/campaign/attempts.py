@@ -495,9 +495,9 @@ class _RewriteList(TurnRelation):
 def _in_order(
     rules: CampaignSpec, turn: TurnAttempts, rewrites: Sequence[Rewrite]
 ) -> _RewriteList | Inapplicable:
-    """Return distinct rewrites in the order of their attempts.
+    """Return the variants of a relation without duplicates, in the random order of a campaign.
 
-    If several rewrites have the same contexts, only the first is kept.
+    If several have the same contexts, only the first is kept.
     """
     different = {rewrite.asks: rewrite for rewrite in map(_as_asked, reversed(rewrites))}
     found = [different[asks] for asks in reversed(different)]

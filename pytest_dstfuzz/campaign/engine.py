@@ -338,7 +338,7 @@ PlannedTurn = tuple[Dialogue, int]
 
 
 class ExpectedCalls(NamedTuple):
-    """The number of contexts that a campaign requests, estimated before it starts."""
+    """Estimates of how many contexts a campaign will request."""
 
     turns: int
     #: If no variant breaks the relation.
@@ -350,7 +350,7 @@ class ExpectedCalls(NamedTuple):
     first: int
 
     def without_clean(self) -> ExpectedCalls:
-        """Return the numbers if the answers to unmodified turns are known already."""
+        """Return the estimates for the case that the answers to clean turns are known already."""
         numbers = (one - self.turns for one in (self.least, self.most, self.first))
         return ExpectedCalls(self.turns, *numbers)
 
@@ -358,7 +358,7 @@ class ExpectedCalls(NamedTuple):
 def expected_calls(
     settings: VariantSettings, relation: Relation, decider: Decider, plan: Sequence[PlannedTurn]
 ) -> ExpectedCalls:
-    """Return the number of contexts that a campaign requests."""
+    """Return an estimate of how many contexts a campaign will request."""
     turns = sum(last + 1 for _, last in plan)
     variants = settings.variants * (len(plan) if relation.unit == "dialogue" else turns)
     probed = settings.attack != "non-cumulative" and relation.edits == "search"
@@ -376,8 +376,9 @@ def expected_calls(
 def _first_variant(decider: Decider) -> int:
     """Return the number of contexts for a turn and its first variant.
 
-    With votes, this is the number for a violation. If the budget were planned with the smaller
-    number for a held variant, only turns that hold would have results.
+    If a majority vote decides, a violation needs more contexts than a variant that holds. The
+    result is the number for a violation. With the smaller number, a budget would end before turns
+    with violations have results.
     """
     return 4 * decider.votes if decider.again else 2
 
@@ -393,8 +394,9 @@ def predictor_for(
 ) -> Predictor:
     """Build the predictor of ``settings``, which campaigns on the same data may share.
 
-    Set ``wobbles`` to true if the tracker is not repeatable: then violations are put to a vote. If
-    it is false, a few contexts are requested again. ``None`` = neither.
+    ``wobbles`` says whether the tracker is not repeatable. If it is true, a majority vote decides
+    about violations. If it is false, a few contexts are requested again as a check. If it is
+    ``None``, neither happens.
     """
     budget = Budget(settings.budget) if budget is None else budget
     budget.watch(tracker)
@@ -572,7 +574,7 @@ class CampaignEngine:
             self._end_pilot()
 
     def _end_pilot(self) -> None:
-        """Notify the listener if the pilot is finished."""
+        """Notify the listener when the dialogues that run first to learn the cost are finished."""
         if self._pilot and all(one.id in self._results for one, _ in self._pilot):
             turns = sum(last + 1 for _, last in self._pilot)
             whole = sum(last + 1 for _, last in self._plan)
@@ -635,8 +637,8 @@ class CampaignEngine:
     def _chosen_pilot(self) -> Sequence[PlannedTurn]:
         """Return the dialogues to run first, to learn the cost of the others, if that is useful.
 
-        They are those that a smaller sample would have. Empty if the campaign is short, if the
-        budget may not suffice, or if another process or a failure may end it.
+        They are the dialogues of a smaller sample. The result is empty if the campaign is short, if
+        the budget may not suffice, or if another process or a failure may end the campaign.
         """
         rules, budget = self._rules, self._predictor.budget
         expected = expected_calls(rules.settings, rules.relation, rules.decider, self._plan)
@@ -654,7 +656,7 @@ class CampaignEngine:
         return pilot if turns <= most else ()
 
     def _drawn(self, plan: Iterable[PlannedTurn]) -> list[PlannedTurn]:
-        """Return dialogues in the order of the draw: a part from the front is a smaller sample."""
+        """Return dialogues in the order of the draw; the first ones form a smaller sample."""
         seed = self._rules.settings.seed
         return sorted(plan, key=lambda planned: rank_in_draw(seed, planned[0].id))
 
@@ -669,7 +671,7 @@ class CampaignEngine:
         return drawn[: max(1, fitting)]
 
     def _may_wait(self) -> bool:
-        """Return whether second variants wait until all dialogues have their first ones."""
+        """Return whether dialogues wait with second variants until all have their first ones."""
         turns = sum(
             last + 1 for place, (_, last) in enumerate(self._plan) if place in self._scheduler
         )

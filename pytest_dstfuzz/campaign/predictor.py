@@ -160,8 +160,8 @@ class Budget:
     def checks(self, contexts: Sequence[T]) -> Sequence[T]:
         """Return the contexts that the preflight may request, three times each.
 
-        The requests take at most a tenth of the maximum number of calls. At least one context is
-        returned if enough calls are left for it.
+        The three requests for each context take at most a tenth of the maximum number of calls. If
+        enough calls are left for one context, at least one is returned.
         """
         if self._limits.max_calls is None:
             return contexts
@@ -169,19 +169,22 @@ class Budget:
         return contexts[: max(most, int(self.room > _CHECKED_TIMES))]
 
     def spend_besides(self, contexts: int) -> None:
-        """Add contexts that do not count as calls of the campaign."""
+        """Record contexts that the run requests, but that do not count as calls of the campaign."""
         self.others += contexts
 
     @contextmanager
     def besides(self, contexts: int) -> Iterator[None]:
-        """Request contexts that do not count as calls of the campaign, and time the request."""
+        """Record contexts that the block requests besides the campaign, and measure its time."""
         self.spend_besides(contexts)
         with self.timed(lambda: contexts):
             yield
 
     @contextmanager
     def timed(self, contexts: Callable[[], int]) -> Iterator[None]:
-        """Time a request. ``contexts`` returns the number of its answers, once it ended."""
+        """Measure the time of the block, which requests contexts.
+
+        ``contexts`` is called after the block and returns the number of answers.
+        """
         self.deadline.start()
         before = self._clock()
         try:
@@ -193,15 +196,12 @@ class Budget:
 
     @property
     def seconds_each(self) -> float | None:
-        """Seconds for each context so far. ``None`` if nothing was timed.
-
-        Large requests count more, because many services answer several contexts at once.
-        """
+        """Mean number of seconds for each context so far; ``None`` if no request was measured."""
         return self._weighed_seconds / self._weighed_contexts if self._weighed_contexts else None
 
     @property
     def cost_each(self) -> float | None:
-        """The cost of an answer so far, by the prices. ``None`` if it is not known."""
+        """The mean cost of an answer so far, by the prices; ``None`` if unknown."""
         usage = self.usage
         if usage is None or usage.cost is None or not usage.answers:
             return None
@@ -233,8 +233,8 @@ class Budget:
     def forecast(self) -> float:
         """Return the estimated number of contexts that the budget still allows.
 
-        ``inf`` without a limit. A small number before the speed is known, so that a look-ahead does
-        not begin more dialogues than it can finish.
+        The result is ``inf`` if there is no limit. As long as the speed is unknown, it is a small
+        number, so that a campaign does not begin more dialogues than it can finish.
         """
         left = self.room
         if self._limits.max_seconds is not None:
@@ -247,9 +247,9 @@ class Budget:
     def guess(self, part: float = 1.0) -> float:
         """Return a rough estimate of the contexts that the budget allows.
 
-        It also uses the speed and cost of the preflight. ``inf`` without a limit, and as long as
-        nothing is known about a limit of seconds. Calls are exact and seconds are not: ``part`` is
-        the share of the remaining seconds to count.
+        The estimate also uses the speed and cost of the preflight. It is ``inf`` if there is no
+        limit, or if the only limit is one of seconds and the speed is unknown. Since seconds are
+        uncertain, only the share ``part`` of the remaining seconds counts.
         """
         left, each = min(self.room, self._affordable()), self.seconds_each
         if self._limits.max_seconds is not None and each is not None:
@@ -373,7 +373,7 @@ class Predictor:
     def refuse_if_given_up(self) -> None:
         """Raise an error if answers are missing because the tracker gave up.
 
-        For callers that need an answer to every context.
+        Callers that need an answer to every context use this.
         """
         if self.budget.stopped:
             raise GivenUpError(self.budget.stopped)

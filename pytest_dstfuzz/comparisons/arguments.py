@@ -144,7 +144,7 @@ def same_auto(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
     """Return whether two values are equivalent by the default rule.
 
     The type and format in the schema decide whether they are compared as numbers, times or texts.
-    If the schema does not say, their form decides.
+    If the schema gives neither, the form of the values decides.
     """
     if same_exactly(one, other):
         return True

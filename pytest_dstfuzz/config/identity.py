@@ -49,9 +49,9 @@ def decides(item: Option) -> bool:
 def identity_of(settings: Settings, *parts: str) -> dict[str, Any]:
     """Return an identifier of the value of each option that decides a result, as plain JSON.
 
-    A file is identified by its content, wherever it is. An address, a header, a key and a token are
-    identified with their credentials, which appear only as a keyed digest. Variables of the
-    environment are resolved.
+    A file is identified by its content, wherever the file is. Addresses, headers, keys and tokens
+    are identified with their credentials, but these appear only as a keyed digest. Environment
+    variables are replaced by their values.
 
     Args:
         settings: the settings.
@@ -128,9 +128,9 @@ def is_own_function(text: str) -> bool:
 def code_of(thing: Any, name: str = "") -> str:
     """Return a digest of a user's code: the files that define an object, and all that they import.
 
-    If an object of this package wraps another one, or a decorator a function, the inner one counts.
-    Other installed packages do not count. The result is ``""`` for all other objects of this
-    package, which its version identifies, and for objects without a file.
+    If an object of this package wraps a user's object, or a decorator wraps a function, the wrapped
+    one counts. Other installed packages do not count. The result is ``""`` for all other objects of
+    this package, which its version identifies, and for objects without a file.
 
     Args:
         thing: a function, a class or an object.
@@ -176,7 +176,7 @@ def _file_of_module(name: str) -> str | None:
 def _with_imports(files: Sequence[Path]) -> dict[str, str]:
     """Return the place of each file below its folder of modules -> a digest of its content.
 
-    All files that they import from such folders are included.
+    The files that these files import from such folders are included.
     """
     roots = [Path(entry or ".").resolve() for entry in sys.path]
     roots = [root for root in roots if not _is_installed(root)]
@@ -216,7 +216,7 @@ def _is_given(path: Path) -> bool:
 
 
 def _places(root: Path, name: str) -> Iterator[Path]:
-    """Yield the files of a module and of the packages around it, if they are below a folder."""
+    """Yield the file of a module, and the ``__init__`` files of its packages, within a folder."""
     place = root
     for part in name.split("."):
         place /= part

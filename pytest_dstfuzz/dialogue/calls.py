@@ -399,7 +399,7 @@ class CallTree:
     arguments: dict[str | int, Tree] = field(default_factory=dict)
 
     def paths(self, call: AnswerPath) -> Iterator[tuple[str, str]]:
-        """Yield the paths of the call, as if it had the path ``call``, with their texts."""
+        """Yield (path, text) for each value of the call, with paths that begin with ``call``."""
         if self.place is not None:
             yield str(call), self.place
         yield from _paths(call, self.arguments)
@@ -408,7 +408,7 @@ class CallTree:
 def calls_of_outcome(
     outcome: Mapping[str, str] | Mapping[AnswerPath, str],
 ) -> tuple[dict[AnswerPath, CallTree], dict[str, str]]:
-    """Return the calls of an outcome by their paths, and its other texts."""
+    """Return the calls in an outcome by their paths, and the texts outside of calls."""
     calls: dict[AnswerPath, CallTree] = {}
     others: dict[str, str] = {}
     for path, text in outcome.items():

@@ -779,9 +779,9 @@ def _ontology(
 ) -> tuple[Ontology | None, tuple[str, ...]]:
     """Return the given ontology, or one found with the data, and notes.
 
-    If JSON Lines have an ontology file ``<stem>.ontology.json``, it must be valid. Other files in
-    the folder may have another purpose. The first readable one is used, and the notes name those
-    that failed before it.
+    The ontology file of JSON Lines, ``<stem>.ontology.json``, must be valid. Other JSON files in
+    the folder need not be ontologies. The first one that can be read as an ontology is used, and
+    the notes name the files that failed before.
     """
     if given is not None:
         path = Path(given)

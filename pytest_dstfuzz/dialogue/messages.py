@@ -1,8 +1,8 @@
 """Typed messages of chat APIs: conversion from and to OpenAI's JSON, and the calls in answers.
 
 A recorded dialogue stores messages as texts, see `Turn.recorded`. `decode_message` parses such a
-text and `Message.encoded` writes it. Calls in them have an id and arguments as a JSON text, and the
-result of each call has the id of the call: `readers.messages` checks this when it reads a file.
+text and `Message.encoded` writes it. Each call in a message has an id, and its arguments are a JSON
+text. The result of a call has the same id. `readers.messages` checks both when it reads a file.
 Unknown keys are kept unchanged.
 """
 

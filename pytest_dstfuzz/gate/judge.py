@@ -174,7 +174,8 @@ def _judge_unestimated(
 ) -> Iterator[LimitFinding]:
     """Yield a regression for each relation with violations that only an estimate could judge.
 
-    Under that limit, violations fail no test. Without an estimate, nothing would show them.
+    Under a limit on estimated failures, violations fail no test. Therefore violations without an
+    estimate must fail the gate.
     """
     for one in every if limit is not None else ():
         broken = one.summary.violations

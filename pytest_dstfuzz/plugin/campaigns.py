@@ -110,7 +110,7 @@ class Progress:
 
 
 def _cost_text(calls: float, budget: Budget) -> str:
-    """Return a number of calls with their time and money, as far as these are known."""
+    """Return a text on a number of calls, with their time and cost if these are known."""
     text = f"about {calls:,.0f} calls"
     if budget.seconds_each is not None:
         text += f", {duration_text(calls * budget.seconds_each)}"
@@ -120,11 +120,7 @@ def _cost_text(calls: float, budget: Budget) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration with two digits at most.
-
-    >>> duration_text(0.4), duration_text(48), duration_text(500), duration_text(9000)
-    ('1 s', '48 s', '8 min', '2.5 h')
-    """
+    """Return a duration in seconds as text with at most two digits."""
     if seconds < 100:
         return f"{max(seconds, 1):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
@@ -140,10 +136,10 @@ def cost_lines(
     """Return lines about the cost of a run before it starts.
 
     Args:
-        campaigns: the calls of each.
-        budget: of the run, after the first answers.
-        settings: of the run.
-        always: whether to return them even if the run is short and free.
+        campaigns: the estimated calls of each campaign.
+        budget: the budget of the run, which has measured the first answers.
+        settings: the settings of the run.
+        always: whether to return lines even if the run is short and costs nothing.
     """
     left, least = budget.guess(_PART), sum(one.least for one in campaigns)
     seconds = least * (budget.seconds_each or 0.0)
@@ -241,7 +237,10 @@ class SessionCampaigns:
     def result(
         self, param: TurnParam, model: object, key: CampaignKey, planned: Settings
     ) -> TurnResult:
-        """Return the result of a test's turn, which was ``planned`` under the given settings."""
+        """Return the result of a test's turn.
+
+        ``planned`` has the settings under which `plan` recorded the turn.
+        """
         # An unusable tracker is refused before the settings are checked.
         predictor = self._pool.predictor(model, key.origin, key.effective.reply.outcome)
         if key not in self._engines:

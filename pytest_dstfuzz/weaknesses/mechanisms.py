@@ -333,10 +333,10 @@ FAILURES: Final = (
 def failure_of(
     turn: TurnResult, variant: VariantResult, changes: Sequence[Difference]
 ) -> tuple[str, int]:
-    """Return the mechanism that the state alone shows, and the index of the change that shows it.
+    """Return the mechanism that follows from the changed state, and the index of the change.
 
-    The result is ``("", -1)`` if the mechanism also depends on the edits, that is, if a relation
-    expects no change and the variant has edits of the text.
+    The result is ``("", -1)`` if the mechanism also depends on the edits. This is so if the
+    relation expects no change and the variant has edits of the text.
     """
     if turn.side != "should-change":
         told = (_MOVED.get(move.kind, "") for move in variant.moves)
@@ -560,7 +560,7 @@ _FAMILIES: Final[dict[str, Callable[[Traits], str]]] = {
 
 
 def _is_moved(one: Traits) -> bool:
-    """Return whether a value is replaced by that of a sibling whose cue was damaged."""
+    """Return whether a slot has the value of another one of its domain, and an edit hit a cue."""
     return one.happened == "replaced" and one.cue and one.sibling
 
 

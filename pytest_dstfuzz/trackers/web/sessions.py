@@ -1,4 +1,7 @@
-"""A tracker that sends one message at a time to a service with its own JSON, as described."""
+"""A tracker for services with their own JSON: the user describes requests and answers.
+
+In each conversation, the tracker sends one message of the user after the other.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ _RESPONSE: Final = (
 
 
 def _members(found: object, parts: Sequence[str]) -> Iterator[object]:
-    """Yield the values at a pointer. A part `_EACH` stands for each member of a list."""
+    """Yield the values at the parts of a JSON pointer; `_EACH` means each member of a list."""
     for place, part in enumerate(parts):
         if part == _EACH and isinstance(found, list):
             for member in found:
@@ -56,7 +59,7 @@ def _members(found: object, parts: Sequence[str]) -> Iterator[object]:
 
 
 def _parts(pointer: str) -> tuple[str, ...]:
-    """Return the parts of a JSON pointer (RFC 6901), which may have parts `_EACH`."""
+    """Return the parts of a JSON pointer (RFC 6901)."""
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
 
 
@@ -66,7 +69,7 @@ def _is_pointer(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The request for one message: a path below the address, and a body with placeholders."""
+    """The description of the request for one message: a path, and a body with placeholders."""
 
     path: str = ""
     #: ``None`` means a ``GET`` without a body.
@@ -77,7 +80,7 @@ class Request:
         """Read the option ``request``.
 
         Raises:
-            UserError: it is no JSON, or has no place for the message.
+            UserError: the text is no JSON, or has no placeholder for the message.
         """
         path, rest = "", text.strip()
         if rest.startswith("/"):
@@ -91,7 +94,7 @@ class Request:
         return cls(path, body)
 
     def filled(self, session: str, text: str) -> tuple[str, str, object]:
-        """Return method, path and body for a message."""
+        """Return the HTTP method, path and body of the request that sends a message."""
         path = _fill(self.path, quote(session, safe=""), quote(text, safe=""))
         method = "GET" if self.body is None else "POST"
         return method, str(path), _fill(self.body, session, text)
@@ -110,7 +113,7 @@ def _fill(value: Any, session: str, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The places of the slots, entities or texts in an answer."""
+    """The description of an answer: JSON pointers to its slots, entities or texts."""
 
     #: The pointer to an object slot -> value, or to a text; ``""`` if there are several pointers.
     whole: str = ""
@@ -122,7 +125,8 @@ class Response:
         """Read the option ``response``.
 
         Raises:
-            UserError: it has no pointers, or not those of the tested kind of answer.
+            UserError: the text has no JSON pointers, or pointers that do not fit the kind of
+                answer.
         """
         if _is_pointer(text.strip()):
             return cls(text.strip())
@@ -144,14 +148,14 @@ class Response:
 
     @property
     def collects(self) -> bool:
-        """Whether entities of all messages are collected, instead of the slots of a session."""
+        """Whether the entities in all answers form the state, not the slots in the last one."""
         return any(name.startswith("/") for name in self.slots or ())
 
     def read(self, body: object, outcome: OutcomeKind) -> Prediction:
-        """Return what an answer says.
+        """Return the prediction in an answer.
 
         Raises:
-            ContractError: it does not have it.
+            ContractError: the pointers do not fit the answer.
         """
         if self.slots is not None:
             return contract.read_answer({"state": self._state(body, self.slots)}, outcome)
