@@ -1,1 +1,1 @@
-"""What makes files that ship with the package; in the repository, not in the wheel."""
+"""Makes files that ship with the package. The tools are in the repository, not in the wheel."""

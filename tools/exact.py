@@ -1,7 +1,7 @@
-"""Whether text whose letters carry the meaning stays as it is: ``python -m tools.exact``.
+"""Checks that text whose letters carry the meaning is never edited: ``python -m tools.exact``.
 
-It reads texts in which such spans are marked, draws variants of each, and names those in which a
-span is not the same any more. The check looks at the texts alone, and knows nothing of locks.
+The tool reads texts in which such spans are marked, draws variants of each text, and names the
+variants in which a span has changed. The check only looks at the texts, and knows nothing of locks.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ExactText(NamedTuple):
     spans: tuple[str, ...]
 
     def damaged(self, variant: str) -> str:
-        """Return the first span that a variant does not have, in their order; ``""`` = none."""
+        """Return the first span that a variant lacks, or ``""`` if it has all."""
         at = 0
         for span in self.spans:
             found = _standing(span).search(variant, at)
@@ -56,14 +56,14 @@ class ExactText(NamedTuple):
 
 
 def _standing(span: str) -> re.Pattern[str]:
-    """Return what finds a span that nothing sticks to."""
+    """Return a pattern that finds a span which no letter touches."""
     left = r"(?<![^\W_])" if span[0].isalnum() else ""
     right = r"(?![^\W_])" if span[-1].isalnum() else ""
     return re.compile(left + re.escape(span) + right)
 
 
 def read_texts(path: Path = TEXTS) -> list[ExactText]:
-    r"""Read lines of a kind, a tab and a text with ``⟦spans⟧``; in it, ``\n`` parts lines."""
+    r"""Read lines with a kind, a tab and a text with ``⟦spans⟧``. ``\n`` in it ends a line."""
     found = []
     for line in path.read_text(encoding="utf-8").splitlines():
         kind, marked = line.split("\t")
@@ -73,7 +73,7 @@ def read_texts(path: Path = TEXTS) -> list[ExactText]:
 
 
 def variants(text: str, way: str, perturber: Perturber, seed: int, most: int) -> list[str]:
-    """Return at most so many valid variants of a text, drawn in one of the `WAYS`."""
+    """Return at most ``most`` valid variants of a text, drawn in one of the `WAYS`."""
     source = perturber.prepare(text)
     rng = np.random.default_rng(seed)
     found = []
@@ -93,7 +93,7 @@ def variants(text: str, way: str, perturber: Perturber, seed: int, most: int) ->
 
 
 def rewrites(texts: Sequence[ExactText]) -> Iterator[tuple[str, ExactText, str]]:
-    """Yield relation, text and rewrite of all relations with locks after which answers stay."""
+    """Yield relation, text and rewrite, for all relations that keep the answer and obey locks."""
     turns = [
         Dialogue(f"exact-{number}", (Turn(0, "", one.text, BeliefState()),))
         for number, one in enumerate(texts)
@@ -116,7 +116,7 @@ def rewrites(texts: Sequence[ExactText]) -> Iterator[tuple[str, ExactText, str]]
 def check(
     texts: Sequence[ExactText], way: str, total: int
 ) -> tuple[int, list[tuple[str, str, str, str]]]:
-    """Return how many variants were drawn in one of the `WAYS`, and those that are damaged."""
+    """Return how many variants were drawn in one of the `WAYS`, and which are damaged."""
     if way == "relations":
         made = list(rewrites(texts))
     else:
@@ -137,8 +137,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Draw variants, and print how many are damaged, by way and by kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("texts", nargs="?", type=Path, default=TEXTS)
-    parser.add_argument("--variants", type=int, default=5000, help="of each way, about so many")
-    parser.add_argument("--show", type=int, default=3, help="damaged ones to print of a kind")
+    parser.add_argument(
+        "--variants", type=int, default=5000, help="about how many variants to draw in each way"
+    )
+    parser.add_argument(
+        "--show", type=int, default=3, help="number of damaged variants to print for each kind"
+    )
     given = parser.parse_args(arguments)
     texts = read_texts(given.texts)
     print(f"{len(texts)} texts: {dict(Counter(one.kind for one in texts))}")

@@ -1,7 +1,7 @@
-"""The option table as the data that every pytest run reads: ``python -m tools.options``.
+"""Writes the option table as data that every pytest run reads: ``python -m tools.options``.
 
-Reading it costs an unused plugin less than the table of `pytest_dstfuzz.config`, whose values it
-has; a test holds that they are the same.
+For an unused plugin, reading the data is cheaper than importing the table of
+`pytest_dstfuzz.config`. A test checks that both have the same values.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ TABLE: Final = Path(str(plugin.__file__)).with_name("options.json")
 def option_table() -> dict[str, Any]:
     """Return the option table as the plain values that every pytest run reads.
 
-    Under ``spellings`` are those without a value, each with the option's name and what it says.
-    ``--no-dst-NAME`` switches an option off, whatever an ini file says of it: a switch is off
-    then, and all else has its default. ``--dst-NAME=yes`` is one spelling as a whole: were it
-    an option that may have a value, ``--dst-NAME tests`` would take the folder for one.
+    ``spellings`` has the spellings without a value, each with the option's name and its meaning.
+    ``--no-dst-NAME`` switches an option off, even if an ini file sets it: a switch is then off, and
+    any other option has its default. ``--dst-NAME=yes`` is one spelling as a whole. If it were an
+    option with an optional value, ``--dst-NAME tests`` would take the folder for the value.
     """
     options = []
     spellings: dict[str, list[Any]] = {}
@@ -56,7 +56,7 @@ def _row(item: Option, flags: list[str]) -> dict[str, Any]:
 
 
 def _ini_kinds(item: Option) -> list[str]:
-    """Return what an ini key holds, by the type of the setting: lines, a text, or also a number."""
+    """Return the kinds of value that an ini key may have, by the type of the setting."""
     if item.value.separator:
         return ["linelist"]
     kinds = {bool if item.is_switch else item.value.holds} - {str}
@@ -67,10 +67,10 @@ def _ini_kinds(item: Option) -> list[str]:
 
 
 def table_text() -> str:
-    """Return what the file of data holds: a line for every run, then one for each option.
+    """Return the text of the data file: a line for every run, then one for each option.
 
-    The first line says which ini keys there are, what they hold and, of those that are no option,
-    what they are for; and what the marker takes.
+    The first line lists the ini keys with their kinds of value, the help of those that are no
+    options, and the arguments of the marker.
     """
     table = option_table()
     keys = [item for item in OPTIONS if item.has_ini]

@@ -1,11 +1,12 @@
-"""What each half of a trained agent earns: searches in which one of them is a coin.
+"""Measures how much each half of a trained agent helps, by replacing the other half by chance.
 
 ``python -m tools.agents.parts A B C -- --model trade --data PATH ...`` runs ``dstfuzz experiment
 rq3`` with the options after the dashes, and compares ``agent`` (the policies A, B and C) with
 
-- ``random``: neither half;
+- ``random``: without either half;
 - ``critic``: parameters are drawn uniformly, the Q network ranks the transformations with them;
-- ``parameters``: the parameter network says the parameters, the ranking is drawn.
+- ``parameters``: the parameter network chooses the parameters, and the ranking of the
+  transformations is random.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ _HALVES: Final = {"critic": "parameters", "parameters": "ranking"}
 
 
 class HalfPolicy(Policy):
-    """A policy of which one half is drawn anew at every attempt."""
+    """A policy with one half that is drawn anew at every attempt."""
 
     def __init__(self, whole: Policy, drawn: str) -> None:
         self._whole, self._drawn = whole, drawn
         self._coin = np.random.default_rng(0)  # Replaced before it is used.
 
     def parameters(self, state: Floats) -> Floats:
-        """Return the network's parameters, or uniform ones."""
+        """Return the parameters of the network, or uniform random ones."""
         found = self._whole.parameters(state)
         if self._drawn != "parameters":
             return found
         return self._coin.random(len(found), np.float32)
 
     def values(self, state: Floats, vector: Floats) -> Floats:
-        """Return the Q-values, or uniform ones."""
+        """Return the Q-values of the network, or uniform random ones."""
         if self._drawn != "ranking":
             return self._whole.values(state, vector)
         return self._coin.random(COUNT, np.float32)
@@ -65,7 +66,7 @@ class HalfPolicy(Policy):
         rng: np.random.Generator,
         explore: Exploration,
     ) -> PolicyChoice:
-        """Choose as the whole policy does, with one half drawn from the attempt's own stream."""
+        """Choose as the whole policy does, but with one half from the attempt's random stream."""
         (self._coin,) = rng.spawn(1)
         # What is drawn uniformly needs no noise around it.
         spread = 0.0 if self._drawn == "parameters" else explore.spread
@@ -73,7 +74,7 @@ class HalfPolicy(Policy):
 
 
 class HalfAgent(AgentSearch):
-    """An agent of which one half is drawn."""
+    """An agent whose policy has one random half."""
 
     name = "half"
 
@@ -84,7 +85,7 @@ class HalfAgent(AgentSearch):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command."""
+    """Run the command with its arguments."""
     dashes = arguments.index("--") if "--" in arguments else len(arguments)
     paths, options = arguments[:dashes], arguments[dashes + 1 :]
     if not paths or not options:

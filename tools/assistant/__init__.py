@@ -1,1 +1,1 @@
-"""How the assistant that ships was trained and measured."""
+"""Trains and measures the assistant that ships."""

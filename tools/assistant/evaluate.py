@@ -1,8 +1,8 @@
 """Measures the assistant on schema-guided dialogues: ``python -m tools.assistant.evaluate --help``.
 
-At each user turn the messages before it are as they were recorded, calls and results among them;
-what the assistant made of earlier turns is its own. A call is right where its tool and all its
-arguments are: each in one of the spellings of the annotation, whatever their case.
+At each user turn, the assistant reads the messages before it as they were recorded, with calls and
+results. The values that it remembers from earlier turns are its own. A call is right if its tool
+and all its arguments are right. An argument may have any spelling of the annotation, in any case.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ TakeTurn = Callable[[Memory, tuple[ToolView, ...], str], Decision]
 
 @dataclass
 class Figures:
-    """Counts over user turns; each with how many there were."""
+    """Counts over user turns: for each figure, how many are right, and of how many."""
 
     right: Counter[str] = field(default_factory=Counter)
     total: Counter[str] = field(default_factory=Counter)
 
     def count(self, name: str, good: bool) -> None:
-        """Count one more."""
+        """Count one more turn for a figure."""
         self.right[name] += good
         self.total[name] += 1
 
     def share(self, name: str) -> float:
-        """Return the share that is right; nan where there was none."""
+        """Return the share that is right, or nan if nothing was counted."""
         return self.right[name] / self.total[name] if self.total[name] else float("nan")
 
 
 def measure(
     dialogues: Sequence[SgdDialogue], take: TakeTurn, seen: frozenset[str], *, texts_alone: bool
 ) -> dict[str, Figures]:
-    """Return figures of all turns, and of those of services that training saw and did not see.
+    """Return the figures of all turns, and those of services that training saw or did not see.
 
-    ``texts_alone`` leaves recorded calls and results out, as trackers of states are measured.
+    If ``texts_alone`` is true, recorded calls and results are left out, as for trackers of states.
     """
     found = {"all": Figures(), "seen": Figures(), "unseen": Figures()}
     for dialogue in dialogues:
@@ -129,14 +129,18 @@ def _same(made: Mapping[str, Any], wanted: Mapping[str, str], gold: Gold) -> boo
 
 
 def main(arguments_given: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
+    """Run the command, and return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--sgd", type=Path, required=True, help="folder with train.zip, dev.zip, ..."
     )
     parser.add_argument("--split", choices=("dev", "test"), default="dev")
-    parser.add_argument("--weights", type=Path, help="a file; default: the one that ships")
-    parser.add_argument("--dialogues", type=int, help="only so many, spread over the split")
+    parser.add_argument(
+        "--weights", type=Path, help="file of the weights (default: the shipped file)"
+    )
+    parser.add_argument(
+        "--dialogues", type=int, help="maximum number of dialogues, spread over the split"
+    )
     parser.add_argument("--rules", action="store_true", help="measure the rules instead")
     parser.add_argument("--texts-alone", action="store_true", help="leave calls and results out")
     options = parser.parse_args(arguments_given)

@@ -1,4 +1,4 @@
-"""The network of the assistant in torch, to train it; in use it runs in numpy."""
+"""The network of the assistant in torch, for training. In use, it runs in numpy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HIDDEN_WORDS, _NOISE = 0.25, 0.1
 
 @dataclass
 class Batch:
-    """Turns of one batch, padded; B turns, T tokens, P slots, V values, C candidates, G tools."""
+    """A batch of turns, padded: B turns, T tokens, P slots, V values, C candidates, G tools."""
 
     words: Tensor  # [B, T]
     common: Tensor  # [B, T]
@@ -60,7 +60,7 @@ class Batch:
 
 
 def collate(rows: Sequence[Row]) -> Batch:
-    """Return rows as one batch."""
+    """Combine rows into one batch."""
     b = len(rows)
     t = max(len(row.vectors) for row in rows)
     g = max(len(row.tools) for row in rows)
@@ -123,7 +123,7 @@ def collate(rows: Sequence[Row]) -> Batch:
 
 
 class AssistantNetwork(nn.Module):
-    """Reads a turn once, then asks it for each tool, each slot, each value and each candidate."""
+    """Reads a turn once, then scores each tool, slot, value and candidate for it."""
 
     table: Tensor
 
@@ -172,7 +172,7 @@ class AssistantNetwork(nn.Module):
         self.drop = nn.Dropout(dropout)
 
     def encode(self, batch: Batch) -> Tensor:
-        """Return states of the tokens ``[B, T, DEPTH]``."""
+        """Return the states of the tokens, ``[B, T, DEPTH]``."""
         common = batch.common
         if self.training:
             hidden = torch.rand(common.shape) < 0.15
@@ -195,10 +195,10 @@ class AssistantNetwork(nn.Module):
         return found
 
     def _blurred(self, named: Tensor) -> Tensor:
-        """Return vectors of names and descriptions ``[..., 2, WIDTH]`` in a row, noisy in training.
+        """Return the vectors of names and descriptions in a row. In training, add noise to them.
 
-        The tools of others have other words: so a network that knows those of the training by
-        heart is of no use to them.
+        The tools of other users have other words, so the network must not learn the words of the
+        training data by heart. ``named`` is ``[..., 2, WIDTH]``.
         """
         if self.training:
             kept = torch.rand(named.shape[:-1]) > _HIDDEN_WORDS
@@ -206,7 +206,7 @@ class AssistantNetwork(nn.Module):
         return named.flatten(-2)
 
     def score_tools(self, batch: Batch, states: Tensor) -> Tensor:
-        """Return a score of no tool and of each tool ``[B, 1 + G]``."""
+        """Return the scores of calling no tool and of each tool, ``[B, 1 + G]``."""
         queries = self.tool(self._blurred(self.table[batch.tools]))
         keys = self.token_tool(states)
         scores = torch.einsum("btd,bgd->bgt", keys, queries) / HIDDEN**0.5
@@ -219,7 +219,7 @@ class AssistantNetwork(nn.Module):
         return torch.cat([none, tools], -1)
 
     def score_slots(self, batch: Batch, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores of answers ``[B, P, FIXED+V+C]`` and of ends of spans ``[B, P, T, 2]``."""
+        """Return scores of answers ``[B, P, FIXED+V+C]`` and of span ends ``[B, P, T, 2]``."""
         about = self._blurred(self.table[batch.slots])
         slots = self.slot(torch.cat([about, batch.slot_facts], -1))
         plus, times = self.token_plus(states), self.token_times(states)
@@ -262,7 +262,10 @@ class AssistantNetwork(nn.Module):
         return answers.masked_fill(~batch.answer_mask, _FAR), ends
 
     def score_call(self, batch: Batch, states: Tensor, active: Tensor) -> Tensor:
-        """Return the score of calling now ``[B]``, for vectors of tools ``active [B, 2]``."""
+        """Return the score for calling a tool now, ``[B]``.
+
+        ``active [B, 2]`` are the tools' vectors.
+        """
         keys = self.token_tool(states)
         looks = self.call_look(keys)
         seen = []
@@ -280,20 +283,20 @@ def _gelu(x: Tensor) -> Tensor:
 
 
 def _beside(x: Tensor) -> Tensor:
-    """Return each token with the one before and the one after it, on the last axis."""
+    """Append to each token the token before and the token after it, on the last axis."""
     before = F.pad(x[..., :-1, :], (0, 0, 1, 0))
     after = F.pad(x[..., 1:, :], (0, 0, 0, 1))
     return torch.cat([before, x, after], -1)
 
 
 def _most(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the largest of each number over the tokens of a mask, 0 where there is none."""
+    """Return the maximum over the tokens of a mask, or 0 if the mask is empty."""
     most = x.masked_fill(~mask[..., None], _FAR).amax(-2)
     return most * mask.any(-1, keepdim=True)
 
 
 def losses(network: AssistantNetwork, batch: Batch) -> dict[str, Tensor]:
-    """Return the mean loss of each part."""
+    """Return the mean loss of each part of the network."""
     states = network.encode(batch)
     tools = network.score_tools(batch, states)
     found = {"tool": F.cross_entropy(tools, batch.active)}

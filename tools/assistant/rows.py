@@ -1,4 +1,4 @@
-"""Turns of schema-guided dialogues as rows of arrays with what is right for them."""
+"""Turns of schema-guided dialogues as rows of arrays, with the right answers."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _KEEP, _ANY, _SPAN = range(FIXED)
 
 
 class Table:
-    """Vectors that many rows share, by their place."""
+    """Vectors that many rows share. Rows refer to them by number."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}
         self.rows: list[np.ndarray] = []
 
     def place(self, vector: np.ndarray) -> int:
-        """Return the place of a vector, a new one where it was not seen."""
+        """Return the number of a vector. A vector that was not seen before gets a new one."""
         row = vector.astype(np.float16)
         key = row.tobytes()
         if key not in self._places:
@@ -52,14 +52,14 @@ class Table:
         return self._places[key]
 
     def places(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the places of rows ``[..., WIDTH]``."""
+        """Return the numbers of the vectors ``[..., WIDTH]``."""
         flat = vectors.reshape(-1, WIDTH)
         found = np.array([self.place(row) for row in flat], np.int32)
         return found.reshape(vectors.shape[:-1])
 
 
 class SlotRow(NamedTuple):
-    """One slot at a turn."""
+    """The inputs and the right answer for one slot at a turn."""
 
     vectors: np.ndarray
     facts: np.ndarray
@@ -75,7 +75,7 @@ class SlotRow(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One turn."""
+    """The inputs and the right answers for one turn."""
 
     vectors: np.ndarray
     common: np.ndarray
@@ -93,7 +93,7 @@ class Row(NamedTuple):
 
 @dataclass
 class Reader:
-    """Makes rows of dialogues."""
+    """Makes rows from dialogues."""
 
     table: Table
     common: Mapping[str, int]
@@ -102,7 +102,7 @@ class Reader:
     others: Sequence[ToolView] = ()
 
     def rows(self, dialogue: SgdDialogue) -> Iterator[Row]:
-        """Yield the rows of one dialogue, with what was right before each."""
+        """Yield the rows of one dialogue. Earlier turns count as answered rightly."""
         tools = read_tools(dialogue.tools)
         for tool in tools:
             self._blur(tool, dialogue.services[tool.name])
@@ -125,7 +125,7 @@ class Reader:
                 hear(memory, message, by_name)
 
     def _blur(self, tool: ToolView, service: str) -> None:
-        """Leave words out of names and descriptions, as schemas of others have other words."""
+        """Remove words from names and descriptions, as other users' schemas have other words."""
         if self.rng.random() < 0.4:
             # The name of the tool alone, without that of its service.
             vars(tool)["label"] = label_words(tool.name.removeprefix(f"{service}_"))
@@ -225,7 +225,7 @@ def _spelling(memory: Memory, slot: Slot, gold: Gold) -> str:
 
 
 def is_new(gold: Gold, slot: str) -> bool:
-    """Say whether a turn gave a slot a value that it did not have."""
+    """Return whether a turn filled a slot with a value that it did not have before."""
     if slot not in gold.after:
         return False
     return slot not in gold.before or not {*gold.before[slot]} & {*gold.after[slot]}
@@ -234,7 +234,7 @@ def is_new(gold: Gold, slot: str) -> bool:
 def right_answers(
     turn: TurnText, slot: Slot, gold: Gold, candidates: Sequence[str], current: str | None
 ) -> tuple[np.ndarray, tuple[int, int]]:
-    """Return which answers of a slot are right at a turn, and the span that says its value."""
+    """Return which answers for a slot are right at a turn, and the span that says its value."""
     right = np.zeros(FIXED + len(slot.values) + len(candidates), bool)
     values = gold.after.get(slot.name, [])
     spoken = slot.name in gold.spans
@@ -265,7 +265,7 @@ def right_answers(
 
 
 def token_span(read: Sequence[TextToken], place: tuple[int, int], offset: int) -> tuple[int, int]:
-    """Return the first and last token that overlap with characters, (-1, -1) where none does."""
+    """Return the first and last token that overlap a span, or (-1, -1) if none does."""
     touched = [
         number
         for number, token in enumerate(read)
@@ -275,7 +275,7 @@ def token_span(read: Sequence[TextToken], place: tuple[int, int], offset: int) -
 
 
 def follow(memory: Memory, gold: Gold, slots: Mapping[str, set[Slot]]) -> None:
-    """Bring the memory to what is right after a turn."""
+    """Bring the memory to the right state after a turn."""
     for name in gold.after:
         for slot in sorted(slots.get(name, ()), key=lambda one: one.description):
             memory.values[slot] = _spelling(memory, slot, gold)

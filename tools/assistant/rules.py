@@ -1,4 +1,4 @@
-"""The same assistant without its network: what finding values by their letters alone comes to."""
+"""The assistant with rules in place of its network, to see how far matching of words leads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AT_ONCE = ("find", "search", "get", "check", "lookup", "look", "list", "show")
 
 
 def take_turn_by_rules(memory: Memory, tools: tuple[ToolView, ...], user: str) -> Decision:
-    """Do as `take_turn` does, by the words of the schemas, dates, times, numbers and names."""
+    """Decide like `take_turn`, by the words of the schemas, dates, times, numbers and names."""
     heard, spoken = set(fold_value(memory.system).split()), set(fold_value(user).split())
     order = sorted(tools, key=lambda tool: -_met(tool, spoken, heard, memory))
     tool = order[0]
@@ -84,7 +84,7 @@ def _value(slot: Slot, user: str, memory: Memory, *, asked: bool) -> str | None:
 
 
 def _offered(slot: Slot, user: str, memory: Memory) -> str | None:
-    """Return what the assistant named a moment ago, where the user says yes."""
+    """Return the value that the assistant has just named, if the user says yes."""
     if _YES.search(user):
         for one in memory.candidates(slot):
             if one.kind == "result" and one.age == 0:

@@ -1,4 +1,4 @@
-"""Schema-guided dialogues as messages with tools, and what is right at each user turn."""
+"""Reads schema-guided dialogues as messages with tools, with the right answers at each turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Gold:
-    """What is right at one user turn."""
+    """The right answers at one user turn."""
 
     #: Place of the user's message.
     place: int
@@ -33,7 +33,7 @@ class Gold:
 
 @dataclass(frozen=True)
 class SgdDialogue:
-    """One dialogue."""
+    """One dialogue as messages, with its tools."""
 
     name: str
     tools: list[dict[str, Any]]
@@ -44,7 +44,7 @@ class SgdDialogue:
 
 
 def tools_of(service: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a tool for each intent of a service."""
+    """Return one tool for each intent of a service."""
     slots = {slot["name"]: slot for slot in service["slots"]}
 
     def parameter(name: str, defaults: Mapping[str, str]) -> dict[str, Any]:

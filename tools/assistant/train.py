@@ -1,7 +1,8 @@
 """Trains the assistant that ships: ``python -m tools.assistant.train --help``.
 
-Needs the extra ``train``. Only the training split of the schema-guided dialogues is learned from;
-the development split is looked at and no more. One thread, so that a seed gives the same bytes.
+Needs the extra ``train``. The assistant learns only from the training split of the schema-guided
+dialogues. The development split only serves to measure. Training uses one thread, so that the same
+seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SERVICES, _SEEN = 8, 40
 
 
 def common_words(dialogues: Sequence[SgdDialogue]) -> list[str]:
-    """Return the words of many services, which say what is done rather than what about."""
+    """Return the words that many services use, because they say what is done, not with what."""
     services: dict[str, set[str]] = {}
     counts: Counter[str] = Counter()
     for dialogue in dialogues:
@@ -51,7 +52,7 @@ def common_words(dialogues: Sequence[SgdDialogue]) -> list[str]:
 def make_rows(
     dialogues: Sequence[SgdDialogue], common: Sequence[str], table: Table, seed: int
 ) -> list[Row]:
-    """Return the rows of dialogues; tools of other dialogues stand beside theirs now and then."""
+    """Return the rows of dialogues. Sometimes, tools of other dialogues are added to the list."""
     places = {word: place for place, word in enumerate(common, 1)}
     others: dict[str, ToolView] = {}
     for dialogue in dialogues:
@@ -71,7 +72,7 @@ def _says_much(row: Row) -> bool:
 
 
 def batches(rows: Sequence[Row], size: int, rng: np.random.Generator) -> list[list[Row]]:
-    """Return batches of turns of similar length in a random order."""
+    """Return batches of turns of similar length, in random order."""
     keys = [len(row.slots) * 20 + len(row.vectors) * 2 + rng.random() * 20 for row in rows]
     order = np.argsort(keys)
     groups = [order[at : at + size] for at in range(0, len(rows), size)]
@@ -80,7 +81,7 @@ def batches(rows: Sequence[Row], size: int, rng: np.random.Generator) -> list[li
 
 @torch.no_grad()
 def measure(network: AssistantNetwork, rows: Sequence[Row]) -> dict[str, float]:
-    """Return shares of right answers over rows, each with what was right before it."""
+    """Return the shares of right answers over rows. Earlier turns count as answered rightly."""
     network.eval()
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()
@@ -115,12 +116,12 @@ def measure(network: AssistantNetwork, rows: Sequence[Row]) -> dict[str, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
+    """Run the command, and return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sgd", type=Path, required=True, help="folder with train.zip and dev.zip")
     parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints")
     parser.add_argument("--output", type=Path, required=True, help="file to write (.npz)")
-    parser.add_argument("--dialogues", type=int, help="only so many training dialogues")
+    parser.add_argument("--dialogues", type=int, help="maximum number of training dialogues")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=48)
     parser.add_argument("--learning-rate", type=float, default=2e-3)
@@ -159,7 +160,7 @@ def _prepared(
 
 
 class _Run:
-    """A training run: the network, what trains it, and the average of its weights."""
+    """A training run: the network, its optimiser, and the average of its weights."""
 
     def __init__(
         self, network: AssistantNetwork, options: argparse.Namespace, steps_an_epoch: int
@@ -175,7 +176,7 @@ class _Run:
         )
 
     def learn(self, parts: Mapping[str, torch.Tensor], number: int) -> None:
-        """Take one step, the ``number``-th of its epoch."""
+        """Take one step of the training, the ``number``-th of its epoch."""
         self._optimiser.zero_grad()
         loss = torch.stack(list(parts.values())).sum()
         loss.backward()  # type: ignore[no-untyped-call]  # torch says no types of it
@@ -190,7 +191,7 @@ class _Run:
 
     @contextmanager
     def averaged(self) -> Iterator[AssistantNetwork]:
-        """Give the network the average of its weights for a while."""
+        """Give the network the average of its weights within this context."""
         before = [one.detach().clone() for one in self.network.parameters()]
         self._set(self._average)
         yield self.network
@@ -202,7 +203,7 @@ class _Run:
             parameter.copy_(weight)
 
     def resume(self) -> None:
-        """Go on after the last whole epoch of a run that was stopped, if there is one."""
+        """If an earlier run was stopped, continue after its last whole epoch."""
         path = self._work / "state.pt"
         if path.exists():
             state = torch.load(path, weights_only=True)
@@ -212,7 +213,7 @@ class _Run:
             self._average, self.epoch = state["average"], state["epoch"]
 
     def end_epoch(self, common: Sequence[str]) -> Path:
-        """Keep the state, write the weights as they would ship, and return their path."""
+        """Store the state, write the weights as they would ship, and return their path."""
         path: Path = self._work / f"epoch{self.epoch}.npz"
         self.epoch += 1
         state = {
@@ -235,7 +236,7 @@ class _Run:
 
 
 def train(options: argparse.Namespace) -> None:
-    """Train, epoch by epoch; a run that was stopped goes on after its last whole epoch."""
+    """Train epoch by epoch. If a run was stopped, continue after its last whole epoch."""
     started = time.monotonic()
 
     def say(text: str) -> None:

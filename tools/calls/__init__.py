@@ -1,1 +1,1 @@
-"""Figures about tool calls that the research pages have."""
+"""Makes the figures about tool calls on the research pages."""

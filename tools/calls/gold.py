@@ -1,12 +1,12 @@
-"""Whether SGD is read right as tools and calls: ``python -m tools.calls.gold --data SGD``.
+"""Checks that SGD is read rightly as tool calls: ``python -m tools.calls.gold --data SGD``.
 
-The arguments of each recorded call are derived a second time, from the states of the user's turns
-and from the actions, and compared with what the reader says was called (`Turn.calls`). A state has
-a value as it was said (``March 8th``), a call has the canonical one (``2019-03-08``), and actions
-have both. So the values of actions are taken in the steps of `STEPS`, each with those before it.
+This tool derives the arguments of each recorded call a second time, from the states of the user's
+turns and from the actions. It compares them with the calls of the reader (`Turn.calls`). A state
+has a value as it was said (``March 8th``), a call has the canonical one (``2019-03-08``), and
+actions have both. Therefore the values of actions are added in several steps, see `STEPS`.
 
-Then all dialogues are written as messages and read again, and all calls are renamed by each
-paraphrase of SGD-X and back.
+Then the tool writes all dialogues as messages and reads them again. It also renames all calls by
+each paraphrase of SGD-X, and back.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STEPS: Final = (
 
 @dataclass
 class Agreement:
-    """How many derived arguments and calls are those that were recorded."""
+    """How many derived arguments and calls equal the recorded ones."""
 
     arguments: int = 0
     same: int = 0
@@ -60,7 +60,7 @@ class Agreement:
 
 
 class _Said:
-    """The canonical forms of what was said so far, by who said it of what."""
+    """The canonical forms of the values said so far, by speaker, service and slot."""
 
     def __init__(self) -> None:
         self._own: dict[tuple[str, str, str], str] = {}
@@ -68,7 +68,7 @@ class _Said:
         self._system: dict[str, str] = {}
 
     def hear(self, turn: Mapping[str, Any]) -> None:
-        """Take the actions of a turn."""
+        """Add the actions of a turn."""
         by_user = turn["speaker"] == "USER"
         for frame in turn["frames"]:
             for action in frame.get("actions", ()):
@@ -81,7 +81,7 @@ class _Said:
                         self._system[value] = canonical
 
     def canonical(self, service: str, slot: str, values: Sequence[str], step: int) -> str:
-        """Return the canonical form of a value of a state, which has it as it was said."""
+        """Return the canonical form of a value in a state, which has the value as it was said."""
         places = ((service, slot, value) for value in values)
         own = {place[2]: self._own[place] for place in places if place in self._own}
         looked = [own, self._user, self._system]
@@ -93,9 +93,10 @@ class _Said:
 
 
 def derived_calls(entry: Mapping[str, Any], slots: Mapping[str, Sequence[str]]) -> Iterator[Any]:
-    """Yield the call of each turn of the system that has one, derived in each of the steps.
+    """Yield for each system turn its call, derived in each of the steps.
 
-    ``slots`` are the arguments of each tool; a call has those that its service's state has.
+    ``slots`` are the arguments of each tool. A call has those arguments that the state of its
+    service has.
     """
     said = _Said()
     states: dict[str, Mapping[str, list[str]]] = {}
@@ -121,7 +122,7 @@ def derived_calls(entry: Mapping[str, Any], slots: Mapping[str, Sequence[str]]) 
 
 
 def agreements(source: Path, data: DialogueSet) -> list[Agreement]:
-    """Return the agreement in each of the steps, over all calls of the labels."""
+    """Return the agreement after each of the steps, over all calls of the labels."""
     files = choose(catalogue(source), data.split, "sgd").files
     entries = [entry for _, file in files for entry in _entries(file.json())]
     slots = {
@@ -147,7 +148,7 @@ def _entries(parsed: Any) -> list[dict[str, Any]]:
 
 
 def comes_back(data: DialogueSet) -> bool:
-    """Whether all dialogues are the same after they were written as messages."""
+    """Return whether all dialogues are the same after they were written as messages."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "messages.jsonl"
         write_lines(path, json_lines(data.dialogues))
@@ -155,7 +156,7 @@ def comes_back(data: DialogueSet) -> bool:
 
 
 def renamed(source: Path, data: DialogueSet) -> str:
-    """Return how many calls come back from the names of each paraphrase."""
+    """Return how many calls have their names again after each paraphrase and its reversal."""
     calls = [call for dialogue in data.dialogues for call in iterate_recorded_calls(dialogue)]
     told = []
     for words in sgd_paraphrases(source, data.split):

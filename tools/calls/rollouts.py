@@ -1,9 +1,10 @@
-"""Full rollouts of an assistant, and of one with a planted fault: are end states compared right?
+"""Checks that final states of whole conversations are compared rightly, with a planted fault.
 
-``python -m tools.calls.rollouts --data ../shared/data/sgd --dialogues 200``: each dialogue is held
-by the assistant itself, clean and with all utterances as people would type them, and the end states
-are compared. The planted fault: to an utterance that ends without a mark it does not call a tool
-that changes something, but asks whether it should.
+``python -m tools.calls.rollouts --data ../shared/data/sgd --dialogues 200``: the assistant holds
+each dialogue itself, once with clean utterances and once with all utterances as people would type
+them. Then the final states are compared. The planted fault: if an utterance ends without a
+punctuation mark, the assistant does not call a tool that changes something, but asks whether it
+should.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Hesitant:
         self._changing = changing
 
     def __call__(self, messages: Messages, tools: Messages) -> object:
-        """Return the message of the sound assistant, or a question in its place."""
+        """Return the message of the sound assistant, or a question instead of a call."""
         message = self._answer(messages, tools)
         said = str(messages[-1].get("content") or "").rstrip()
         if messages[-1]["role"] != "user" or said.endswith((".", "!", "?")):
@@ -46,7 +47,7 @@ class Hesitant:
 
 
 def rolled(assistant: object, data: DialogueSet, seed: int, variants: int) -> list[TurnResult]:
-    """Return the results of a campaign of rollouts, turn by turn."""
+    """Return the results of a campaign of whole conversations, turn by turn."""
     settings = Settings.of(
         outcome="tool-calls",
         history="own",
@@ -79,7 +80,7 @@ def row(name: str, results: Sequence[TurnResult], requests: int, seconds: float)
 
 
 def found_alone(sound: Sequence[TurnResult], faulty: Sequence[TurnResult]) -> tuple[int, int]:
-    """Return the variants, and the dialogues, that are violations of the second one alone."""
+    """Return how many variants and dialogues are violations of the faulty assistant alone."""
     known = {(one.id, v.index) for one in sound for v in one.violations}
     new = [one for one in faulty for v in one.violations if (one.id, v.index) not in known]
     return len(new), len({one.dialogue_id for one in new})
@@ -111,7 +112,7 @@ def main() -> None:
 
 
 def resolve_rolling(assistant: object) -> RollingCalls:
-    """Return an assistant as one that goes through dialogues by itself."""
+    """Return an assistant that goes through dialogues by itself."""
     made = as_tracker(assistant, outcome="tool-calls", history="own")
     assert isinstance(made, RollingCalls)  # noqa: S101 - that is what this history asks for
     return made

@@ -1,8 +1,8 @@
-"""How far calls survive SGD-X's five paraphrases of the schemas: exact matches, and changes.
+"""Measures how many calls stay right under SGD-X's five paraphrases of the schemas.
 
-``python -m tools.calls.sgd_x --data ../shared/data/sgd --dialogues 300``: the assistant is asked
-for each turn with the tools of SGD, and with those of each paraphrase, in which the recorded calls
-are renamed, too. Names of answers are mapped back, so that a match does not hang on them.
+``python -m tools.calls.sgd_x --data ../shared/data/sgd --dialogues 300``: the assistant answers
+each turn with the tools of SGD, and with those of each paraphrase, in which the recorded calls are
+renamed, too. The names in answers are mapped back, so that a match does not depend on them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BATCH = 64
 
 @dataclass
 class Matches:
-    """What came of the turns under one schema."""
+    """The results of all turns under one schema."""
 
     name: str
     turns: int = 0
@@ -53,7 +53,7 @@ class Matches:
     dialogues: int = 0
 
     def row(self, of: int) -> str:
-        """Return a row of the table; ``of`` = the dialogues in all."""
+        """Return a row of the table. ``of`` is the number of all dialogues."""
         seen, right = self.calling - self.unseen, self.right_calls - self.right_unseen
         shares = [
             _share(self.right, self.turns),
@@ -71,7 +71,7 @@ def measured(
 ) -> list[Matches]:
     """Return the figures of the original schema, and of each paraphrase.
 
-    ``known`` are the names of the tools of the training split.
+    ``known`` are the names of the tools in the training split.
     """
     folding = Folding(comparison_of_calls(data, ReplySettings(outcome="tool-calls")))
     found = [Matches("SGD"), *(Matches(one.name) for one in words)]
@@ -124,7 +124,7 @@ def _share(count: int, of: int) -> str:
 
 
 def drawn(data: DialogueSet, count: int | None, seed: int) -> DialogueSet:
-    """Return so many dialogues, drawn by their ids, in the order of the data."""
+    """Return ``count`` dialogues, drawn by their ids, in the order of the data."""
     if count is None:
         return data
 
@@ -136,11 +136,13 @@ def drawn(data: DialogueSet, count: int | None, seed: int) -> DialogueSet:
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the options that say what is measured on what."""
+    """Return a parser with the options that choose the data and the assistant."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", required=True, type=Path, help="folder with SGD and SGD-X")
     parser.add_argument("--split", default="test", type=canonical_split)
-    parser.add_argument("--dialogues", type=int, help="so many, drawn by their ids (default: all)")
+    parser.add_argument(
+        "--dialogues", type=int, help="number of dialogues, drawn by their ids (default: all)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", default="assistant", help="as --dst-model takes it")
     return parser

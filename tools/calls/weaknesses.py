@@ -1,8 +1,8 @@
-"""The table of weaknesses of a run on data whose sentences may not be shown.
+"""Makes the table of weaknesses for a run on data whose sentences may not be shown.
 
 ``python -m tools.calls.weaknesses report.json`` prints, as Markdown, the first ten weaknesses of a
-JSON report: for each how often it was seen and is to be expected, and the plainest violation by
-its turn, the words that its edits change, and what becomes of the calls.
+JSON report: how often each was seen and is expected, and its simplest violation, with the turn, the
+edited words and the changed calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEAD: Final = (
 
 
 def table(report: Mapping[str, Any]) -> str:
-    """Return the table of a JSON report, without a sentence of its data."""
+    """Return the table of a JSON report, without any sentence of its data."""
     view = View.of(report)
     rows = [_row(card, entry) for card, entry in _found(view, report)]
     return "\n".join([*_HEAD, *rows]) + "\n"

@@ -1,1 +1,1 @@
-"""A year of CI: three bots, 28 builds of each, and whether the gate stops the right ones."""
+"""Simulates a year of CI: three bots, 28 builds of each, and whether the gate stops bad builds."""

@@ -1,4 +1,4 @@
-"""A year of CI: 84 builds of three bots against the baseline gate, with default options.
+"""Simulates a year of CI: 84 builds of three bots, against the baseline gate with default options.
 
 ``python -m tools.ci_year --output DIR`` writes a baseline of each trusted bot, runs each of its
 builds under the gate as a job would, and prints which builds the gate stopped. A build counts as
@@ -54,7 +54,7 @@ class BuildRun:
 
     @property
     def right(self) -> bool:
-        """Whether the gate did with this build what its label asks for."""
+        """Whether the gate stopped or passed this build as its label says."""
         return (self.exit_status != 0) is _STOPPED[self.label]
 
 

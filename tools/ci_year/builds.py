@@ -1,4 +1,4 @@
-"""Builds of one bot: a name, how a person who knows the code calls it, and the class."""
+"""The builds of one bot: a name, a person's label for it, and the class of the bot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A veterinary clinic's bot: the belief state of visits, by rules, and 28 builds of it."""
+"""The bot of a veterinary clinic, by rules: it tracks visits as slots.
+
+There are 28 builds of it.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ class Clinic(Reader):
         return {slot: value for slot, value in found.items() if value}
 
     def animal(self, words: list[str]) -> str | None:
-        """Return the animal, whatever its young are called."""
+        """Return the kind of animal, also if the user names its young."""
         return next((name for name, said in ANIMALS.items() if self.first(said, words)), None)
 
     def reason(self, words: list[str]) -> str | None:
@@ -291,5 +294,5 @@ BUILDS: Final[BuildTable[Clinic]] = (
 
 
 def track(context: Context) -> dict[str, str]:
-    """Return what the build named by the environment understood."""
+    """Return the slots that the build named by the environment understood."""
     return current(BUILDS, Clinic).track(context)

@@ -1,4 +1,4 @@
-"""A museum's bot that answers questions in sentences, by rules, and 28 builds of it."""
+"""The bot of a museum, by rules: it answers questions in sentences. There are 28 builds of it."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class _SameFirstLetter(Museum):
 
 
 class _NeedsQuestionMark(Museum):
-    """Reads seven words of a text that does not end as a question does."""
+    """Reads only seven words of a text that does not end with a question mark."""
 
     def words(self, text: str) -> list[str]:
         words = super().words(text)

@@ -1,4 +1,4 @@
-"""A parcel service's assistant: it calls tools, by rules, and 28 builds of it."""
+"""The assistant of a parcel service, by rules: it calls tools. There are 28 builds of it."""
 
 from __future__ import annotations
 

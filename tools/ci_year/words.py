@@ -1,4 +1,4 @@
-"""How the three bots of the year read a sentence: as small teams write it, one step a method.
+"""Reads sentences for the three bots of the year, as small teams write it: one method per step.
 
 A build overrides one of these steps, as one commit would.
 """

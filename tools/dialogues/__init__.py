@@ -1,1 +1,1 @@
-"""How the sample dialogues with tools were made."""
+"""Makes the sample dialogues with tools."""

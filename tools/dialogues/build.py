@@ -1,7 +1,7 @@
 """Writes the sample dialogues with tools: ``python -m tools.dialogues.build OUTPUT``.
 
-Each kind of dialogue comes four times, with other wordings and values; the same seed gives the same
-bytes. What is called follows from the steps, so that it is right by construction.
+Each kind of dialogue comes four times, with other wordings and values. The same seed gives the same
+bytes. The calls follow from the steps, so they are right by construction.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORDS: Final = {"2": "two", "3": "three", "4": "four", "5": "five", "6": "six"}
 
 
 class _Pool:
-    """Wordings of which each is used once, in a random order."""
+    """Wordings in random order. Each is used once."""
 
     def __init__(self, wordings: Sequence[str], rng: np.random.Generator) -> None:
         self._left = [wordings[int(place)] for place in rng.permutation(len(wordings))]

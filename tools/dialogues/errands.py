@@ -1,4 +1,4 @@
-"""Taxis, books, parcels and appointments: each step in four wordings.
+"""Dialogues about taxis, books, parcels and appointments. Each step has four wordings.
 
 ``{name}`` stands for a value that is drawn for the dialogue.
 """

@@ -1,4 +1,4 @@
-"""Restaurants and the weather: what is said and done, each step in four wordings.
+"""Dialogues about restaurants and the weather. Each step has four wordings.
 
 ``{name}`` stands for a value that is drawn for the dialogue.
 """

@@ -1,9 +1,9 @@
-"""Independent counts of turns, calls and labels in recordings, beside those of the readers.
+"""Counts turns, calls and labels in recordings, to check the counts of the readers.
 
 ``python -m tools.dialogues.recordings FOLDER`` reads ``FOLDER/FORM/FILE`` for each form below. The
-counts know no reader: they look at the keys of each form and write a conversation as letters, ``u``
-for words of the user, ``c`` for a call, ``r`` for a result and ``s`` for words of the assistant.
-The exit status is 1 if a figure differs.
+counts are independent of the readers. They look at the keys of each form, and write a conversation
+as letters: ``u`` for words of the user, ``c`` for a call, ``r`` for a result and ``s`` for words of
+the assistant. The exit status is 1 if a figure differs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPEN_AI = {"user": "u", "assistant": "s", "tool": "r", "function": "r"}
 
 
 def values(path: Path) -> list[Any]:
-    """Return the values of a file of JSON or JSON Lines."""
+    """Return the values in a file of JSON or JSON Lines."""
     text = path.read_text("utf-8")
     try:
         found = json.loads(text)
@@ -47,7 +47,7 @@ def chat(messages: list[Any], calls: str = "tool_calls") -> str:
 
 
 def each(key: str) -> Callable[[Path], list[str]]:
-    """Return a count of the messages at a key."""
+    """Return a function that counts the messages under a key."""
     return lambda path: [chat(one[key]) for one in values(path)]
 
 
@@ -174,7 +174,10 @@ def langchain(path: Path) -> list[str]:
 
 
 def langsmith(path: Path) -> list[str]:
-    """Only the run with the most messages counts: the others begin like it."""
+    """Count runs of LangSmith.
+
+    Only the run with the most messages counts: the others begin like it.
+    """
     last = max(values(path), key=lambda one: len(one["inputs"]["messages"][0]))
     (batch,) = last["inputs"]["messages"]
     answer = last["outputs"]["generations"][0][0]["message"]["kwargs"]
@@ -199,7 +202,7 @@ def langfuse(path: Path) -> list[str]:
 
 
 def spans(path: Path) -> list[str]:
-    """Only the span with the most messages counts, as above."""
+    """Count spans. Only the span with the most messages counts, as for LangSmith."""
     texts = re.findall(r'"gen_ai\.input\.messages":\s*("(?:[^"\\]|\\.)*")', path.read_text("utf-8"))
     texts += re.findall(
         r'"gen_ai\.input\.messages",\s*"value":\s*\{\s*"stringValue":\s*("(?:[^"\\]|\\.)*")',
@@ -267,7 +270,7 @@ def bedrock(path: Path) -> list[str]:
 
 
 def rasa_tests(path: Path) -> list[str]:
-    """Only stories count whose users all have words."""
+    """Count stories of Rasa. Only those count in which every user message has words."""
     found = []
     for story in yaml.safe_load(path.read_text("utf-8"))["stories"]:
         users = [one for one in story["steps"] if "intent" in one or "user" in one]
@@ -285,7 +288,7 @@ def rasa_nlu(path: Path) -> list[str]:
 
 
 def tau_bench(path: Path) -> list[str]:
-    """Count trajectories. The last word of the simulated user ends the program, and is no turn."""
+    """Count trajectories of tau-bench. The last word of the simulated user is no turn."""
     stop = "###STOP###"
     return [chat([m for m in one["traj"] if m.get("content") != stop]) for one in values(path)]
 
@@ -320,12 +323,15 @@ COUNTS: dict[str, Callable[[Path], list[str]]] = {
 
 
 def by_user(message: Any) -> bool:
-    """Return whether a message only has calls of the simulated user."""
+    """Return whether a message has only calls of the simulated user."""
     return bool(message["role"] == "user" and message.get("tool_calls") and not message["content"])
 
 
 def figures(conversations: list[str]) -> Figures:
-    """Return the figures of conversations as letters. ``x`` is a call that is no label."""
+    """Return the figures of conversations that are written as letters.
+
+    ``x`` is a call without label.
+    """
     turns = [re.split("r", part)[0] for one in conversations for part in one.split("u")[1:]]
     labels = sum("c" in turn and "x" not in turn for turn in turns)
     calls = sum(one.count("c") + one.count("x") for one in conversations)
@@ -333,7 +339,7 @@ def figures(conversations: list[str]) -> Figures:
 
 
 def read_figures(path: Path) -> Figures:
-    """Return the same figures of the readers."""
+    """Return the same figures, as the readers count."""
     data = load_dialogues(path, outcome="tool-calls")
     texts = (
         text
@@ -346,7 +352,7 @@ def read_figures(path: Path) -> Figures:
 
 
 def compared(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Yield a line for each file, and whether both counts agree."""
+    """For each file, yield a line and whether both counts agree."""
     for form, count in COUNTS.items():
         for path in sorted((folder / form).glob("*.*")):
             own = figures(count(path))

@@ -1,4 +1,4 @@
-"""The tools of the sample dialogues: of our own invention, five assistants with two each."""
+"""The tools of the sample dialogues: five invented assistants with two tools each."""
 
 from __future__ import annotations
 

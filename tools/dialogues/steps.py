@@ -1,4 +1,4 @@
-"""Steps of which the sample dialogues are made."""
+"""The steps from which the sample dialogues are made."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Step = Said | Called
 
 
 def user(*wordings: str) -> Said:
-    """Return what the user says, in some wordings."""
+    """Return a step in which the user says one of some wordings."""
     return Said("user", wordings)
 
 
 def assistant(*wordings: str) -> Said:
-    """Return what the assistant says, in some wordings."""
+    """Return a step in which the assistant says one of some wordings."""
     return Said("assistant", wordings)
 
 

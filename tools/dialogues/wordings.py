@@ -1,4 +1,4 @@
-"""What is said in many sample dialogues, and the values that are drawn for them."""
+"""Sentences that occur in many sample dialogues, and the values that are drawn for them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Builds the documentation: includes, generated reference, gallery; see `pages`."""
+"""Builds the documentation: includes, generated reference and gallery. See `pages`."""

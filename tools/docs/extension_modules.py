@@ -1,8 +1,8 @@
-"""The page of the extension modules, from their docstrings.
+"""Writes the page of the extension modules, from their docstrings.
 
-``python -m tools.docs.extension_modules`` writes it. The page names each module once, in the first
-column of its table. To document another one, add a row with its name alone and run this: the rest
-of the table follows from the code.
+Run ``python -m tools.docs.extension_modules``. The page names each module once, in the first column
+of its table. To document another module, add a row with its name alone and run this command: the
+rest of the table follows from the code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def source_of(module: str) -> Path:
 
 
 def exported(module: str) -> list[str] | None:
-    """Return what ``__all__`` of a module lists; ``None`` if it has none."""
+    """Return the names in ``__all__`` of a module, or ``None`` if it has no ``__all__``."""
     for node in ast.parse(source_of(module).read_text(encoding="utf-8")).body:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(target, ast.Name) and target.id == "__all__":
@@ -40,7 +40,7 @@ def exported(module: str) -> list[str] | None:
 
 
 def page_text() -> str:
-    """Return the page with the table as the docstrings have it."""
+    """Return the text of the page, with the table made from the docstrings."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(_HEAD)
     after = _ROW.sub("", rest)
     rows = (f"| `{module}` | {_about(module)} |\n" for module in documented())

@@ -1,8 +1,8 @@
-"""The gallery: the demo's report, and a page of weaknesses found in the shipped trackers.
+"""Makes the gallery: the demo's report, and a page of weaknesses found in the shipped trackers.
 
-The report is made when the site is built. The page is committed; it is made from the JSON reports
-of two runs over all shipped dialogues, `RUN` with each model and `--dst-report=FILE`, which take a
-minute or two each:
+The report is made when the site is built. The page is committed. To make it, run pytest over all
+shipped dialogues with the options of `RUN` and `--dst-report=FILE`, once with each model, which
+takes a minute or two. Then run:
 
     python -m tools.docs.gallery trade.json simpletod.json
 """
@@ -55,7 +55,7 @@ are the most frequent. The advice is a guess from the pattern; no fix was tried.
 
 
 def demo_report() -> bytes:
-    """Return the HTML report of the demo, `examples/quickstart`; it is made where it is missing.
+    """Return the HTML report of the demo, `examples/quickstart`. If it is missing, make it.
 
     Raises:
         subprocess.CalledProcessError: the demo did not run to its end.
@@ -97,7 +97,7 @@ def _figures(view: View) -> str:
 
 
 def _facts(card: Card) -> str:
-    """Return what is said of a weakness before its example."""
+    """Return the text about a weakness that stands before its example."""
     words, slots = (", ".join(f"`{name}`" for name in names) for names in (card.words, card.slots))
     return (
         f"{card.often[:1].upper()}{card.often[1:]}; here {card.counts}. Words: {words}; slots: "
@@ -107,7 +107,7 @@ def _facts(card: Card) -> str:
 
 
 def _conversation(view: View, card: Card) -> str:
-    """Return the dialogue up to the example, with its edits and what they do."""
+    """Return the dialogue up to the example, with its edits and their effect."""
     return "\n".join(
         textwrap.fill(f"{who:<8}{text}", _WIDTH, subsequent_indent=" " * 8, break_long_words=False)
         for who, text in _lines(view, card)

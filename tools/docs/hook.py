@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site: see `pages` for what a page may hold."""
+"""The functions that MkDocs calls while it builds the site. See `pages` for the form of pages."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return the text that was prepared."""
+    """Return the text of the page that was prepared."""
     del markdown, config, files
     return _TEXTS[page.file.src_uri]
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
-    """Keep the navigation: ``llms.txt`` lists it once all pages are read."""
+    """Store the navigation. ``llms.txt`` lists it after all pages have been read."""
     del files
     config.extra["dstfuzz_nav"] = nav
     return nav
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write ``llms.txt``, and each page as Markdown beside its HTML."""
+    """Write ``llms.txt``, and each page as Markdown beside its HTML file."""
     site = Path(config.site_dir)
     for page, text in _TEXTS.items():
         place = site / page

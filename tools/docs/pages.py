@@ -1,4 +1,4 @@
-"""The documentation's pages as they are published: includes, generated parts, links.
+"""Turns the pages of the documentation into their published form: includes, generated parts, links.
 
 A page in ``docs/`` is plain Markdown that a code host shows as it is. Two kinds of comments,
 each alone on its line, are replaced when the site is built and when the tests read the pages:
@@ -7,8 +7,8 @@ each alone on its line, are replaced when the site is built and when the tests r
 - ``<!-- included: PATH -->`` by the file of that path in the repository, without its first
   heading and with the others one level below the heading that the comment stands under.
 
-Links may lead out of ``docs/`` to any file of the repository. In the site such a link goes to
-the page that includes the file, where there is one, and otherwise to a copy of the file.
+Links may lead out of ``docs/`` to any file of the repository. In the site, such a link goes to the
+page that includes the file. If no page includes it, the link goes to a copy of the file.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def page_of(path: Path) -> str:
 
 
 def lines_with_code(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yield number (from 1), text and whether it is code, of each line of a Markdown text."""
+    """Yield for each line its number (from 1), its text and whether it is code."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
         mark = _FENCE.match(line)
@@ -77,7 +77,7 @@ def lines_with_code(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the fenced code blocks of a Markdown text, in their order, without indentation."""
+    """Return the fenced code blocks of a Markdown text in order, without indentation."""
     found: list[Block] = []
     fence, words, body, start, indent = "", [""], [""], 0, 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -96,16 +96,16 @@ def blocks(text: str) -> list[Block]:
 
 
 def expand(text: str, page: str, generated: Mapping[str, Callable[[], str]]) -> str:
-    """Return the text of a page with its comments carried out.
+    """Return the text of a page with its comments replaced.
 
     Args:
         text: Markdown as it stands in the repository.
         page: path of the page below ``docs/``.
-        generated: what may be generated, by name.
+        generated: for each name, a function that returns the text.
 
     Raises:
-        KeyError: nothing of that name is generated.
-        FileNotFoundError: an included file is not there.
+        KeyError: a comment names a text that is not generated.
+        FileNotFoundError: an included file does not exist.
     """
     out: list[str] = []
     level = 1
@@ -145,7 +145,7 @@ def _included(path: str, level: int, page: str) -> str:
 
 
 def map_links(text: str, change: Callable[[str], str]) -> str:
-    """Return a Markdown text with ``change`` applied to each relative target of a link."""
+    """Apply ``change`` to the target of each relative link in a Markdown text."""
     out = []
     for _, line, code in lines_with_code(text):
         if code:
@@ -177,7 +177,7 @@ def links(text: str) -> list[str]:
 
 @cache
 def pages_that_include() -> dict[str, str]:
-    """Return the page of each file of the repository that one includes."""
+    """Return for each included file of the repository the page that includes it."""
     found: dict[str, str] = {"README.md": "index.md"}
     for path in sources():
         for _, line, code in lines_with_code(path.read_text(encoding="utf-8")):
@@ -188,10 +188,10 @@ def pages_that_include() -> dict[str, str]:
 
 
 def outside(target: str, page: str) -> Path | None:
-    """Return the file of the repository outside ``docs/`` that a link of a page leads to.
+    """Return the file outside ``docs/`` to which a link of a page leads.
 
     Args:
-        target: of the link, without an anchor.
+        target: the target of the link, without an anchor.
         page: path of the page below ``docs/``.
 
     Returns:
@@ -206,7 +206,7 @@ def outside(target: str, page: str) -> Path | None:
 
 
 def in_site(text: str, page: str) -> tuple[str, list[Path]]:
-    """Return a page with its links as the site has them, and the files that are to be copied.
+    """Return a page with the links of the site, and the files that have to be copied.
 
     Raises:
         ValueError: a link leads to Markdown that is on no page.

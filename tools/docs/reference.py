@@ -1,4 +1,4 @@
-"""The parts of the reference that are written from the code, as Markdown."""
+"""Writes the parts of the reference that follow from the code, as Markdown."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _COMMAND_STATUSES: Final = {
 
 
 def options() -> str:
-    """Return each option by part, with its spellings, its default and what help says."""
+    """Return all options by part, with their spellings, their defaults and their help."""
     out = []
     for part, about in PARTS.items():
         out.append(f"## {about.capitalize()}")
@@ -173,12 +173,12 @@ def _help(words: list[str]) -> str:
 
 
 def schema_keys() -> str:
-    """Return what each key of a JSON report means."""
+    """Return the meaning of each key of a JSON report."""
     return json_report.SCHEMA_PATH.with_suffix(".md").read_text(encoding="utf-8")
 
 
 def schema_tree() -> str:
-    """Return the keys of the report as its JSON Schema has them."""
+    """Return the keys of the report, as its JSON Schema lists them."""
     schema = json.loads(json_report.SCHEMA_PATH.read_text(encoding="utf-8"))
     lines = ["| key | type | always there |", "| --- | --- | --- |"]
     for path, kind, needed in _keys(schema, schema, ""):
@@ -189,7 +189,7 @@ def schema_tree() -> str:
 def _keys(
     node: Mapping[str, Any], schema: Mapping[str, Any], path: str
 ) -> Iterator[tuple[str, str, bool]]:
-    """Yield path, type and whether it must be there, of each key down to the third level."""
+    """Yield for each key down to the third level its path, its type and whether it is required."""
     for name, named in node.get("properties", {}).items():
         part = _resolved(named, schema)
         where = f"{path}.{name}" if path else name
@@ -226,7 +226,7 @@ def api() -> str:
 
 
 def _directive(module: ModuleType, name: str, level: int) -> str:
-    """Return the directive of a name of a module, which another module may define."""
+    """Return the directive for a public name of a module. Another module may define it."""
     value = getattr(module, name)
     # Data has no module of its own, and is documented where it stands.
     place = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else ""
@@ -235,7 +235,7 @@ def _directive(module: ModuleType, name: str, level: int) -> str:
 
 
 def unreleased() -> str:
-    """Return what the next release changes: the fragments of ``changelog.d``, by kind."""
+    """Return the changes of the next release: the fragments of ``changelog.d``, by kind."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         kinds = tomllib.load(file)["tool"]["towncrier"]["type"]
     out = ["## Not released yet"]

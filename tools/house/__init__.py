@@ -1,1 +1,1 @@
-"""Tools that show whether a rebuild of the package keeps its results, and how large it is."""
+"""Shows whether a change of the package keeps its results, and how large the package is."""

@@ -1,4 +1,4 @@
-"""Bots of the fixed runs: a front desk that replies, and a service that fills slots."""
+"""The bots of the fixed runs: a front desk that replies, and a service that fills slots."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _RULES = {
 
 
 def reply(messages: Sequence[Mapping[str, str]]) -> str:
-    """Return what the front desk says to the last message."""
+    """Return the reply of the front desk to the last message."""
     asked = messages[-1]["content"].lower()
     known = (answer for word, answer in _REPLIES.items() if word in asked)
     return next(known, "Sorry, I do not know that.")
@@ -69,12 +69,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args: object) -> None:
-        """Say nothing of each request."""
+        """Print nothing about requests."""
 
 
 @contextmanager
 def served() -> Iterator[str]:
-    """Answer on loopback, at the address that this returns."""
+    """Serve the bots on loopback within this context, and yield the address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -1,7 +1,7 @@
-"""Eight fixed runs, and whether two versions report the same: ``python -m tools.house.fixed_runs``.
+"""Compares eight fixed runs of two versions: ``python -m tools.house.fixed_runs``.
 
-``--output DIR`` runs all of them, each in a process of its own, and leaves the report of each in
-``DIR/NAME.json`` and how each ended in ``DIR/statuses.json``. ``--compare BEFORE AFTER`` prints
+``--output DIR`` runs each of them in a process of its own. It writes the reports to
+``DIR/NAME.json`` and the exit statuses to ``DIR/statuses.json``. ``--compare BEFORE AFTER`` prints
 each difference of two such folders, and exits with 1 if there is one. Times, paths, versions and
 ports are left out. `RENAMED` and ``--renamed OLD=NEW`` give keys and whole texts their new names.
 """
@@ -37,7 +37,7 @@ def _nothing(folder: Path) -> None:
 
 
 def _copy(example: str) -> Callable[[Path], None]:
-    """Return what copies an example into the folder of a run."""
+    """Return a function that copies an example into the folder of a run."""
 
     def copy(folder: Path) -> None:
         shutil.copytree(TOP / "examples" / example, folder, dirs_exist_ok=True)
@@ -53,7 +53,7 @@ def _write_questions(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class FixedRun:
-    """A run: the arguments of pytest, and what fills the folder that it runs in."""
+    """A run: the arguments of pytest, and a function that fills the folder of the run."""
 
     arguments: Sequence[str]
     prepare: Callable[[Path], None] = _nothing
@@ -90,7 +90,7 @@ def write_reports(folder: Path, names: Sequence[str]) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of a run: those of this process, but for what CI sets."""
+    """Return the environment variables of a run: those of this process, without those of a CI."""
     known = {
         name: text for name, text in os.environ.items() if not name.startswith(("CI", "GITHUB"))
     }
@@ -141,7 +141,7 @@ def _plain(value: Any, renamed: Mapping[str, str]) -> Any:
 
 
 def _apart(old: Any, new: Any, path: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the path of each difference with what stands there, ``(nothing)`` on one side."""
+    """Yield for each difference its path and both values, ``(nothing)`` if one side has none."""
     if _IGNORED.fullmatch(path):
         return
     if isinstance(old, dict) and isinstance(new, dict):
@@ -170,7 +170,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, or compare."""
+    """Run the fixed runs, or compare two folders."""
     parser = argparse.ArgumentParser(prog="python -m tools.house.fixed_runs")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--output", type=Path, metavar="DIR", help="run, and write reports here")

@@ -1,4 +1,4 @@
-"""Count the habits of speech that make this project hard to read, in all that people read.
+"""Counts the habits of speech that make this project hard to read, in texts of all kinds.
 
 Of 1,000 words of docstrings, pytest, hypothesis and httpx say *if* 5 to 11 times, and hardly
 ever begin a clause with *what is*, *of which* or *where it*. ``python -m tools.house.language``
@@ -44,7 +44,7 @@ _FENCE: Final = re.compile(r"^( *)(```|~~~).*?^\1\2", re.MULTILINE | re.DOTALL)
 
 
 class Passage(NamedTuple):
-    """A piece of prose and where it stands."""
+    """A piece of prose, and the place where it stands."""
 
     file: Path
     line: int
@@ -81,7 +81,7 @@ def messages(file: Path) -> Iterator[Passage]:
 
 
 def comments(file: Path) -> Iterator[Passage]:
-    """Yield the comments of a module, those of adjacent lines as one."""
+    """Yield the comments of a module. Comments on adjacent lines count as one."""
     lines: list[str] = []
     first = last = 0
     for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
@@ -100,7 +100,7 @@ def comments(file: Path) -> Iterator[Passage]:
 
 
 def pages(file: Path) -> Iterator[Passage]:
-    """Yield a page of Markdown without its blocks of code, whose lines stay empty."""
+    """Yield a page of Markdown without its code blocks, which become empty lines."""
     text = file.read_text(encoding="utf-8")
     yield Passage(file, 1, _FENCE.sub(lambda found: "\n" * found[0].count("\n"), text))
 
@@ -117,7 +117,7 @@ AREAS: Final[dict[str, tuple[tuple[str, ...], Callable[[Path], Iterator[Passage]
 
 
 def passages(area: str, within: tuple[Path, ...] = ()) -> Iterator[Passage]:
-    """Yield the prose of an area, or as much as is in some files and folders."""
+    """Yield the prose of an area, or only that of some files and folders."""
     patterns, find = AREAS[area]
     for pattern in patterns:
         for file in sorted(ROOT.glob(pattern)):
@@ -136,7 +136,7 @@ def rates(found: list[Passage]) -> tuple[int, dict[str, float]]:
 
 
 def places(found: list[Passage]) -> Iterator[str]:
-    """Yield a line for each place of a habit that should be rare."""
+    """Yield a line for each place with a habit that should be rare."""
     for file, line, text in found:
         for habit in MOST:
             for match in HABITS[habit].finditer(re.sub(r"\s", " ", text)):

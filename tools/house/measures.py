@@ -1,12 +1,11 @@
-"""The measures of the house as a table in Markdown: ``python -m tools.house.measures``.
+"""Prints the measures of the house as a table in Markdown: ``python -m tools.house.measures``.
 
 Lines are all lines of a Python file, and lines of code are neither blank nor comments nor
 docstrings. A file belongs to a wing by its path, before the move of the wings and after it
-(`tools.house.source_lines.WINGS`). The share of statements is what the runs of
-`tools.house.ordinary_runs` execute. The files of a turn are those of the package of which a
-function is called between the end of the collection and the end of a run of one turn that is
-broken, with the JSON report: from asking over judging to reporting (`tools.house.turn_files`).
-``--quick`` leaves out what has to run.
+(`tools.house.source_lines.WINGS`). The share of statements is the share that the runs of
+`tools.house.ordinary_runs` execute. The files of a turn are the files of the package that one
+broken turn needs, from asking to the JSON report: a function in them is called after the collection
+(`tools.house.turn_files`). ``--quick`` leaves out the measures that need a run.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def count_options() -> int:
 
 
 def rows(*, quick: bool) -> list[tuple[str, str]]:
-    """Return name and figure of each measure."""
+    """Return the name and the figure of each measure."""
     files = source_lines.python_files(PACKAGE)
     wings: dict[str | None, list[Path]] = {}
     for path in files:

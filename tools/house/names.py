@@ -1,4 +1,4 @@
-"""List names that a reader has to guess: ``python -m tools.house.names [--list] [PATH ...]``.
+"""Lists names that a reader has to guess: ``python -m tools.house.names [--list] [PATH ...]``.
 
 Functions are verbs and values are nouns (CONTRIBUTING, "How we write"). The check looks at the
 names of modules, classes and parameters of the package, and counts five kinds:
@@ -63,7 +63,7 @@ def is_participle(word: str) -> bool:
 
 
 def find_names(file: Path, tree: ast.Module) -> Iterator[Name]:
-    """Yield the names of a module that are participles or dialect."""
+    """Yield the names of a module that are participles or belong to the dialect."""
     for line, name, kind, is_boolean in _defined_names(tree):
         words = [word.lower() for word in _WORD.findall(name)]
         if _DIALECT.search(name):
@@ -93,7 +93,7 @@ def find_doubles(trees: dict[Path, ast.Module]) -> Iterator[Name]:
 
 
 def _defined_names(tree: ast.Module) -> Iterator[tuple[int, str, str, bool]]:
-    """Yield line, name and kind of each name in a module, and whether it is for a boolean."""
+    """Yield the line, name and kind of each name in a module, and whether it is a boolean."""
     for scope in ast.walk(tree):
         if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
             arguments = scope.args
@@ -128,7 +128,7 @@ def _is_bool(annotation: ast.expr | None) -> bool:
 
 
 def find_all(package: Path = PACKAGE) -> list[Name]:
-    """Return all names of a package that are listed, by file and line."""
+    """Return all names of a package that the check lists, by file and line."""
     trees = {
         path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(package.rglob("*.py"))
     }
@@ -137,7 +137,7 @@ def find_all(package: Path = PACKAGE) -> list[Name]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print how many names of each kind there are, or each of them."""
+    """Print how many names of each kind there are, or list the names."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

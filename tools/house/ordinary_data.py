@@ -1,4 +1,4 @@
-"""Two trackers, and dialogues as in SGD, for the ordinary runs that are no fixed ones."""
+"""Two trackers, and dialogues as in SGD, for the ordinary runs that are not fixed runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ten ordinary runs under coverage, and one turn of a bot of each kind."""
+"""Ten ordinary runs under coverage, and one turn for a bot of each kind."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ _ENDED: Final = (0, 1)
 
 @dataclass(frozen=True)
 class Executed:
-    """Of each file of the package how many statements it has, and how many were executed."""
+    """For each file of the package, how many statements it has, and how many were executed."""
 
     statements: Mapping[Path, int]
     executed: Mapping[Path, int]
 
     def share(self, paths: Sequence[Path]) -> float:
-        """Return the share of the statements of some files that was executed, in per cent."""
+        """Return the per cent of the statements of some files that were executed."""
         total = sum(self.statements[path] for path in paths)
         return 100 * sum(self.executed[path] for path in paths) / total if total else 0.0
 
     def count_untouched(self, paths: Sequence[Path]) -> int:
-        """Return how many of some files have statements of which none was executed."""
+        """Return how many of some files have statements, but none that was executed."""
         return sum(self.statements[path] > 0 == self.executed[path] for path in paths)
 
 
 def measure_runs(paths: Sequence[Path], names: Sequence[str] = tuple(ORDINARY)) -> Executed:
-    """Run some of `ORDINARY` under coverage, and return what they executed of these files."""
+    """Run some of `ORDINARY` under coverage, and return what they executed in some files."""
     import coverage  # noqa: PLC0415 - the extra dev has it, and lines are counted without it
 
     with tempfile.TemporaryDirectory() as kept:
@@ -95,7 +95,7 @@ def measure_runs(paths: Sequence[Path], names: Sequence[str] = tuple(ORDINARY)) 
 
 
 def files_of_turn(kind: str) -> list[str]:
-    """Return the files of the package that one turn of a kind passes, as `turn_files` says."""
+    """Return the files of the package that one turn of a kind of bot passes, see `turn_files`."""
     run = TURNS[kind]
     with tempfile.TemporaryDirectory() as folder:
         run.prepare(Path(folder))
@@ -106,7 +106,7 @@ def files_of_turn(kind: str) -> list[str]:
 
 
 def _run(folder: Path, before: Sequence[str], arguments: Sequence[str], **env: str) -> None:
-    """Run pytest in a folder; one that did not come to its end ends this process."""
+    """Run pytest in a folder. If it does not come to its end, end this process, too."""
     pytest = ("pytest", "-q", f"--rootdir={folder}", *arguments)
     done = subprocess.run(  # noqa: S603 - our own interpreter
         [sys.executable, "-m", *before, *pytest],

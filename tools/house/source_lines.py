@@ -1,4 +1,4 @@
-"""Lines, files and imports of the package, by core and wings."""
+"""Counts lines, files and imports of the package, for the core and the wings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def python_files(folder: Path) -> list[Path]:
 
 
 def wing_of(path: Path, package: Path) -> str | None:
-    """Return the wing that a file of the package belongs to, None for the core."""
+    """Return the wing to which a file of the package belongs, or ``None`` for the core."""
     name = path.relative_to(package).as_posix()
     for wing, earlier in WINGS.items():
         if any(name == place or name.startswith(f"{place}/") for place in (wing, *earlier)):
@@ -54,7 +54,7 @@ def wing_of(path: Path, package: Path) -> str | None:
 
 
 def unmoved(package: Path) -> list[str]:
-    """Return the places outside of the folders of the wings that still hold code of them."""
+    """Return the places outside the folders of the wings that still hold code of a wing."""
     places = (package / place for earlier in WINGS.values() for place in earlier)
     held = (place for place in places if place.is_file() or python_files(place))
     return [place.relative_to(package).as_posix() for place in held]

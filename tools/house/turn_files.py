@@ -1,8 +1,9 @@
-"""A plugin of pytest that writes down which files of the package a session passes.
+"""A plugin of pytest that records which files of the package a session uses.
 
-A file counts once a function of it is called between the end of collection and the end of the
-session, in any thread. Bodies of modules and classes do not count, nor what they call while they
-are loaded. ``DSTFUZZ_TURN_FILES`` names the file that the paths are written to.
+A file counts if one of its functions is called between the end of collection and the end of the
+session, in any thread. Bodies of modules and classes do not count, and neither do functions that
+they call while they are loaded. ``DSTFUZZ_TURN_FILES`` names the file that the paths are written
+to.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ def _is_loading(frame: FrameType | None) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Begin."""
+    """Begin to record."""
     threading.setprofile(_watch)
     sys.setprofile(_watch)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """Write what was passed."""
+    """Write the recorded files."""
     sys.setprofile(None)
     threading.setprofile(None)
     Path(os.environ["DSTFUZZ_TURN_FILES"]).write_text("\n".join(sorted(_found)), encoding="utf-8")

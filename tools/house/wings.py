@@ -1,10 +1,10 @@
-"""Each wing as a package of its own: ``python -m tools.house.wings [NAME ...]``.
+"""Tests each wing as a separate package: ``python -m tools.house.wings [NAME ...]``.
 
-Of each wing a distribution is built that holds its folder and its entry points, and of the core
-one without any wing. Both are installed in an empty environment, with those of the wings that the
-wing needs, and the tests of the wing run there. Nothing is downloaded: what the package depends on
-is that of the Python that runs this. The core is also tried alone: all of its modules are imported,
-and the help of pytest and of ``dstfuzz`` is printed.
+For each wing, the tool builds a distribution with the folder and the entry points of the wing, and
+one of the core without any wing. It installs both in an empty environment, with the wings that the
+wing needs, and runs the tests of the wing there. Nothing is downloaded: the dependencies are those
+of the Python that runs this. The tool also tests the core alone: it imports all modules of the
+core, and prints the help of pytest and of ``dstfuzz``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ print(len(names))
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of the tests of a wing."""
+    """The result of the tests of one wing."""
 
     wing: str
     passed: int
@@ -63,7 +63,7 @@ class Outcome:
 
 
 def needed(wing: str) -> list[str]:
-    """Return a wing and all that it needs, those first that others need."""
+    """Return a wing and all wings that it needs. A wing comes after those that it needs."""
     found: list[str] = []
 
     def add(name: str) -> None:
@@ -77,7 +77,7 @@ def needed(wing: str) -> list[str]:
 
 
 def entry_points(wing: str) -> str:
-    """Return the tables of entry points in ``pyproject.toml`` with the lines of a wing alone."""
+    """Return the entry points in ``pyproject.toml`` that belong to a wing."""
     tables: dict[str, list[str]] = {}
     table = ""
     for line in (TOP / "pyproject.toml").read_text(encoding="utf-8").splitlines():
@@ -135,7 +135,7 @@ def build(source: Path, wheels: Path) -> Path:
 
 
 def link_dependencies(folder: Path) -> None:
-    """Fill a folder with links to all that is installed here but for this package."""
+    """Fill a folder with links to all installed packages except this one."""
     folder.mkdir()
     places = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
     for path in (path for place in places for path in Path(place).iterdir()):
@@ -156,7 +156,7 @@ def environment(folder: Path, dependencies: Path, wheels: Sequence[Path]) -> Pat
 
 
 def copy_tests(wing: str, folder: Path) -> None:
-    """Copy the tests of a wing, what they share with others, and the files that they read."""
+    """Copy the tests of a wing, with shared modules and the files that the tests read."""
     own = TOP / "tests" / wing
 
     def left_out(place: str, names: list[str]) -> set[str]:
@@ -171,7 +171,7 @@ def copy_tests(wing: str, folder: Path) -> None:
 
 
 def run_tests(wing: str, python: Path, folder: Path) -> Outcome:
-    """Run the tests of a wing with a Python, and show what fails."""
+    """Run the tests of a wing with a Python, and print the failures."""
     report = folder / "junit.xml"
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
     began = time.monotonic()
@@ -189,10 +189,10 @@ _COUNTS: Final = ("tests", "skipped", "failures", "errors")
 
 
 def check_core(python: Path, folder: Path) -> str:
-    """Import the core alone and print its help, and say what was seen.
+    """Import the core alone, print its help, and return a sentence about it.
 
     Raises:
-        subprocess.CalledProcessError: a module names a wing that is not there, or a command fails.
+        subprocess.CalledProcessError: a module imports a wing that is missing, or a command fails.
     """
     env = _surroundings(python)
     modules = _run([str(python), "-c", _IMPORT_ALL], folder, env).strip().splitlines()[-1]
@@ -207,7 +207,7 @@ def check_core(python: Path, folder: Path) -> str:
 
 
 def _surroundings(python: Path) -> dict[str, str]:
-    """Return the environment of commands that know nothing of this checkout."""
+    """Return an environment for commands that must not know this checkout."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return kept | {"PATH": f"{python.parent}{os.pathsep}{kept.get('PATH', '')}"}
 
@@ -223,7 +223,10 @@ def _run(command: Sequence[str], folder: Path, env: Mapping[str, str] | None = N
 
 
 def try_wings(names: Sequence[str], folder: Path) -> Iterator[Outcome]:
-    """Yield what came of each wing; ``folder`` is filled with sources, wheels, environments."""
+    """Yield the outcome of each wing.
+
+    ``folder`` is filled with sources, wheels and environments.
+    """
     for name in ("core", "wheels"):
         (folder / name).mkdir()
     write_core(folder / "core")
@@ -245,7 +248,7 @@ def try_wings(names: Sequence[str], folder: Path) -> Iterator[Outcome]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Try the wings that are named, or all, and print a table."""
+    """Test the named wings, or all, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NEEDS)}")
     names = parser.parse_args(words).names or list(NEEDS)

@@ -1,7 +1,7 @@
 """Compiles the lexicon: ``python -m tools.lexicon.build --help``.
 
 Needs the extras ``lexicon`` and ``models``. The same sources give the same bytes on the same
-machine; only the training split of the dialogues is read.
+machine. Of the dialogues, only the training split is read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tools.lexicon.wndb import WordNet, read_wordnet
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
+    """Run the command, and return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wordnet", type=Path, required=True, help="folder with data.noun, ...")
     parser.add_argument("--data", type=Path, required=True, help="MultiWOZ 2.1, TRADE layout")
@@ -93,7 +93,7 @@ class Corpus:
 
 
 def read_corpus(data: Path) -> Corpus:
-    """Read the utterances of the training split, which TRADE's layout brings tokenised."""
+    """Read the utterances of the training split. TRADE's layout has them as tokens."""
     dialogues = load_dialogues(data, "train", layout="trade").dialogues
     turns = [turn for dialogue in dialogues for turn in dialogue.turns]
     user = [turn.user.split() for turn in turns]
@@ -137,13 +137,13 @@ class OwnLists:
         return {word: pos for pos in POS_KEYS for word in self.words.get(f"majority_{pos}", [])}
 
     def closed(self) -> frozenset[str]:
-        """Return the words that no strict table replaces or proposes."""
+        """Return the words that no strict table may replace or propose."""
         names = ["stop_words", "negations", "number_words", "weekdays", "value_words"]
         names += ["references", "function_words"]
         return frozenset(word for name in names for word in self.words[name])
 
     def all_words(self) -> list[str]:
-        """Return every word of these lists that is spelled right."""
+        """Return every correctly spelled word of these lists."""
         tables = [*self.additions.values(), self.neighbours, self.antonyms]
         words = [word for entries in self.words.values() for word in entries]
         words += [word for table in tables for word in table]
@@ -151,7 +151,7 @@ class OwnLists:
         return sorted({word for word in [*words, *self.misspellings] if plain(word)})
 
     def real_misspellings(self, words: Mapping[str, str]) -> Table:
-        """Return the misspellings without the forms that are words of their own."""
+        """Return the misspellings without those that are themselves words."""
         kept: Table = {}
         for word, forms in sorted(self.misspellings.items()):
             found = [form for form in forms if form not in words]
@@ -233,7 +233,7 @@ def joined(table: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def write(compiled: Mapping[str, Any], output: Path) -> None:
-    """Write the compiled file without a time stamp, so that equal content is equal bytes."""
+    """Write the compiled file without a time stamp, so that equal content gives equal bytes."""
     text = json.dumps(compiled, ensure_ascii=False, separators=(",", ":"))
     data = gzip.compress(text.encode("utf-8"), compresslevel=9, mtime=0)
     try:

@@ -1,12 +1,12 @@
 """Synonyms and antonyms from WordNet: a full table and a strict one for review.
 
-``strict`` wants few good synonyms, because a variant must keep its meaning in at least 95 of
-100 cases. A pair enters it when the meaning is the first sense of the word's majority part
-of speech and one of the first two senses of the synonym, the word is seen in the training
-split, the synonym is tagged in WordNet's corpus or frequent in that split, and a reader of
-the table did not strike it out. Of words that the training split lacks, whose table nobody
-read, only those that the reader added are in it: a sample of theirs was wrong one time in
-four (``affair`` for ``matter``, ``baby`` for ``babe``).
+The profile ``strict`` needs few good synonyms, because a variant must keep its meaning in at least
+95 of 100 cases. A pair is in the strict table if all of this holds: the meaning is the first sense
+of the word's majority part of speech, and one of the first two senses of the synonym. The word
+occurs in the training split. The synonym is tagged in WordNet's corpus, or frequent in that split.
+The person who read the table did not strike the pair out. Nobody read the pairs of words that the
+training split lacks, and of a sample one in four was wrong. So these words have only synonyms that
+the reader added (``affair`` for ``matter``, ``baby`` for ``babe``).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Dictionary:
         )
 
     def synonyms_all(self) -> dict[str, dict[str, list[str]]]:
-        """Return word -> part of speech -> synonyms in all frequent senses, majority first."""
+        """Return word -> part of speech -> synonyms in all frequent senses, main part first."""
         table: dict[str, dict[str, list[str]]] = {}
         for base in self.bases():
             first = self.vocabulary.pos[base]
@@ -108,7 +108,10 @@ class Dictionary:
         return table
 
     def antonyms(self, own: Table) -> Table:
-        """Return word -> antonyms in any sense, inflected forms included, symmetric."""
+        """Return word -> antonyms in any sense, also for inflected forms.
+
+        The table is symmetric.
+        """
         table: dict[str, dict[str, list[str]]] = {}
         plain_bases = [word for word in self.bases() if plain(word)]
         for base in plain_bases:
@@ -134,7 +137,7 @@ class Dictionary:
                 yield synset
 
     def _others(self, lemma: str, synset: SynsetId) -> list[str]:
-        """Return the other single, lower-case words of a synset, best known first."""
+        """Return the other single, lower-case words of a synset, the most frequent first."""
         words = [w for w in self.wordnet.synsets[synset].words if plain(w) and w != lemma]
         return sorted(words, key=lambda w: -self.wordnet.sense_count(w, synset))
 
@@ -162,7 +165,7 @@ class Dictionary:
     def _enter(
         self, table: dict[str, dict[str, list[str]]], base: str, pos: str, others: list[str]
     ) -> None:
-        """Enter a base word and its regular forms with the same forms of the others."""
+        """Add a base word and its regular forms to a table, with the same forms of the synonyms."""
         table.setdefault(base, {}).setdefault(pos, [])
         table[base][pos] = list(dict.fromkeys([*table[base][pos], *others]))
         inflector = Inflector(self.wordnet.irregular)

@@ -1,8 +1,8 @@
-"""Regular English inflection, enough to carry synonyms of a base form over to its forms.
+"""Regular English inflection, so that synonyms of a base form also give synonyms of its forms.
 
-Irregular forms come from WordNet's exception lists. A word whose forms are irregular is left
-out of what depends on them (``find`` gives no past tense): a missing synonym costs nothing, a
-wrong form costs precision.
+Irregular forms come from WordNet's exception lists. If a form of a word is irregular, the word does
+not have this form here (``find`` gives no past tense): a missing synonym costs nothing, a wrong
+form costs precision.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Inflector:
                     bases.setdefault(word, set()).add(form)
 
     def form(self, word: str, pos: str, form: str) -> str | None:
-        """Return one form of a base word, or ``None`` when it is irregular or unlikely."""
+        """Return one form of a base word, or ``None`` if it is irregular or unlikely."""
         irregular = self._irregular.get(pos, {}).get(word, set())
         if pos == "noun":
             # A lemma such as ``amenities`` or ``series`` has no plural of its own.

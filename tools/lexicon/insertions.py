@@ -1,4 +1,4 @@
-"""Compiles what the masked language model proposes into tables by neighbouring words."""
+"""Compiles the proposals of the masked language model into tables by neighbouring words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Tables = tuple[dict[str, list[str]], dict[str, list[str]]]
 def insertion_tables(
     model: MaskedModel, utterances: Sequence[Sequence[str]], safe: Sequence[str]
 ) -> Tables:
-    """Return the table of all proposals and the one of the safe words alone.
+    """Return the table of all proposals, and the table of the safe words alone.
 
     Keys are those of :func:`~pytest_dstfuzz.perturb.lexicon.lexicon.context_key`, ``*``
     standing for any word.
@@ -55,7 +55,7 @@ def insertion_tables(
 
 
 def _places(utterances: Sequence[Sequence[str]]) -> dict[str, list[tuple[Sequence[str], int]]]:
-    """Return key -> places to ask at, for the frequent pairs of neighbours."""
+    """Return key -> places to insert a word at, for the frequent pairs of neighbours."""
     found: dict[str, list[tuple[Sequence[str], int]]] = defaultdict(list)
     for words in utterances:
         if not 0 < len(words) < MAX_WORDS:
@@ -73,7 +73,7 @@ def _places(utterances: Sequence[Sequence[str]]) -> dict[str, list[tuple[Sequenc
 def _ask(
     model: MaskedModel, places: dict[str, list[tuple[Sequence[str], int]]]
 ) -> dict[str, tuple[Any, int]]:
-    """Return key -> summed probabilities and number of places, back-off keys included."""
+    """Return key -> summed probabilities and number of places, also for less specific keys."""
     flat = [(key, place) for key, found in places.items() for place in found]
     # Alike lengths are padded little; the sums do not depend on the order of equal keys.
     flat.sort(key=lambda pair: (len(pair[1][0]), pair[0]))

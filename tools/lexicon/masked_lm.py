@@ -1,7 +1,8 @@
-"""A small masked language model trained on user utterances; only its proposals ship.
+"""A small masked language model, trained on user utterances. Only its proposals ship.
 
-Two BERT layers over a vocabulary of words: it sees some 600,000 words of requests in the
-tokenisation of TRADE's layout, and is asked later what word fits between two others.
+The model has two BERT layers over a vocabulary of words. It learns from some 600,000 words of
+requests, in the tokenisation of TRADE's layout. Later it proposes words that fit between two
+others.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PREDICTED, MASKED, REPLACED = 0.15, 0.8, 0.9
 
 @dataclass(frozen=True, slots=True)
 class MaskedModel:
-    """A trained model and its words, ``words[i]`` having the number ``i``."""
+    """A trained model and its words. ``words[i]`` has the number ``i``."""
 
     network: Any
     words: tuple[str, ...]

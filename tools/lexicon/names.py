@@ -1,8 +1,8 @@
-"""Compile the lists of names: ``python -m tools.lexicon.names --wordnet FOLDER --output FILE``.
+"""Compiles the lists of names: ``python -m tools.lexicon.names --wordnet FOLDER --output FILE``.
 
-A word that WordNet writes with a capital in all its senses is a name wherever it stands. One that
-is a place in some sense and an ordinary word in another is a name after `in`, `to` and the like.
-Kinds of animals and plants are left out: nobody writes them in requests.
+If WordNet writes a word with a capital in all its senses, the word is a name in any position. If
+the word is a place in one sense and an ordinary word in another, it is a name after `in`, `to` and
+the like. Kinds of animals and plants are left out, because nobody writes them in requests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def read_own(path: Path = OWN) -> dict[str, list[str]]:
 
 
 def lexicographer_files(folder: Path) -> dict[int, str]:
-    """Return the file that each noun's meaning comes from, by its offset."""
+    """Return for each noun's meaning, by its offset, the file that it comes from."""
     found = {}
     for line in (folder / "data.noun").read_text(encoding="ascii").splitlines():
         if not line.startswith("  "):

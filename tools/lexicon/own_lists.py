@@ -1,7 +1,7 @@
 """Reads the lists written for this package: ``own/*.txt``.
 
-``words.txt`` and ``characters.txt`` have ``[sections]``; the review files have sections whose
-title is the reason and lines ``word: other other``. ``#`` starts a comment line.
+``words.txt`` and ``characters.txt`` have ``[sections]``; the review files have sections with the
+reason as title, and lines ``word: other other``. ``#`` starts a comment line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "own"
 
 
 def read_sections(path: Path) -> dict[str, list[str]]:
-    """Return the lines of every section of a file, comments and blank lines left out."""
+    """Return the lines of every section of a file, without comments and blank lines."""
     sections: dict[str, list[str]] = {}
     current: list[str] | None = None
     for line in _lines(path):

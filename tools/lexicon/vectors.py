@@ -53,9 +53,9 @@ def strict_neighbours(
 ) -> dict[str, list[str]]:
     """Return the neighbours that keep the meaning.
 
-    Distribution alone makes neighbours of opposites and sister terms (north and south, hotel
-    and guesthouse), so a neighbour counts when it is a synonym of the reviewed table too, or
-    when the reader of the table approved the pair.
+    Opposites and sister terms (north and south, hotel and guesthouse) occur in the same places, so
+    word vectors alone make them neighbours. Therefore a neighbour only counts if it is also a
+    synonym in the reviewed table, or if the reader of the table approved the pair.
     """
     never = frozenset(closed)
     strict = {}

@@ -1,4 +1,4 @@
-"""Which strings are words, how frequent they are, and their majority part of speech."""
+"""Decides which strings are words, how frequent they are, and their majority part of speech."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORM_FACTOR = 5
 
 
 def plain(word: str) -> bool:
-    """Whether a string is made of the letters a to z alone."""
+    """Return whether a string has only the letters a to z."""
     return word.isascii() and word.isalpha() and word.islower()
 
 
@@ -117,7 +117,7 @@ def _inflected(
 
 
 def _proper(wordnet: WordNet, lemma: str, parts: list[str]) -> bool:
-    """Whether a lemma is only ever spelled with capitals: a name."""
+    """Return whether a lemma is always spelled with capitals, as a name is."""
     return not any(
         lemma in wordnet.synsets[synset].words
         for part in parts

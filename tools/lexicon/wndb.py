@@ -1,9 +1,9 @@
 """A reader of WordNet's database files.
 
-The format is documented in the manual pages ``wndb(5WN)``, ``senseidx(5WN)`` and
-``morphy(7WN)`` of WordNet 3.0 (https://wordnet.princeton.edu/documentation/wndb5wn). Only
-what synonyms need is read: the synsets' words and pointers, the senses of a lemma in order
-of frequency, the tag counts of ``cntlist.rev``, and the irregular forms of ``*.exc``.
+The format is documented in the manual pages ``wndb(5WN)``, ``senseidx(5WN)`` and ``morphy(7WN)`` of
+WordNet 3.0 (https://wordnet.princeton.edu/documentation/wndb5wn). The reader only reads what is
+needed for synonyms: the synsets' words and pointers, the senses of a lemma in order of frequency,
+the tag counts of ``cntlist.rev``, and the irregular forms of ``*.exc``.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _ANTONYM, _SIMILAR = "!", "&"
 
 
 class SynsetId(NamedTuple):
-    """Part of speech and byte offset: together they name a synset."""
+    """Part of speech and byte offset, which together identify a synset."""
 
     pos: str
     offset: int
 
 
 class Pointer(NamedTuple):
-    """A relation of a synset; ``source`` and ``target`` number the words (0 = all of them)."""
+    """A relation of a synset. ``source`` and ``target`` are numbers of words (0 = all words)."""
 
     symbol: str
     synset: SynsetId
@@ -42,7 +42,7 @@ class Pointer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Synset:
-    """Words of one meaning, spelled as in the data file (proper names keep their capitals)."""
+    """Words with one meaning, spelled as in the data file (proper names keep their capitals)."""
 
     words: tuple[str, ...]
     pointers: tuple[Pointer, ...]
@@ -74,7 +74,7 @@ class WordNet:
         return self.senses[lemma, synset.pos].index(synset) + 1
 
     def antonyms(self, lemma: str) -> set[str]:
-        """Return the antonyms of a lemma in any sense, those of its head adjectives included."""
+        """Return the antonyms of a lemma in any sense, with those of its head adjectives."""
         found: set[str] = set()
         for pos in PARTS_OF_SPEECH:
             for synset_id in self.senses.get((lemma, pos), ()):
@@ -100,7 +100,7 @@ def read_wordnet(folder: Path) -> WordNet:
     """Read ``data.*``, ``index.*``, ``cntlist.rev`` and ``*.exc`` from ``folder``.
 
     Raises:
-        DataError: when a file is missing or a line is not of the documented form.
+        DataError: a file is missing, or a line does not have the documented form.
     """
     synsets: dict[SynsetId, Synset] = {}
     senses: dict[tuple[str, str], tuple[SynsetId, ...]] = {}

@@ -1,1 +1,1 @@
-"""Builds the word lists that relations use; not in the wheel."""
+"""Builds the word lists that relations use. The tools are not in the wheel."""

@@ -1,8 +1,8 @@
-"""Precision of relations from sheets that were judged: ``python -m tools.relations.precision``.
+"""Computes the precision of relations from judged sheets: ``python -m tools.relations.precision``.
 
 ``python -m tools.relations.precision FOLDER...`` prints a row of Markdown for each folder with a
-``key.tsv`` and the ``*.csv`` of its readers (``row,verdict,note``). A rewrite counts as right where
-every reader says so, a decoy as recognised where every reader says that it is wrong.
+``key.tsv`` and the ``*.csv`` of its readers (``row,verdict,note``). A rewrite counts as right if
+every reader says so. A decoy counts as recognised if every reader says that it is wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HEAD = ("relation", "stated delta right", "interval", "by reader", "decoys recog
 
 
 def read(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
-    """Return the rows of a table with a head."""
+    """Return the rows of a table that has a header."""
     try:
         with path.open(encoding="utf-8", newline="") as lines:
             return list(csv.DictReader(lines, delimiter=delimiter))
@@ -58,7 +58,7 @@ def line(folder: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command and return its exit status."""
+    """Run the command, and return its exit status."""
     if not arguments:
         print((__doc__ or "").strip(), file=sys.stderr)
         return 2

@@ -1,12 +1,12 @@
-"""A sheet of rewrites to judge blind: is what a relation states about the state right?
+"""Writes a sheet of rewrites for readers to judge blind: is the stated change of the state right?
 
 ``python -m tools.relations.sheet --relation value-swap --data DIR --output SHEET --key KEY`` writes
 ``sheet.jsonl`` and ``INSTRUCTIONS.md`` for the readers and, into the folder of the key,
 ``key.tsv``, which alone is for the repository: the sheet has sentences of the data.
 
-The labels stand for the tracker's answers. Dialogues come in an order that the seed gives; of each
-that the relation applies to one rewrite is drawn. Some of them, hidden among the others, state a
-delta that is wrong: readers who let these pass have not read.
+The labels stand for the tracker's answers. The seed decides the order of the dialogues. From each
+dialogue that the relation applies to, one rewrite is drawn. Some rewrites, hidden among the others,
+state a wrong change. If a reader lets these pass, the reader did not read them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _Decoy = Callable[[Sequence[Delta], Outcome, _Values, _Draw], list[Delta]]
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A rewrite of a turn of the data."""
+    """A rewrite that was drawn from a turn of the data."""
 
     dialogue: str
     turn: int
@@ -104,14 +104,14 @@ class Drawn:
 
 
 def rewrites(relation: Relation, scene: Scene) -> Iterator[Rewrite]:
-    """Yield the rewrites of a scene; none where the relation does not apply."""
+    """Yield the rewrites of a turn, or none if the relation does not apply."""
     begun = begin(relation, scene)
     if not isinstance(begun, BySearch | Inapplicable):
         yield from list_rewrites(begun)
 
 
 def draw(relation: Relation, data: DialogueSet, wanted: int, seed: int) -> list[Drawn]:
-    """Return one rewrite of each of so many dialogues."""
+    """Return one rewrite from each of ``wanted`` dialogues."""
     lexicon = load_lexicon()
     scenes = Scenes(data, lexicon, Locks(lexicon, data.ontology, data.cue_words), seed)
     rng = stream(seed, "relation sheet", relation.name)
@@ -143,7 +143,7 @@ def draw(relation: Relation, data: DialogueSet, wanted: int, seed: int) -> list[
 def another_value(
     deltas: Sequence[Delta], _now: Outcome, values: _Values, rng: _Draw
 ) -> list[Delta]:
-    """State a value that nobody named."""
+    """State another value, which nobody named."""
     one = deltas[int(rng.integers(len(deltas)))]
     others = [
         value for value in values.get(one.slot, ()) if value not in {one.before, *_named(one)}
@@ -153,7 +153,7 @@ def another_value(
 
 
 def other_slot(deltas: Sequence[Delta], now: Outcome, values: _Values, rng: _Draw) -> list[Delta]:
-    """State the value of a slot of which nothing was said, and leave the right one alone."""
+    """State the new value for a slot that nobody mentioned, and not for the right slot."""
     taken = {delta.slot for delta in deltas}
     slots = [slot for slot in values if slot not in taken and len(values[slot]) > 1]
     slot = slots[int(rng.integers(len(slots)))]
@@ -169,7 +169,7 @@ def unchanged(
 
 
 def dropped(deltas: Sequence[Delta], _now: Outcome, values: _Values, rng: _Draw) -> list[Delta]:
-    """State that the slot loses its value; where it is to, that it gets another one."""
+    """State that the slot loses its value, or that it gets another one if it should lose it."""
     one = deltas[int(rng.integers(len(deltas)))]
     if None in one.after or one.before is None:
         return another_value(deltas, _now, values, rng)
@@ -203,7 +203,7 @@ DECOYS: Final[Mapping[str, _Decoy]] = {
 
 
 def decoys(drawn: Sequence[Drawn], data: DialogueSet, rng: _Draw) -> list[Drawn]:
-    """Return the same rewrites with wrong deltas, the kinds in turn."""
+    """Return the same rewrites with wrong changes. The kinds of wrong changes alternate."""
     values = _values(data)
     found = []
     kinds = cycle(DECOYS)
@@ -225,7 +225,7 @@ def _values(data: DialogueSet) -> dict[str, list[str]]:
 
 
 def row_of(one: Drawn) -> dict[str, Any]:
-    """Return what readers see of a rewrite."""
+    """Return the part of a rewrite that readers see."""
     clean, changed = _rounds(one.rewrite.reference), _rounds(one.rewrite.seen)
     aligned = len(clean) == len(changed)
     same = [aligned and left == right for left, right in zip(clean, changed, strict=False)]
@@ -270,7 +270,7 @@ def make(options: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
+    """Run the command, and return its exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--relation", required=True)
     parser.add_argument("--data", required=True, help="as --dst-data takes it")

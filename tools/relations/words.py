@@ -1,8 +1,8 @@
 """Builds ``inflections.json``: ``python -m tools.relations.words --help``.
 
-Regular forms are made by `tools.lexicon.inflect`, irregular ones are those of WordNet's exception
-lists. Words are those of the shipped lexicon, so the lexicon is to be built first. The same sources
-give the same bytes.
+`tools.lexicon.inflect` makes the regular forms. The irregular ones come from WordNet's exception
+lists. The words come from the shipped lexicon, so build the lexicon first. The same sources give
+the same bytes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def build(wordnet_folder: Path, lexicon: Lexicon, output: Path) -> None:
 
 
 def by_ending(pairs: Iterable[Pair]) -> dict[str, str]:
-    """Return ``old>new`` ending -> the bases that change so, parted by blanks.
+    """Return ``old>new`` ending -> the bases that change in this way, separated by blanks.
 
     >>> by_ending([("city", "cities"), ("foot", "feet"), ("room", "rooms"), ("key", "keys")])
     {'y>ies': 'city', 'oot>eet': 'foot', '>s': 'room key'}
@@ -85,7 +85,7 @@ def _ending(base: str, form: str) -> str:
 
 
 def _bases(wordnet: WordNet, lexicon: Lexicon, pos: str) -> list[str]:
-    """Return the words that were ever tagged so, and those that the training split has."""
+    """Return the words with this part of speech in WordNet's corpus or in the training split."""
     lemmas = sorted(lemma for lemma, part in wordnet.senses if part == pos and plain(lemma))
     return [
         lemma
@@ -98,7 +98,7 @@ def _bases(wordnet: WordNet, lexicon: Lexicon, pos: str) -> list[str]:
 
 
 def _plural(word: str, wordnet: WordNet, lexicon: Lexicon) -> str | None:
-    """Return the plural of a noun as requests have it, ``None`` where that is not clear."""
+    """Return the plural of a noun as requests use it, or ``None`` if that is not clear."""
     word_set = [form for form, bases in wordnet.irregular["noun"].items() if word in bases]
     irregular = [form for form in word_set if _ending(word, form) in _ENGLISH_PLURALS]
     if irregular:
@@ -121,7 +121,7 @@ def _verb_forms(wordnet: WordNet, inflector: Inflector, verbs: Iterable[str]) ->
 
 
 def _of_one_verb(wordnet: WordNet, pairs: Iterable[Pair]) -> list[Pair]:
-    """Return the pairs whose form is that of one verb, or of one far more often than of others."""
+    """Return the pairs whose form belongs to one verb, or far more often to one than to others."""
     bases: dict[str, list[str]] = {}
     for base, form in pairs:
         bases.setdefault(form, []).append(base)

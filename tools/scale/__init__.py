@@ -1,1 +1,1 @@
-"""What data and runs of any size cost: many dialogues made of the shipped ones, and peak memory."""
+"""Measures what data and runs of any size cost in time and memory."""

@@ -1,8 +1,8 @@
-"""One run, its parts merged, and Ray: ``python -m tools.scale.equality --output DIR``.
+"""Compares a whole run, merged parts and Ray: ``python -m tools.scale.equality --output DIR``.
 
-The same dialogues are run as one process, as 2, 4 and 7 parts that are merged, and by 1 and 2
-actors of Ray, for several searches under two relations. Their JSON reports must be the same bytes
-apart from the section ``run``; a table says of each whether they are.
+The same dialogues are run in one process, in 2, 4 and 7 parts that are then merged, and by 1 and 2
+actors of Ray, for several searches under two relations. The JSON reports must be the same bytes,
+except for the section ``run``. A table says for each report whether it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ACTORS: Final = (1, 2)
 
 
 def runs(words: Sequence[str], folder: Path) -> Iterator[tuple[str, Path]]:
-    """Run a campaign in each way; yield what it is called and where its report is."""
+    """Run a campaign in each way. Yield the name of the way and the path of the report."""
     for name in ("plain", *(f"{count} parts" for count in PARTS), *(f"Ray {n}" for n in ACTORS)):
         short = name.replace(" ", "-")
         report = folder / f"{short}.json"
@@ -45,7 +45,7 @@ def runs(words: Sequence[str], folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table; the exit status is 1 where reports differ."""
+    """Print the table. The exit status is 1 if reports differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="folder for all runs")
     parser.add_argument("--model", default="trade")

@@ -1,9 +1,9 @@
-"""``kill -9`` at random moments: ``python -m tools.scale.kills --output DIR``.
+"""Kills runs at random moments (``kill -9``): ``python -m tools.scale.kills --output DIR``.
 
 An actor, the driver and the process of a part are each killed when a random share of the results
-is there. What was interrupted is gone on with by the same command; then the report must be that of
-a run that nobody disturbed, and the contexts that were asked once more are compared with those of
-the blocks that were in flight. The tracker writes down how often it is asked.
+exists. The same command then continues the run. The report must be that of an undisturbed run. The
+tool compares the contexts that were asked once more with those of the unfinished blocks. The
+tracker records how often it is asked.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def heard(context):
 
 
 class Trial:
-    """Runs of one folder: undisturbed ones, and those that are killed."""
+    """The runs in one folder: undisturbed runs, and runs that are killed."""
 
     def __init__(self, folder: Path, words: Sequence[str], rng: random.Random) -> None:
         self._folder, self._words, self._rng = folder, words, rng
@@ -70,12 +70,12 @@ class Trial:
 
     @property
     def _asked(self) -> list[int]:
-        """Contexts that each process so far was asked for."""
+        """Return the number of contexts that each process has asked so far."""
         return [file.stat().st_size for file in (self._folder / "asked").iterdir()]
 
     @property
     def _counted(self) -> int:
-        """Contexts that were asked for so far, without those of preflights."""
+        """Return the number of contexts asked so far, without those of preflights."""
         asked = self._asked
         return sum(asked) - len(asked) * self._preflight
 
@@ -84,7 +84,7 @@ class Trial:
         carried_out(words, self._folder)
 
     def _lines(self, who: str, name: str) -> list[list[str]]:
-        """Return the commands of a run; the first is the one that is killed."""
+        """Return the commands of a run. The first one is killed."""
         if who == "part":
             return [
                 dstfuzz(
@@ -107,7 +107,10 @@ class Trial:
         return without_run(self._folder / f"{name}.json")
 
     def killed(self, who: str) -> tuple[float, int, bool]:
-        """Kill once; return the share that was done, contexts asked once more, and equality."""
+        """Kill once.
+
+        Return the share of results by then, the contexts asked again, and equality.
+        """
         # A process may be through before it is hit: then another one is.
         while (found := self._try(who)) is None:
             pass
@@ -144,7 +147,7 @@ class Trial:
         return (self._folder / name / "results-0001.jsonl").read_bytes().count(b"\n")
 
     def _wait(self, folder: Path, lines: float, process: subprocess.Popen[bytes]) -> int:
-        """Wait for so many lines, and then some time of a block; return how many there are."""
+        """Wait until there are ``lines`` results, and some time more. Return how many there are."""
         file = folder / "results-0001.jsonl"
         found = 0
         while found < max(1.0, lines) and process.poll() is None:
@@ -154,7 +157,7 @@ class Trial:
         return found
 
     def window(self, who: str) -> int:
-        """Contexts of the blocks that may be asked at once, at the most."""
+        """Return the number of contexts of the blocks that may be unfinished at once, at most."""
         name = "part-1" if who == "part" else "driver"
         folder = ResultFolder.open(self._folder / name)
         calls: dict[str, int] = {}
@@ -170,7 +173,7 @@ class Trial:
 
 
 def actors_of(driver: int) -> Iterator[int]:
-    """Yield the processes below another one that are actors."""
+    """Yield those child processes of a driver that are actors."""
     parents: dict[int, int] = {}
     named: list[int] = []
     for folder in Path("/proc").iterdir():
@@ -193,7 +196,7 @@ def actors_of(driver: int) -> Iterator[int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table; the exit status is 1 where a report differs or too much was asked again."""
+    """Print a table. The exit status is 1 if a report differs, or too much was asked again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="folder for all runs")
     parser.add_argument("--data", default="sample")

@@ -1,9 +1,9 @@
-"""Peak memory and time of a command over data sets: ``python -m tools.scale.memory DATA ...``.
+"""Peak memory and time of a command on data sets: ``python -m tools.scale.memory DATA ...``.
 
-The command stands after ``--``, with ``{}`` where the data goes; without one it is
-`tools.scale.reading`. Each run is a process of its own; its peak is the greatest resident set of
-it or of a process that it waited for, as the system counts it. This module imports nothing of the
-package: a process begins with the memory of the one that started it.
+The command stands after ``--``, with ``{}`` in place of the data. If there is none, it is
+`tools.scale.reading`. Each run is a process of its own. Its peak is the largest resident set of the
+process or of a process that it waited for, as the system counts it. This module imports nothing of
+the package: a process begins with the memory of the one that started it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNIT: Final = 1 if sys.platform == "darwin" else 1024
 
 
 class Cost(NamedTuple):
-    """What a process cost."""
+    """The time and the memory that a process needed."""
 
     seconds: float
     #: Seconds of the processor, which other work of the machine does not add to.
@@ -32,7 +32,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(command: Sequence[str]) -> Cost:
-    """Run a command to its end; one that fails ends this process with its exit status."""
+    """Run a command to its end. If it fails, end this process with its exit status."""
     started = time.perf_counter()
     process = subprocess.Popen(command)  # noqa: S603 - the command of the user
     _, status, used = os.wait4(process.pid, 0)
@@ -44,11 +44,13 @@ def cost_of(command: Sequence[str]) -> Cost:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table: data, seconds, those of the processor, peak."""
+    """Print a table with data, seconds, processor seconds and peak memory."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     place = given.index("--") if "--" in given else len(given)
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", nargs="+", help="what is put in place of {}, a run each")
+    parser.add_argument(
+        "data", nargs="+", help="data sets to put in place of {}, each with a run of its own"
+    )
     data = parser.parse_args(given[:place]).data
     command = given[place + 1 :] or _READING
     costs = [cost_of([part.replace("{}", one) for part in command]) for one in data]

@@ -1,9 +1,10 @@
-"""What Ray costs and gains: ``python -m tools.scale.ray_speed --output DIR``.
+"""Measures what Ray costs and gains: ``python -m tools.scale.ray_speed --output DIR``.
 
-One campaign as one process, by one actor and by two, taken in turn. Of each: seconds from the first
-result to the last, which leaves out how long Ray and the tracker take to start, and seconds of
-processors of all its processes. What the driver and an actor cost for a block is measured apart,
-and from it follows how fast more actors would be: the driver takes a block at a time.
+One campaign runs in one process, with one actor and with two, in turn. For each way, the tool
+measures the seconds from the first result to the last, which leaves out the start of Ray and of the
+tracker, and the processor seconds of all processes. It also measures what a block costs the driver
+and an actor. From this follows how fast more actors would be, because the driver handles one block
+at a time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ CURVE: Final = (1, 2, 4, 8, 16, 32, 64)
 
 @dataclass(frozen=True)
 class BlockCost:
-    """Seconds of a processor for a block, and the block."""
+    """The processor seconds that one block needs, and its size."""
 
     actor: float
     write: float
@@ -64,7 +65,7 @@ def block_costs(settings: Settings) -> list[BlockCost]:
 
 
 def seconds_on_ray(settings: Settings, actors: int, folder: Path) -> tuple[float, float]:
-    """Return seconds from the first manifest to the end, and of the driver's processor."""
+    """Return the seconds from the first manifest to the end, and the driver's processor seconds."""
     before = time.process_time()
     options = RayOptions(actors=actors, gpus=0)
     found = run_on_ray(settings, options, folder, lambda _done, _planned: None)
@@ -72,7 +73,7 @@ def seconds_on_ray(settings: Settings, actors: int, folder: Path) -> tuple[float
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print what was measured, and the curve."""
+    """Print all measurements, and the curve over the number of actors."""
     from pytest_dstfuzz.campaign.campaign import Campaign  # noqa: PLC0415 - beside what is timed
     from pytest_dstfuzz.models.neural import threads  # noqa: PLC0415 - likewise
     from pytest_dstfuzz.scale.results import run_into  # noqa: PLC0415 - likewise
@@ -114,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _curve(costs: Sequence[BlockCost], driver: float) -> None:
-    """Print what a block costs, and how fast many actors would be by it."""
+    """Print what a block costs, and how fast many actors would be."""
     actor = statistics.mean(cost.actor for cost in costs)
     write = statistics.mean(cost.write for cost in costs)
     whole = driver / len(costs)

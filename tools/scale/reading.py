@@ -1,6 +1,6 @@
-"""Time to load, go over and sample a data set: ``python -m tools.scale.reading DATA``.
+"""Measures the time to load, read and sample a data set: ``python -m tools.scale.reading DATA``.
 
-`tools.scale.memory` measures the memory of it.
+`tools.scale.memory` measures the memory for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Seconds and megabytes of the reports and the gate of a run of so many turns.
+"""Measures the time and memory of the reports and the gate for a run of any size.
 
 The results are those of a small campaign on the shipped dialogues, again and again under new
 names, in a folder of results as a campaign writes it::
@@ -6,8 +6,8 @@ names, in a folder of results as a campaign writes it::
     python -m tools.scale.reports --turns 10000 --work .work/scale
     python -m tools.scale.reports --turns 100000 --work .work/scale --only gate
 
-Each step runs in a process of its own, whose peak memory is its own. Printed are the passes over
-the results, seconds and megabytes; ``start`` is what the imports alone take.
+Each step runs in a process of its own, with its own peak memory. The tool prints the passes over
+the results, seconds and megabytes. The step ``start`` measures the imports alone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SEED: Final = 7
 
 
 def heard(context: Context) -> dict[str, str]:
-    """A cheap tracker that hears a few words as they are spelled."""
+    """A cheap tracker that understands a few words if they are spelled correctly."""
     words = " ".join(context.user_utterances).lower().replace("?", "").replace(",", "").split()
     known = {"parking": "hotel-parking", "train": "train-day", "taxi": "taxi-leaveat"}
     state = {slot: "yes" for word, slot in known.items() if word in words}
@@ -54,7 +54,7 @@ def heard(context: Context) -> dict[str, str]:
 
 
 class CountedResults(StoredResults):
-    """Results that count how often somebody goes over them."""
+    """Results that count how often they are read from beginning to end."""
 
     passes = 0
 
@@ -64,7 +64,7 @@ class CountedResults(StoredResults):
 
 
 def make_folder(path: Path, turns: int) -> None:
-    """Write a folder of so many results."""
+    """Write a folder with results for ``turns`` turns."""
     settings = Settings.of(turns=400, seed=_SEED)
     campaign = Campaign(heard, "sample", settings)
     dialogues: dict[str, list[TurnResult]] = {}
@@ -94,7 +94,7 @@ def contents(results: StoredResults, data: DialogueSet) -> dict[str, tuple[str, 
 
 
 def run(step: str, path: Path) -> None:
-    """Do one step, and print what it took."""
+    """Do one step, and print its time and memory."""
     folder = ResultFolder.open(path / "results")
     begin = time.perf_counter()
     baseline = path / "baseline.json"
@@ -122,7 +122,7 @@ def run(step: str, path: Path) -> None:
 
 
 def main() -> None:
-    """Make the results and do each step in a process of its own."""
+    """Make the results, and do each step in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, required=True)
     parser.add_argument("--work", type=Path, required=True)

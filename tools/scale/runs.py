@@ -1,4 +1,4 @@
-"""What the tools of this folder share: campaigns as commands, and reports without their runs."""
+"""Shared by the tools of this folder: campaigns as commands, and reports without ``run``."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from pytest_dstfuzz.dialogue.sampling import sample_turns
 
 
 def dstfuzz(*words: str) -> list[str]:
-    """Return the words of a command of this checkout."""
+    """Return the words of a ``dstfuzz`` command that uses this checkout."""
     return [sys.executable, "-m", "pytest_dstfuzz.cli", *words]
 
 
 def carried_out(words: Sequence[str], folder: Path) -> None:
-    """Run a command in a folder; one that fails ends this process with what it said."""
+    """Run a command in a folder. If it fails, end this process with its output."""
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 - our own interpreter
     if done.returncode:
         sys.exit(f"{' '.join(words[2:])} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
 
 
 def without_run(path: Path) -> str:
-    """Return the text of a JSON report without its section ``run``, in its own order."""
+    """Return the text of a JSON report without its section ``run``, with its keys in order."""
     report = json.loads(path.read_text(encoding="utf-8"))
     del report["run"]
     return json.dumps(report)
 
 
 def turns_of(data: str, split: str, dialogues: int) -> int:
-    """Return how many turns so many dialogues have, those that are drawn first with seed 0.
+    """Return how many turns the first ``dialogues`` dialogues have that seed 0 draws.
 
-    All there are, where there are fewer.
+    If there are fewer dialogues, count the turns of all.
     """
     settings = Settings.of(data=data, split=split)
     found = load_dialogues(data, split)

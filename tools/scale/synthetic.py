@@ -1,9 +1,9 @@
 """Dialogues made of the shipped ones: ``python -m tools.scale.synthetic --turns N --output FILE``.
 
-Each is one of the shipped dialogues, drawn at random, in which the values that are said word for
-word give way to others of their slots, in texts and labels alike. So texts differ, and slots and
-values are those of the shipped ones, however many dialogues there are. What they say together need
-not make sense: they are for time and memory, and no figure of quality.
+Each is a randomly drawn shipped dialogue. Values that are said word for word are replaced by other
+values of their slots, in texts and labels alike. So the texts differ, but the slots and values are
+always those of the shipped dialogues. A dialogue need not make sense as a whole: it serves to
+measure time and memory, not quality.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ _DIGITS: Final = 7
 
 
 def entries(turns: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield dialogues as lines of JSON Lines have them; the last is cut, so that ``turns`` result.
+    """Yield dialogues as the lines of a JSON Lines file, with ``turns`` turns in all.
 
-    A dialogue is decided by its number and the seed: of more turns the first are the same.
+    The last dialogue is cut. A dialogue depends only on its number and the seed, so a larger file
+    begins with the dialogues of a smaller one.
     """
     data = load_dialogues(SAMPLE)
     number = 0
@@ -44,7 +45,7 @@ def entries(turns: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _values(data: DialogueSet, template: Dialogue, rng: np.random.Generator) -> dict[str, str]:
-    """Return the values of a dialogue that are replaced, each with another of its slot."""
+    """Return the values of a dialogue that are replaced, each with another value of its slot."""
     known = data.ontology.values if data.ontology is not None else {}
     found: dict[str, str] = {}
     for turn in template.turns:
@@ -77,7 +78,9 @@ def _filled(template: Dialogue, values: dict[str, str]) -> list[dict[str, Any]]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, required=True, help="turns of the user in all")
+    parser.add_argument(
+        "--turns", type=int, required=True, help="number of user turns in all dialogues"
+    )
     parser.add_argument("--output", type=Path, required=True, help="the file, JSON Lines")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)

@@ -1,8 +1,8 @@
 """Builds the embedding that ships: ``python -m tools.similarity.build --help``.
 
-Needs the extras ``lexicon`` and ``train``. The same sources give the same bytes on one
-machine with one thread (``OMP_NUM_THREADS=1``). Of the dialogues only training splits are read, but
-for the threshold, which is set on a development split.
+Needs the extras ``lexicon`` and ``train``. The same sources give the same bytes on one machine with
+one thread (``OMP_NUM_THREADS=1``). Of the dialogues, only training splits are read. Only the
+threshold is chosen on a development split.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RARE = 0.2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
+    """Run the command, and return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sgd", type=Path, required=True, help="folder with train.zip and dev.zip")
     parser.add_argument("--multiwoz", type=Path, required=True, help="MultiWOZ 2.1, TRADE layout")
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(sgd: Path, multiwoz: Path, wordnet: Path, output: Path) -> None:
-    """Make the vectors, set the threshold, write the file and print the table of the card."""
+    """Make the vectors, choose the threshold, write the file and print the table for the card."""
     started = time.monotonic()
 
     def say(text: str) -> None:

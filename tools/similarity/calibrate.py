@@ -1,7 +1,7 @@
-"""Up to which distance two replies say the same: so that other wordings are not told apart.
+"""Chooses the distance up to which two replies say the same, so that rewordings are accepted.
 
-A false alarm costs more than a change that the facts would show as well: numbers, names, yes or no
-and refusals are compared by themselves.
+A false alarm costs more than a missed change, because numbers, names, yes or no and refusals are
+also compared separately.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 class Calibrated(NamedTuple):
-    """Distances of pairs of system utterances of held-out dialogues, by kind of pair."""
+    """Distances between system utterances of held-out dialogues, by kind of pair."""
 
     eps: float
     distances: dict[str, list[float]]
 
     def above(self, kind: str, eps: float) -> float:
-        """Return the share of pairs of a kind that is farther apart than that."""
+        """Return the share of pairs of a kind whose distance is above ``eps``."""
         return float(np.mean(np.array(self.distances[kind]) > eps))
 
     def table(self) -> list[str]:
-        """Return the lines of the card: errors at eps, then the curve."""
+        """Return the lines of the card: the errors at the threshold, then the curve."""
         lines = [
             "| distance | same, told apart | taken for the same: other acts | values | turns |"
         ]
@@ -51,7 +51,7 @@ class Calibrated(NamedTuple):
 def calibrated(
     turns: Sequence[ActTurn], parts: Callable[[str], TextVectors], seed: int
 ) -> Calibrated:
-    """Draw pairs, and return their distances and the threshold that keeps like ones together."""
+    """Draw pairs, and return their distances and a threshold that accepts rewordings."""
     said = [turn for turn in turns if turn.system]
     utterances = Utterances(said)
     rng = np.random.default_rng(seed)

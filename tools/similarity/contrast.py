@@ -1,7 +1,8 @@
-"""Learns how much each word says, and where it stands, from pairs of texts (torch).
+"""Learns a vector and a weight for each word from pairs of texts (in torch).
 
-A text is nearer to its other wording than to the texts of the other pairs of its batch, and than
-to near misses (InfoNCE; Wieting et al., 2016, learn sums of word vectors from paraphrases so).
+A text should be nearer to its rewording than to the texts of other pairs in the batch, and than to
+near misses (InfoNCE). Wieting et al. (2016) learn sums of word vectors from paraphrases in this
+way.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def learnt(
     seed: int,
     say: Callable[[str], None],
 ) -> Matrix:
-    """Return vectors whose sums tell the same from not the same; their length is a weight."""
+    """Return word vectors whose sums show whether texts say the same. Their length is a weight."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     places = {word: place for place, word in enumerate(listed)}

@@ -1,4 +1,4 @@
-"""Pairs of texts that say the same, and texts that nearly do: what the embedding learns from."""
+"""Pairs of texts that say the same, or nearly the same, from which the embedding learns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OTHER_ACTS = 0.5
 
 
 class Triple(NamedTuple):
-    """A text, another wording of it, and one that says something else."""
+    """A text, a rewording of it, and a text that says something else."""
 
     text: str
     same: str
@@ -28,7 +28,7 @@ class Triple(NamedTuple):
 
 @dataclass
 class Utterances:
-    """Utterances by what they are to say."""
+    """Utterances, grouped by the acts that they express."""
 
     turns: Sequence[ActTurn]
     groups: list[list[int]] = field(default_factory=list)
@@ -51,14 +51,14 @@ class Utterances:
 
     @staticmethod
     def service(turn: ActTurn) -> str:
-        """Return who speaks about what."""
+        """Return the speaker and the service of an utterance."""
         return f"{turn.system} {turn.signature.partition(',')[0]}"
 
     def drawn(self, rng: np.random.Generator, *, acts: bool | None = None) -> Triple:
-        """Return an utterance, another wording of the same acts and values, and a near miss.
+        """Return an utterance, a rewording with the same acts and values, and a near miss.
 
-        ``acts``: whether the near miss has other acts, or the same ones with other values;
-        ``None`` = either.
+        If ``acts`` is true, the near miss has other acts. If it is false, it has the same acts with
+        other values. ``None`` means either.
         """
         while True:
             drawn = int(np.searchsorted(self._chances, rng.random()))
@@ -82,12 +82,12 @@ class Utterances:
 
 @dataclass
 class Meanings:
-    """Meanings of the dictionary."""
+    """The meanings of words in the dictionary."""
 
     glosses: Sequence[Gloss]
 
     def drawn(self, rng: np.random.Generator) -> Triple:
-        """Return two of its wordings: another word for the same, with some words left out."""
+        """Return two wordings of a meaning: another word for it, and with some words left out."""
         gloss = self.glosses[int(rng.integers(len(self.glosses)))]
         first, second = (gloss.words[rng.integers(len(gloss.words))] for _ in range(2))
         usable = [example for example in gloss.examples if first in example]

@@ -1,4 +1,4 @@
-"""What the embedding is made from: training dialogues, and the dictionary."""
+"""Reads the sources of the embedding: training dialogues, and the dictionary."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tools.lexicon.wndb import PARTS_OF_SPEECH
 
 @dataclass(frozen=True, slots=True)
 class ActTurn:
-    """An utterance of the Schema-Guided Dialogue data, and what it is to say.
+    """An utterance of the Schema-Guided Dialogue data, and the acts that it expresses.
 
-    ``pieces`` are texts and, at odd places, the values that stand between them, whose slots
-    ``slots`` names in their order.
+    ``pieces`` are texts and, at odd places, the values between them. ``slots`` names the slots of
+    these values in order.
     """
 
     #: Service, acts, slots, and values that are not written as they stand in the data.
@@ -106,7 +106,7 @@ def _act_turns(dialogue: Mapping[str, Any]) -> Iterator[ActTurn]:
 
 
 def read_utterances(path: Path) -> list[str]:
-    """Return what is said in the training split of MultiWOZ 2.1, in TRADE's layout."""
+    """Return the utterances in the training split of MultiWOZ 2.1, in TRADE's layout."""
     dialogues = load_dialogues(path, "train").dialogues
     turns = [turn for dialogue in dialogues for turn in dialogue.turns]
     return [text for turn in turns for text in (turn.system, turn.user) if text]

@@ -1,4 +1,4 @@
-"""Vectors of words from how often they stand together, and of letter groups from those."""
+"""Vectors of words, from how often they occur together, and vectors of letter groups."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Matrix = np.ndarray[Any, np.dtype[np.float32]]
 
 
 def vocabulary(sentences: Sequence[Sequence[str]]) -> tuple[list[str], Counter[str]]:
-    """Return the words that get a vector, the most frequent first, and how often each is seen."""
+    """Return the words that get a vector, the most frequent first, and how often each occurs."""
     counts = Counter(word for sentence in sentences for word in sentence)
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [word for word, count in ranked[:MOST] if count >= SEEN], counts
 
 
 def word_vectors(sentences: Sequence[Sequence[str]], listed: Sequence[str], seed: int) -> Matrix:
-    """Return a vector for each word: positive pointwise mutual information, decomposed."""
+    """Return a vector for each word, by decomposing positive pointwise mutual information."""
     places = {word: place for place, word in enumerate(listed)}
     gap = [-1] * WINDOW
     ids = np.array(
@@ -67,7 +67,7 @@ def word_vectors(sentences: Sequence[Sequence[str]], listed: Sequence[str], seed
 
 
 def _decomposed(matrix: Any, seed: int) -> Matrix:
-    """Return the left singular vectors, weighted by the root of their values, of length 1."""
+    """Return the left singular vectors, weighted by the roots of the values and normalised."""
     start = np.random.default_rng(seed).standard_normal((matrix.shape[1], SIZE + _SPARE))
     basis = np.linalg.qr(matrix @ start.astype(np.float32))[0]
     for _ in range(_ITERATIONS):
@@ -80,9 +80,9 @@ def _decomposed(matrix: Any, seed: int) -> Matrix:
 
 
 def gram_vectors(listed: Sequence[str], vectors: Matrix) -> Matrix:
-    """Return a vector for each place of letter groups whose means give the vectors of words.
+    """Return a vector for each letter group, so that their means approximate word vectors.
 
-    Ridge regression, by conjugate gradients for all columns at once.
+    This is a ridge regression, solved by conjugate gradients for all columns at once.
     """
     rows, columns, shares = [], [], []
     for place, word in enumerate(listed):
@@ -108,7 +108,7 @@ def gram_vectors(listed: Sequence[str], vectors: Matrix) -> Matrix:
 
 
 def packed(listed: Sequence[str], words: Matrix, letters: Matrix, rare: float, eps: float) -> bytes:
-    """Return the file: 8-bit rows, each with its scale."""
+    """Return the content of the file: rows of 8 bits, each with its scale."""
     parts: dict[str, Any] = {
         "listed": np.frombuffer("\n".join(listed).encode("utf-8"), np.uint8),
         "eps": np.float64(eps),

@@ -1,1 +1,1 @@
-"""How far weaknesses are what people call one fault: violations to group blind, and the score."""
+"""Measures how well weaknesses agree with what people call one fault."""

@@ -1,9 +1,10 @@
-"""How far groupings of the same violations agree: the adjusted Rand index of each two of them.
+"""Measures how well groupings of the same violations agree, by the adjusted Rand index.
 
-``python -m tools.weaknesses.agreement ids.tsv ours.csv READER/groups.csv ...`` prints it over all
-rows, and over those of each tracker alone, which does not reward what every grouping does anyway:
-to part the trackers. Of three, the first is ours and the others are readers': the less of their
-agreements with it is set against that between them.
+``python -m tools.weaknesses.agreement ids.tsv ours.csv READER/groups.csv ...`` prints the index of
+each two groupings, over all rows and over those of each tracker alone. The second does not reward
+that every grouping separates the trackers. If there are three groupings, the first is ours and the
+others are those of readers. The lower of their agreements with ours is then compared with their own
+agreement.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _WITH_TWO_READERS: Final = 3
 def adjusted_rand(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
     """Return the adjusted Rand index of two groupings of the same things.
 
-    1 for equal ones, 0 on average for groups of these sizes dealt out at random (Hubert and
-    Arabie, Journal of Classification 2, 1985, pages 193 to 218).
+    The index is 1 for equal groupings, and 0 on average for random groups of these sizes (Hubert
+    and Arabie, Journal of Classification 2, 1985, pages 193 to 218).
 
     >>> adjusted_rand("aabb", "ccdd"), adjusted_rand("aabb", "cdcd")
     (1.0, -0.5)
@@ -58,7 +59,7 @@ def read_groups(path: Path) -> dict[int, str]:
 
 
 def table(trackers: Mapping[int, str], groupings: Mapping[str, Mapping[int, str]]) -> list[str]:
-    """Return a line for each two groupings, and the ratio that is asked of the first."""
+    """Return a line for each two groupings, and the ratio that the first must reach."""
     for name, groups in groupings.items():
         if set(groups) != set(trackers):
             missing = sorted(set(trackers) ^ set(groups))

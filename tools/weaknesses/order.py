@@ -1,4 +1,4 @@
-"""Whether default runs agree: on the order of weaknesses, and with an independent estimate.
+"""Checks whether default runs agree on the order of weaknesses, and with an independent estimate.
 
 ::
 
@@ -73,7 +73,7 @@ def settings_of(model: str, seed: int, **options: Any) -> Settings:
 
 
 class OnceAsked:
-    """A tracker that is asked for each context once, since the runs share many."""
+    """A tracker that is asked for each context only once, because the runs share many contexts."""
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
@@ -149,7 +149,7 @@ def count(model: str, tracker: Tracker, data: DialogueSet) -> Run:
 
 
 def drawn(turns: Sequence[TurnAttempts], place: int) -> list[dict[int, str]]:
-    """Return the distorted ones of `PLAIN` users at a turn: number of a turn -> text."""
+    """Return the users of `PLAIN` who mistype a turn, as number -> text of the turn."""
     turn, found = turns[place], []
     rng = stream(LARGE_SEED, "plain", turn.dialogue.id, place)
     for _ in range(PLAIN):
@@ -172,7 +172,7 @@ def typed(turn: TurnAttempts, rng: np.random.Generator) -> str:
 
 
 def halves(turns: Sequence[TurnAttempts], users: Mapping[int, str]) -> tuple[Context, ...]:
-    """Return the context of a draw, with all turns as drawn, only the last, and all others."""
+    """Return three contexts of a draw: with all turns as drawn, only the last, all others."""
     place = max(users)
     context, last = turns[0].dialogue.context, {place: users[place]}
     around = {number: text for number, text in users.items() if number != place}
@@ -190,7 +190,7 @@ def breaks(turn: TurnAttempts, answer: object) -> bool:
 
 
 def read_or_make(path: Path, make: Callable[[], Run]) -> Run:
-    """Return what a file holds, or make it and write the file."""
+    """Read a stored result, or make it and store it."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(make()), encoding="utf-8")
@@ -214,12 +214,12 @@ ORDERS: Final[dict[str, Callable[[Row, Sequence[Row]], float]]] = {
 
 
 def shares(one: Row, every: Sequence[Row], *names: str) -> float:
-    """Return the sum of the shares of a weakness in some figures."""
+    """Return the sum of a weakness's shares in several figures."""
     return sum(share(name, one, every) for name in names)
 
 
 def share(name: str, one: Row, every: Sequence[Row]) -> float:
-    """Return the part of a weakness in the sum of a figure over all weaknesses."""
+    """Return the share of a weakness in the sum of a figure over all weaknesses."""
     whole = sum(row[name] for row in every)
     return float(one[name] / whole) if whole else 0.0
 
@@ -260,7 +260,7 @@ def mean_of(figures: Sequence[float]) -> str:
 
 
 def coverage_table(runs: Sequence[Run], shares: Mapping[str, float]) -> Iterator[str]:
-    """Yield a row for each seed, and how many intervals hold the plain count of their turns."""
+    """Yield a row for each seed, and how many intervals contain the plain count."""
     yield "| seed | variants | sampled | vacuous | estimate | interval | plain count | held |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     held = 0
@@ -277,7 +277,7 @@ def coverage_table(runs: Sequence[Run], shares: Mapping[str, float]) -> Iterator
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the runs that are missing, and write the tables."""
+    """Make the missing runs, and write the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="folder of the stored runs")
     parser.add_argument("--model", choices=MODELS, required=True)

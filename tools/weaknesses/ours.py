@@ -1,7 +1,8 @@
-"""How the package groups the violations of a sheet, in the columns that readers write.
+"""Groups the violations of a sheet as the package does, in the columns that readers write.
 
 ``python -m tools.weaknesses.ours KEY`` reads ``violations.json`` in the folder of the key, and
-writes ``ours.csv`` there. A weakness is one of a tracker, so that its group is one of both.
+writes ``ours.csv`` there. A weakness belongs to one tracker, so a group has violations of one
+tracker only.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Calls until a search has found all five faults of a planted tracker.
+"""Measures how many calls a search needs to find all five planted faults of a tracker.
 
 ``python -m tools.weaknesses.planted --searches random,near-value,greedy,noise --seeds 20`` writes
 Markdown to standard output.
 
-Each search is given the same dialogues under the profile ``natural``, once for each seed. Calls are
-those that the engine counts, in this order: the clean turns, then pass by pass the variants of all
-turns, and what is asked to tell whether a violation comes from its turn or from its context. A
-fault is found by the first violation that is no more once this fault alone is mended.
+Each search runs on the same dialogues under the profile ``natural``, once for each seed. The calls
+are counted in this order: the clean turns, then pass by pass the variants of all turns, with the
+calls that show whether a violation comes from its turn or from its context. A fault is found by the
+first violation that vanishes if this fault alone is mended.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _QUARTILES: Final = (25, 50, 75)
 
 
 class Found(NamedTuple):
-    """What one campaign found, and when."""
+    """The faults that one campaign found, and after how many calls."""
 
     #: Fault -> calls made once the first violation by it was there.
     calls: Mapping[str, int]
@@ -42,12 +42,12 @@ class Found(NamedTuple):
     weaknesses: Counter[tuple[str, str, str]]
 
     def until_all(self) -> float:
-        """Return the calls until all faults were found, infinity where some were not."""
+        """Return the calls until all faults were found, or infinity if some were not."""
         return max(self.calls.get(fault, math.inf) for fault in FAULTS)
 
 
 def play(search: str, seed: int, data: DialogueSet, variants: int) -> Found:
-    """Run a campaign of at most so many variants of a turn."""
+    """Run a campaign with at most ``variants`` variants of a turn."""
     settings = Settings.of(
         validity="natural", search=search, seed=seed, variants=variants, turns=None
     )
@@ -55,7 +55,7 @@ def play(search: str, seed: int, data: DialogueSet, variants: int) -> Found:
 
 
 def look(results: Sequence[TurnResult], data: DialogueSet) -> Found:
-    """Go through what a campaign did in the order of its calls."""
+    """Go through the results of a campaign in the order of its calls."""
     spoken = {dialogue.id: dialogue for dialogue in data.dialogues}
     # Like the engine's: the same context in two dialogues counts in each.
     asked = {
@@ -134,7 +134,7 @@ def _by_fault(runs: Mapping[str, Sequence[Found]]) -> Iterator[str]:
 
 
 def _by_weakness(runs: Mapping[str, Sequence[Found]]) -> Iterator[str]:
-    """Yield under which ids the violations of each fault are, those of all searches together."""
+    """Yield the ids of the weaknesses under which the violations of each fault are."""
     together: Counter[tuple[str, str, str]] = Counter()
     for found in runs.values():
         for one in found:
@@ -148,7 +148,7 @@ def _by_weakness(runs: Mapping[str, Sequence[Found]]) -> Iterator[str]:
 
 
 def _quartiles(calls: Sequence[float]) -> tuple[str, str, str]:
-    """Return quartiles that are calls of some campaign each, so that infinity may be one."""
+    """Return quartiles that are calls of actual campaigns, so that one may be infinity."""
     low, median, high = np.percentile(calls, _QUARTILES, method="higher").tolist()
     return _calls(low), _calls(median), _calls(high)
 
@@ -162,7 +162,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--searches", default="random,near-value,greedy,noise", help="by name")
     parser.add_argument("--seeds", type=int, default=20, help="how many")
-    parser.add_argument("--variants", type=int, default=32, help="most of a turn")
+    parser.add_argument(
+        "--variants", type=int, default=32, help="maximum number of variants of a turn"
+    )
     parser.add_argument("--dialogues", type=int, default=16, help="how many")
     given = parser.parse_args(arguments)
     data = dialogues(given.dialogues)

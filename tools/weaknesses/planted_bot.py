@@ -1,8 +1,8 @@
 """A travel tracker by rules with five planted faults, and the dialogues that it understands.
 
-Each slot has values of its own, so that a tracker without faults needs nothing but the value, which
-no lock lets through. Five of the rules look at more than the value, each in a way in which a person
-might have written it, and one kind of slip breaks each of them.
+Each slot has values of its own, so a tracker without faults needs only the value, and locks protect
+values from edits. Five of the rules look at more than the value, as a person might have written
+them. One kind of slip breaks each of these rules.
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ _ENDINGS: Final = (
 
 
 def track(context: Context, faults: Collection[str]) -> dict[str, str]:
-    """Return what the user said so far; of the slots in ``faults`` the rule has its fault."""
+    """Return the slots that the user has filled so far.
+
+    The rules of the slots in ``faults`` err.
+    """
     state: dict[str, str] = {}
     for said in map(str.lower, context.user_utterances):
         for slot in SLOTS:
@@ -125,14 +128,14 @@ class PlantedBot:
     """`track` with all faults, as a tracker that answers in batches."""
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return one answer a context."""
+        """Return one answer for each context."""
         return [Prediction(BeliefState(track(context, FAULTS))) for context in contexts]
 
 
 def causes(context: Context) -> tuple[str, ...]:
-    """Return the faults of which each alone explains what the bot gets wrong in a context.
+    """Return the faults that each alone explain the bot's mistake in a context.
 
-    With any one of them mended, and none of the others, the answer is right.
+    If any one of them is mended, and none of the others, the answer is right.
     """
     right = track(context, ())
     if track(context, FAULTS) == right:
@@ -141,7 +144,7 @@ def causes(context: Context) -> tuple[str, ...]:
 
 
 def dialogues(count: int) -> DialogueSet:
-    """Return dialogues of five turns, of which the last one says nothing new."""
+    """Return dialogues of five turns. The last turn says nothing new."""
     made = []
     for number in range(count):
         rng = stream(0, "planted", number)
@@ -157,6 +160,6 @@ def dialogues(count: int) -> DialogueSet:
 
 
 def _say(slot: Slot, rng: np.random.Generator, state: dict[str, str]) -> str:
-    """Return how a user fills a slot, and note the value."""
+    """Return how a user fills a slot, and store the value in ``state``."""
     value = state[slot.name] = str(rng.choice(slot.values))
     return str(rng.choice(slot.wordings)).format(value.title())

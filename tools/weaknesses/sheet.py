@@ -1,13 +1,13 @@
-"""A sheet of violations to group blind: by readers who know nothing of how weaknesses are grouped.
+"""Writes a sheet of violations for readers to group blind, without knowing the package's groups.
 
 ``python -m tools.weaknesses.sheet --data DIR --seed 0 --output SHEET --key KEY`` writes
 ``sheet.jsonl`` and ``INSTRUCTIONS.md`` for the readers, and for the key ``violations.json``, the
 same violations as results, and ``ids.tsv``, which alone is for the repository: the sheet has
 sentences of the data.
 
-Dialogues come in an order that the seed gives, and of each that breaks one violation is drawn,
-until there are as many of each tracker as are asked for. Nobody sees them before. A second sheet
-has no dialogue of a first one that `--without` names, whose labels the grouping was chosen on.
+The seed decides the order of the dialogues. From each dialogue that breaks, one violation is drawn,
+until each tracker has as many as requested. Nobody sees them before. If `--without` names a first
+sheet, on which the grouping was chosen, the second sheet has none of its dialogues.
 """
 
 from __future__ import annotations
@@ -73,9 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--split", default="test")
     parser.add_argument("--model", nargs="+", default=["trade", "simpletod"])
     parser.add_argument("--each", type=int, default=75, help="violations of each tracker")
-    parser.add_argument("--variants", type=int, default=4, help="of each turn")
+    parser.add_argument("--variants", type=int, default=4, help="number of variants of each turn")
     parser.add_argument("--validity", default="natural")
-    parser.add_argument("--seed", type=int, default=0, help="of dialogues, variants and the draw")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the dialogues, the variants and the draw"
+    )
     parser.add_argument("--without", type=Path, help="ids.tsv of a sheet with other dialogues")
     parser.add_argument("--output", type=Path, required=True, help="folder of the sheet")
     parser.add_argument("--key", type=Path, required=True, help="folder of the key")
@@ -126,7 +128,7 @@ def make(options: argparse.Namespace) -> None:
 
 
 def dialogues_of(ids: Path) -> frozenset[str]:
-    """Return the dialogues that the violations of an ``ids.tsv`` are of."""
+    """Return the dialogues from which the violations of an ``ids.tsv`` come."""
     try:
         with ids.open(encoding="utf-8", newline="") as lines:
             turns = [row["turn"] for row in csv.DictReader(lines, delimiter="\t")]
@@ -152,7 +154,7 @@ def draw(tracker: Tracker, data: DialogueSet, settings: Settings, wanted: int) -
 
 
 def _one_of(results: Sequence[TurnResult], dialogue: str, seed: int) -> Iterator[TurnResult]:
-    """Yield one violation of a dialogue, drawn from all that it has."""
+    """Yield one violation of a dialogue, drawn from all violations that it has."""
     pairs = [
         (turn, variant)
         for turn in results
@@ -165,7 +167,7 @@ def _one_of(results: Sequence[TurnResult], dialogue: str, seed: int) -> Iterator
 
 
 def row_of(turn: TurnResult, dialogue: Dialogue) -> dict[str, Any]:
-    """Return what a reader sees of a violation."""
+    """Return the part of a violation that a reader sees."""
     (variant,) = turn.variants
     plain = variant.plain
     marked = {index: mark_edits(text, edits) for index, text, edits in earlier_edits(plain)}
