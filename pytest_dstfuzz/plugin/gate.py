@@ -340,7 +340,24 @@ class SessionGate:
         judgement = judge(session, self.gates, baseline, asked)
         if info.judge is not None and (why := undecided_text(info.judge[1])):
             judgement = replace(judgement, troubles=(*judgement.troubles, why))
+        if why := self._unknown_part(found, data):
+            judgement = replace(judgement, troubles=(*judgement.troubles, why))
         self._judged[found.name] = session, judgement
+
+    def _unknown_part(self, found: ModelResults, data: DialogueSet) -> str:
+        """Return why a limit names a slot or a domain that nothing has, or ``""``.
+
+        Without a complete ontology, that is known only after the run.
+        """
+        kind = KINDS[self._settings.reply.outcome]
+        if not kind.has_slots or data.ontology is None:
+            return ""
+        filled = (slot for one in found.totals.in_order for slot in one.yields.slots)
+        try:
+            check_names(self.gates, (*data.ontology.slots, *filled))
+        except UserError as error:
+            return str(error)
+        return ""
 
     def decide(self) -> GateDecision:
         """Return the verdict on the session, which fails if one of its trackers fails.

@@ -586,3 +586,22 @@ def test_two_trackers_are_compared_each_with_itself(bot: pytest.Pytester) -> Non
     # Both have other variants now, and the verdict on the session says so.
     assert bot.runpytest_inprocess(*options, "--dst-seed=1").ret == 9
     assert gate(bot)["verdict"] == "not-compared"
+
+
+@pytest.mark.parametrize(
+    ("part", "status"),
+    [("slot.hotel-nam", 1), ("domain.hotl", 1), ("slot.hotel-stars", 0), ("domain.hotel", 0)],
+)
+def test_a_limit_of_a_slot_that_nothing_has_does_not_pass(
+    pytester: pytest.Pytester, part: str, status: int
+) -> None:
+    pytester.makepyfile(mybot="def track(context):\n    return {'hotel-name': context.user[:9]}\n")
+    said = {"system": "", "user": "a room with four stars please", "state": {"hotel-stars": "four"}}
+    talk = json.dumps({"dialogue_id": "d", "turns": [said]})
+    pytester.path.joinpath("talk.jsonl").write_text(talk, encoding="utf-8")
+    pytester.makepyprojecttoml(f"[tool.dstfuzz.gates.{part}]\nmax-failure-rate = '100%'\n")
+    words = ("--dst-model=mybot:track", "--dst-data=talk.jsonl", "-p", "no:cacheprovider")
+    result = pytester.runpytest_inprocess(*words)
+    assert result.ret == status
+    if status:
+        result.stdout.fnmatch_lines(["failed: unknown * in *Did you mean 'hotel*"])
