@@ -82,7 +82,7 @@ class WhiteBoxAttack:
         return found if found.loss <= _MET else AttackedUtterance(text, found.loss, acts=False)
 
     def unconstrained(self, said: TalkMessages, text: str) -> AttackedUtterance:
-        """Rewrite an utterance so that the agent would make a bad selection, if any, at once.
+        """Rewrite an utterance so that the agent selects badly, if it selects at once.
 
         This is formula 6 of the source without formula 7, which requires that the agent selects.
         """
@@ -229,7 +229,7 @@ class TransferAdversary(GameAdversary):
     """Says a random line, then a line that won games in other scenarios."""
 
     name = "transfer"
-    about = "one random line, then last lines that won in other scenarios"
+    about = "a random line, then a line that won in other scenarios"
     searches = False
     _won: tuple[int, ...] = ()
 

@@ -60,7 +60,7 @@ def experiment_parser(name: str, description: str, examples: str, splits_are: st
         "--validity",
         validities,
         "PROFILE,...",
-        help="validity profiles: strict, natural, edit-rate; both means strict and edit-rate",
+        help="validity profiles: strict, natural, edit-rate, or both (strict and edit-rate)",
         dest="validities",
     )
     return parser

@@ -138,7 +138,7 @@ class StrictVeto:
 
 
 def calls_after(result: TurnResult, users: Sequence[str]) -> tuple[int, ...]:
-    """Count the contexts that a turn without its later variants needs, for 0, 1, 2, ... variants.
+    """Count the contexts that a turn needs if it ends after 0, 1, 2, ... variants.
 
     A variant never depends on later ones, so these are the calls of campaigns with fewer variants.
     The turn must be complete. The numbers agree with `TurnResult.calls`, unless the tracker varies

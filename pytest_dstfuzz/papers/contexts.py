@@ -236,7 +236,7 @@ class Tallies:
 
 
 def alone_with_title_before(dialogue: Dialogue, index: int) -> tuple[Dialogue, int]:
-    """Return a question without its history, with its title in an unused round before it.
+    """Return a question to be asked alone, with its title as an extra round before it.
 
     If the title were the opening, no check could be applied to an empty context.
     """
@@ -248,7 +248,7 @@ def alone_with_title_before(dialogue: Dialogue, index: int) -> tuple[Dialogue, i
 
 
 def as_asked(gold: Rewrites, dialogues: Iterable[Dialogue], needs: NeedsContext) -> Tallies:
-    """Compare a rule that says whether a question needs its context with the rewrites."""
+    """Measure how well a rule says which questions need their context, by the rewrites."""
     counts = Tallies()
     for dialogue in dialogues:
         for turn in dialogue.turns:

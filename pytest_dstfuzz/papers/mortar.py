@@ -149,7 +149,7 @@ class AskedBot:
         return self._kept[context]
 
     def seen(self, context: Context) -> Context:
-        """Return the context that the bot sees, with its own replies if these are its history."""
+        """Return a context as the bot reads it, with the bot's own replies if it sees them."""
         if isinstance(self.tracker, RetrievalBot):
             return context
         first, *later = context.exchanges

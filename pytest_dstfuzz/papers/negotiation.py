@@ -99,7 +99,7 @@ ROWS: Final[dict[str, Row]] = {
     # Variations that may explain differences from the paper: the shortlist, and the counting.
     "reactive-every": Row("Reactive attack, every word tried", _reactive(2, _EVERY), ("sv", "rl")),
     "reactive-forced": Row(
-        "Reactive attack, counted by the target's likely selection",
+        "Reactive attack, ended with the target's most likely selection",
         _reactive(2),
         ("sv", "rl"),
         forced=True,
@@ -251,8 +251,10 @@ PUBLISHED: Final[Mapping[str, Mapping[str, float]]] = {
 _PUBLISHED_FIT: Final = (
     "Published: perplexity 5.47 (supervised) and 5.86 (trained on its score) on test, averaged "
     "over all words of a dialogue, although the first word is not predicted. In games against the "
-    "supervised negotiator, the one trained on its score has 7.23 to 4.55, agreed 89.57 % (Cheng "
-    "et al. 2019, section 7.1 and table 2). Two supervised ones have 5.4 to 5.5, agreed 87.9 % "
+    "supervised negotiator, the one trained on its score wins 7.23 to 4.55, and they agree in "
+    "89.57 % (Cheng "
+    "et al. 2019, section 7.1 and table 2). Two supervised ones have 5.4 to 5.5, and agree in 87.9 "
+    "% "
     "(Lewis et al. 2017, table 1)."
 )
 

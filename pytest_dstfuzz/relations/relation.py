@@ -125,7 +125,7 @@ class Expectation:
         if any(one.slot >= other.slot for one, other in pairwise(self.deltas)):
             raise ValueError("the deltas must be sorted by slot, with at most one for each slot")
         if any(one >= other for one, other in pairwise(self.differs)):
-            raise ValueError("the paths in differs must be sorted, and each must be there once")
+            raise ValueError("the paths in differs must be sorted, without duplicates")
         if twice := next((path for path in self.differs if self.of(path)), None):
             raise ValueError(f"{twice} is both in deltas and in differs")
 

@@ -416,8 +416,8 @@ class FrozenWording(Relation):
             )
         if not any(key in data.frozen for one in data.dialogues for key in turn_keys(one)):
             return (
-                "the file of --dst-relation=frozen has no variant of a turn of the data with the "
-                "verdict 'keeps' and no lock"
+                "the file of --dst-relation=frozen has no usable variant: none with the verdict "
+                "'keeps' and without a lock is of a turn in the data"
             )
         return ""
 

@@ -266,7 +266,8 @@ class _Training:
         budget, running = self._run.training.calls, self.trainer.broken_per_1000_calls()
         self._say(
             f"round {done.number}: {done.calls_so_far:,} of {budget:,} calls, "
-            f"epsilon {done.epsilon:.2f}, {running:.1f} turns broken per 1,000 calls lately, "
+            f"epsilon {done.epsilon:.2f}, {running:.1f} turns broken per 1,000 calls in the last "
+            "rounds, "
             f"loss {done.critic_loss:.4f} (critic) {done.actor_loss:.4f} (actor), "
             f"ETA {pace * (budget - done.calls_so_far) / 60:.0f} min"
         )

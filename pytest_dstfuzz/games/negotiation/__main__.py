@@ -121,7 +121,7 @@ def _supervised(arguments: Sequence[str]) -> None:
 def _reinforced(arguments: Sequence[str]) -> None:
     parser = _parser("reinforced", "Train a negotiator further by games against another.")
     parser.value("--start", Path, "FILE", required=True, help="negotiator to train")
-    partner = "negotiator to play against, which does not change (default: a copy of the start)"
+    partner = "negotiator to play against. It is not trained (default: a copy of --start)"
     parser.value("--partner", Path, "FILE", help=partner)
     aims = "; ".join(f"{name}: {what}" for name, what in _AIMS.items())
     parser.value(

@@ -373,7 +373,7 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
 
 
 def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
-    """Train TRADE, after its vocabulary and word vectors."""
+    """Build the vocabulary and the word vectors of TRADE, then train its network."""
     train, valid = begin(config)
     vocabulary = training_vocabulary(train.dialogues)
     rows = make_rows(train.dialogues, vocabulary, config.history_limit)
