@@ -580,7 +580,7 @@ def _sampled(turn: TurnResult) -> list[VariantResult]:
 
 
 def _text(variant: VariantResult) -> tuple[str, float | None]:
-    """Return a key for a text. Texts with masked parts may look the same but differ."""
+    """Return a key for the text of a variant, which differs even for texts redacted alike."""
     return variant.text, variant.log_probability
 
 

@@ -205,7 +205,10 @@ class _Model:
         self.wobble = float(self._weights @ np.repeat(_MEANS, len(_SIZES)))
 
     def draws(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw numbers of real violations and of reported ones that are noise: [DRAWS] each."""
+        """Draw how many violations are real, and how many reported ones are noise.
+
+        Each of the two arrays has `DRAWS` random numbers.
+        """
         reported = self._reported
         cells = rng.choice(len(self._weights), size=DRAWS, p=self._weights)
         rates = rng.beta(0.5 + reported, 0.5 + max(self._tested - reported, 0), size=DRAWS)
@@ -328,7 +331,7 @@ def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
 
 
 def _change(item: VariantResult) -> tuple[tuple[str, str | None], ...]:
-    """Return the new changes of a violation, as a key for equal violations."""
+    """Return the new changes of a violation; equal changes count as the same violation."""
     return tuple((one.slot, one.after) for one in faults(item.changed_slots))
 
 

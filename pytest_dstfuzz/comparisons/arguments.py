@@ -392,7 +392,7 @@ class ArgumentTable:
         return self._kinds.get(slot, UNKNOWN)
 
     def governing(self, tool: str, way: Sequence[str | int]) -> tuple[Rule, int]:
-        """Return the rule for an argument, and the number of steps to the value that it compares.
+        """Return the rule for an argument, and the number of path steps to the compared value.
 
         The first rule on the path that takes a whole argument applies. If there is none, the user's
         rule for the innermost argument applies, and without one the rule `AUTO`.

@@ -171,8 +171,8 @@ GATE_OPTIONS: Final = (
     Option(
         "max_estimated_failures",
         Value(parsers.parse_per_1000, "N", float),
-        "fail the run if an estimated number of more than N of 1,000 user turns fail, such as 5 or "
-        "7.5 (implies fail-on=gate; needs --dst-search=noise)",
+        "fail the run if more than N of 1,000 user turns are estimated to fail, such as 5 or 7.5 "
+        "(implies fail-on=gate; needs --dst-search=noise)",
         scopes=("session", "ini"),
     ),
     Option(
@@ -892,7 +892,7 @@ _VARIANT = (
         "trained on the shipped trade), agent:simpletod (trained on the shipped simpletod), "
         "agent:PATH (your own policy), bandit (a scorer of edits trained on the shipped "
         "trade), bandit:PATH (your own scorer), noise (typical slips of people, to estimate "
-        "estimated failures; needs validity=natural), or a search of a package or of your "
+        "how many user turns fail; needs validity=natural), or a search of a package or of your "
         "suite (default: bandit for the shipped trade under validity=natural, otherwise "
         "random; with validity=natural, half of the variants come from noise)",
         scopes=("test", "decides", "content"),

@@ -299,7 +299,7 @@ class AnswerPath(tuple[str | int, ...]):
 
     @property
     def in_call(self) -> bool:
-        """Whether it is the path of a call or of a part of one."""
+        """Whether the path leads to a call or to a part of a call."""
         return len(self) > 1
 
     @property

@@ -101,7 +101,7 @@ class Records:
             return self._file.read(end - start)
 
     def _write(self, record: bytes) -> None:
-        """Write a record. An empty one flushes the file, so that other processes can read it."""
+        """Write a record; an empty one flushes the file for readers in other processes."""
         try:
             if record:
                 self._file.write(record)

@@ -298,7 +298,7 @@ def same_names(before: Mapping[str, object], after: Mapping[str, object]) -> dic
 
 
 def by_relation(groups: Mapping[str, _T]) -> dict[str, dict[str, _T]]:
-    """For each relation, return its groups in order, by the group's name without the relation."""
+    """Return the groups of each relation, by their names without the relation."""
     found: dict[str, dict[str, _T]] = {}
     for name, turns in groups.items():
         base, _, relation = name.rpartition(_RELATION) if _NAMED.search(name) else (name, "", "")

@@ -167,7 +167,10 @@ _NAMES_CODE: Final = ("compare", "arguments")
 
 
 def _refuse_code(held: Settings, given: Mapping[str, Any], where: Path) -> None:
-    """Raise an error rather than import a function that only the folder of results names."""
+    """Raise an error if the results need a user's function that only their folder names.
+
+    The function is not imported, because a folder of results might come from a stranger.
+    """
     for name in _NAMES_CODE:
         value = held.option(name)
         texts = value if isinstance(value, tuple) else (value or "").split(",")
@@ -183,7 +186,7 @@ def _refuse_code(held: Settings, given: Mapping[str, Any], where: Path) -> None:
 def _refuse_other_content(
     name: str, spelled: str, typed: Settings, run: StoredRun, where: Path
 ) -> None:
-    """Raise an error for an option that has the value of the run but another file or credential."""
+    """Raise an error for an option with the run's value, if its file or credential has changed."""
     here = identity_of(typed).get(name)
     if name in run.decided and here != run.decided[name]:
         looks = settings_json(typed)[name] == settings_json(run.settings)[name]
