@@ -73,6 +73,8 @@ EXTRA: Final = (
     "word_replace/texting",
     "word_replace/contraction",
     "word_replace/homophone",
+    "char_insert/letter",
+    "char_insert/blank",
     "char_replace/confusion",
     "char_replace/case",
     "char_drop/apostrophe",

@@ -127,8 +127,12 @@ def check(
             for number, one in enumerate(texts)
             for text in variants(one.text, way, perturber, number, each)
         ]
+    # In `natural`, a name that is also a colour or the like takes slips that readers recover.
+    slips = load_lexicon().value_words if way.startswith("natural") else ()
     broken = [
-        (name, one.kind, span, text) for name, one, text in made if (span := one.damaged(text))
+        (name, one.kind, span, text)
+        for name, one, text in made
+        if (span := one.damaged(text)) and not (one.kind == "name" and span.lower() in slips)
     ]
     return len(made), broken
 

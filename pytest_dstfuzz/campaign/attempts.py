@@ -9,6 +9,7 @@ from typing import Final
 from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer, Folding
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
 from pytest_dstfuzz.campaign.spec import CampaignSpec
+from pytest_dstfuzz.comparisons.facts import without_slips
 from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.config import ATTACKS, PROFILES
 from pytest_dstfuzz.dialogue.calls import Outcome
@@ -117,6 +118,8 @@ class Attempt:
     users: Mapping[int, str]
     context: Context
     context_edits: tuple[ContextEdits, ...]
+    #: Whether an edit of the turn is a recoverable slip in a locked word.
+    in_locked: bool = False
 
     @property
     def variant(self) -> Variant:
@@ -192,6 +195,8 @@ class TurnAttempts:
 
     def verdict(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Verdict:
         """Return the verdict of the relation on an answer to an attempt, or to a part of it."""
+        if self.expected(attempt).stays:
+            found = self._as_meant(attempt, clean, found)
         if isinstance(self.begun, BySearch):
             verdict = self.begun.judge(clean, found, self._label(attempt, clean, found))
             return replace(verdict, changes=self._labelled(attempt, clean, found, verdict))
@@ -206,6 +211,21 @@ class TurnAttempts:
         if changes and all(one.by_label == "corrected" for one in changes):
             return Verdict("improved", changes)
         return replace(verdict, changes=changes)
+
+    def _as_meant(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Outcome:
+        """Return an answer in which values of open slots have no slips of the user.
+
+        A system without a list of values does nothing wrong if it copies a value as it was typed.
+        """
+        kind, data, asked = self.rules.kind, self.rules.data, self.reference(attempt)
+        meant = {
+            path: clean[path]
+            for path, value in found.items()
+            if value != clean.get(path, value)
+            and without_slips(value, asked, attempt.context).lower() == clean[path].lower()
+            and not kind.is_closed(data, path)
+        }
+        return Outcome({**found, **meant}) if meant else found
 
     def _labelled(
         self, attempt: Attempt, clean: Outcome, found: Outcome, verdict: Verdict
@@ -386,7 +406,9 @@ def begin_turn(
             begun = Inapplicable(OTHER_LANGUAGE)
     if not rules.own_edits:
         values = lock_values(rules.data, turn, clean, rules.kind)
-        source = rules.perturber.prepare(turn.user, values, turn.system)
+        before = (text for past in dialogue.turns[:index] for text in (past.system, past.user))
+        answer = "" if prediction is None else rules.kind.text(prediction.state)
+        source = rules.perturber.prepare(turn.user, values, turn.system, (*before, answer))
         variants = rules.settings.variants
         task = SearchTask(dialogue, index, prediction, rules.perturber, source, variants)
         search = rules.search.turn(task)
@@ -435,6 +457,7 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
         context_edits=tuple(
             ContextEdits(index, other.edits) for index, other in seen if other is not None
         ),
+        in_locked=turn.source is not None and turn.source.touches_lock(proposal.variant.edits),
     )
     return attempt
 

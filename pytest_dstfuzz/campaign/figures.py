@@ -471,6 +471,8 @@ class EstimatedFailures:
     right_to_wrong_per_1000: float | None = None
     wrong_to_wrong_per_1000: float | None = None
     corrected_per_1000: float | None = None
+    #: The part of `per_1000` with a recoverable slip in a locked word; ``None`` without it.
+    in_locked_per_1000: float | None = None
     #: Why there is no estimate; ``""`` if there is one.
     reason: str = ""
 
@@ -510,6 +512,7 @@ class ExpectedTally:
         self._failing, self._unjudged = ExactSum(), ExactSum()
         self._distorted, self._locked = ExactSum(), ExactSum()
         self._right, self._corrected = ExactSum(), ExactSum()
+        self._in_locked = ExactSum()
         self._labelled = True
         self._dialogues: dict[str, ExactSum] = {}
 
@@ -529,6 +532,8 @@ class ExpectedTally:
         self._dialogues.setdefault(turn.dialogue_id, ExactSum()).add(failing)
         self._distorted.add(noise.distorted)
         self._locked.add(noise.locked)
+        locked = [variant for variant in _sampled(turn) if variant.in_locked]
+        self._in_locked.add(_weighed(turn, locked, "failure"))
         self._unjudged.add(_weighed(turn, _sampled(turn), "unjudged"))
         self._labelled = self._labelled and turn.label is not None
         self._right.add(failing if turn.is_right else 0.0)
@@ -566,6 +571,7 @@ class ExpectedTally:
             turns=self._failing.count,
             distorted_per_1000=TURNS * distorted,
             locked_per_1000=TURNS * self._locked.mean,
+            in_locked_per_1000=None if reason else TURNS * self._in_locked.mean,
             unjudged_per_1000=TURNS * self._unjudged.mean,
             right_to_wrong_per_1000=TURNS * right if split else None,
             wrong_to_wrong_per_1000=TURNS * (self._failing.mean - right) if split else None,

@@ -254,6 +254,7 @@ def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> Vari
         edit_c=variant.edit_c,
         log_probability=variant.log_probability,
         weight=attempt.proposal.weight,
+        in_locked=attempt.in_locked,
         valid=attempt.to_run,
         reason=reason,
         outcome=outcome,

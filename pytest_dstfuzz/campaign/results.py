@@ -55,7 +55,7 @@ BY_LABEL: Final[Mapping[ByLabel, str]] = {
 #: Keys that reports of earlier versions lack.
 _LATER: Final = frozenset(
     {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
-    | {"log_probability", "weight", "noise", "earlier_system"}
+    | {"log_probability", "weight", "in_locked", "noise", "earlier_system"}
     | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
     | {"case", "reference", "outcome_kind", "own", "right", "tools", "transcript"}
     | {"model", "left_out", "malformed"}
@@ -191,6 +191,8 @@ class VariantResult:
     #: Importance weight if the search is `by_density`: the share of all noisy versions of the turn
     #: that it represents.
     weight: float | None = None
+    #: Whether one of its own edits is a recoverable slip in a locked word.
+    in_locked: bool = False
     #: Whether it passed the validity profile and was run. False for a duplicate.
     valid: bool
     #: Why it was not run, or the tracker's error. ``""`` otherwise.

@@ -13,6 +13,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import percent
 
 if TYPE_CHECKING:
+    from pytest_dstfuzz.config import VariantSettings
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
     from pytest_dstfuzz.kinds.kind import AnswerKind
     from pytest_dstfuzz.report.page import TerminalPage
@@ -63,6 +64,7 @@ def _check(given: Namespace) -> None:
     _tools(page, data)
     _labels(page, data, kind)
     _locks(page, data, kind, settings.variant.lock)
+    _reach(page, data, kind, settings.variant)
     for note in data.notes:
         page.field(f"  {'note':<{_HEAD}}", note, "warning")
     print_page(page)
@@ -197,6 +199,41 @@ def _locks(page: TerminalPage, data: DialogueSet, kind: AnswerKind, user: tuple[
     if found.loose:
         loose = ", ".join(f"{slot} {number:,}" for slot, number in found.loose.most_common(_LISTED))
         page.field(f"  {'not locked':<{_HEAD}}", f"{loose}: add words with --dst-lock", "warning")
+
+
+#: Most words that are listed as never edited.
+_UNREACHED: Final = 10
+
+
+def _reach(
+    page: TerminalPage, data: DialogueSet, kind: AnswerKind, settings: VariantSettings
+) -> None:
+    """Say which words of the users are never mistyped, and why."""
+    # Imported late, as above.
+    from pytest_dstfuzz.perturb.engine import Perturber  # noqa: PLC0415
+    from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415
+    from pytest_dstfuzz.relations.checks import reach  # noqa: PLC0415
+
+    found = reach(data, kind, Perturber.of(settings, data, load_lexicon()))
+    if not found.words:
+        return
+    total = found.unreached.total()
+    reasons = ", ".join(
+        f"{reason} {percent(count / found.words, 1)}"
+        for reason, count in found.reasons.most_common()
+    )
+    _field(
+        page,
+        "no slips",
+        f"{percent(total / found.words, 1)} of {_several(found.words, 'word')} of users in "
+        f"{_several(found.turns, 'turn')} take no slip: {reasons}",
+    )
+    words = Counter({word: 0 for word, _ in found.unreached})
+    for (word, _), count in found.unreached.items():
+        words[word] += count
+    shown = ", ".join(f"{word} {count:,}" for word, count in words.most_common(_UNREACHED))
+    if shown:
+        _field(page, "", f"most often {shown}")
 
 
 COMMANDS = (

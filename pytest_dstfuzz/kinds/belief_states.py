@@ -59,6 +59,11 @@ class BeliefStates(AnswerKind):
             for slot, values in known.items()
         }
 
+    def is_closed(self, data: DialogueSet, path: str) -> bool:
+        """Return whether an ontology lists the values of a slot; those of labels are examples."""
+        ontology = data.ontology
+        return ontology is not None and ontology.complete and bool(ontology.values.get(path))
+
     def values(self, data: DialogueSet, turn: Turn, clean: Outcome | None) -> Iterator[str]:
         """Yield the predicted values of slots that the ontology lacks.
 

@@ -155,6 +155,11 @@ class AnswerKind(ABC):
         del data
         return {}
 
+    def is_closed(self, data: DialogueSet, path: str) -> bool:
+        """Return whether the data lists all values that the slot at a path may have."""
+        del data, path
+        return False
+
     def locked_values(
         self, data: DialogueSet, turn: Turn, clean: Outcome | None
     ) -> tuple[str, ...]:

@@ -128,6 +128,11 @@ class ToolCalls(AnswerKind):
                 )
         return found
 
+    def is_closed(self, data: DialogueSet, path: str) -> bool:
+        """Return whether the schema of the tool lists the values of an argument."""
+        rules = self.slot_rules(data).get(_slot_of(AnswerPath.of(path)))
+        return rules is not None and bool(rules.values)
+
     def values(self, data: DialogueSet, turn: Turn, clean: Outcome | None) -> Iterator[str]:
         """Yield the arguments of the recorded calls and of the clean answer."""
         del data

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.noise.evidence import Evidence, SlipEvidence, TextCounts, distinct_slips
-from pytest_dstfuzz.noise.tables import Habits, NoiseKind, Tables, letter_slips
+from pytest_dstfuzz.noise.tables import NoiseKind, Tables
 from pytest_dstfuzz.perturb.words import Parts, Word, match_case, take_apart
 
 #: The key in tables of kinds that do not depend on the word.
 ANY_WORD: Final = ""
 #: Kinds that respell a word independently of its neighbours.
 RESPELLED: Final = ("misspelling", "apostrophe", "texting", "homophone")
+#: Marks before a word that do not start a sentence.
+_INSIDE: Final = ("", ",")
 _I: Final = frozenset({"I", "I'm", "I'd", "I'll", "I've"})
 
 
@@ -131,6 +133,15 @@ def _small_first(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSli
         yield WordSlip(word.start, word.start + 1, small, 1.0)
 
 
+def _small_name(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
+    """Yield a lower-case first letter of a word inside a sentence, such as a name or a weekday."""
+    for index, word in enumerate(place.words, place.first):
+        first, rest = word.text[:1], word.text[1:]
+        inside = index and place.parts.gaps[index].strip() in _INSIDE
+        if inside and first.isupper() and rest.islower() and len(first.lower()) == 1:
+            yield WordSlip(word.start, word.start + 1, first.lower(), 1.0)
+
+
 def _unstopped(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
     """Yield a dropped final full stop, if it is the only mark after the last word."""
     if place.ends:
@@ -191,6 +202,7 @@ _MAKERS: Final[Mapping[str, Callable[[Place, Tables, Forms], Iterator[WordSlip]]
     "contraction": _contracted,
     "lower_i": _small_i,
     "lower_first": _small_first,
+    "lower_name": _small_name,
     "full_stop": _unstopped,
     "doubled": _doubled,
     "dropped": _dropped,
@@ -216,9 +228,34 @@ class Habit(NamedTuple):
     occasions: int
 
 
-def count_habits(texts: Iterable[str]) -> dict[str, Habit]:
+#: A word is a name if more than this share of its uses within sentences is capitalised.
+_NAMED: Final = 0.5
+
+
+def names_in(texts: Iterable[str]) -> dict[str, Habit]:
+    """Return words that are mostly capitalised within sentences, and their lower-case uses."""
+    inside: Counter[str] = Counter()
+    capital: Counter[str] = Counter()
+    for text in texts:
+        parts = take_apart(text)
+        for word, gap in zip(parts.words[1:], parts.gaps[1:], strict=False):
+            if gap.strip() in _INSIDE:
+                inside[word.lower] += 1
+                capital[word.lower] += word.text[:1].isupper()
+    return {
+        word: Habit(count - capital[word], count)
+        for word, count in inside.items()
+        if capital[word] > _NAMED * count
+    }
+
+
+def count_habits(texts: Sequence[str]) -> dict[str, Habit]:
     """Count missing capitals and full stops, the kinds without a table."""
     counts: Counter[tuple[str, bool]] = Counter()
+    for name, (small, uses) in names_in(texts).items():
+        if apostrophe_form(name) not in _I_FORMS:
+            counts["lower_name", True] += small
+            counts["lower_name", False] += uses - small
     for text in texts:
         words = take_apart(text).words
         if not words:
@@ -235,7 +272,7 @@ def count_habits(texts: Iterable[str]) -> dict[str, Habit]:
             counts["full_stop", end != "."] += 1
     return {
         kind: Habit(counts[kind, True], counts[kind, True] + counts[kind, False])
-        for kind in ("lower_first", "lower_i", "full_stop")
+        for kind in ("lower_first", "lower_i", "lower_name", "full_stop")
     }
 
 
@@ -352,12 +389,11 @@ def weigh(seen: Mapping[str, float], tables: Tables, texts: Sequence[str]) -> tu
     )
 
 
-#: For the seen forms of a word: the discount from each count, the count that the forms of a list
-#: share, and the prior count of the word.
+#: The discount from the count of each form, the count that the forms of a list share, and the count
+#: of slips of a word without any known form.
 _DISCOUNT: Final = 0.75
 _LISTED: Final = 0.5
-_PRIOR_OF_FORMS: Final = 500.0
-_ROUNDS: Final = 30
+_PRIOR_OF_FORMS: Final = 4.0
 #: Minimum number of dialogues for a form to be known.
 _KNOWN: Final = 2
 
@@ -365,87 +401,50 @@ _KNOWN: Final = 2
 def list_known_forms(
     evidence: Evidence, slips: Iterable[SlipEvidence], known: Forms
 ) -> dict[str, dict[str, float]]:
-    """Return word -> misspelled form -> approximate rate of the form.
+    """Return word -> misspelled form -> share of the form in the slips of the word.
 
-    Includes the forms of a list and those in at least two dialogues.
+    Includes the forms of a list and those in at least two dialogues. A word with few slips keeps
+    most of its slips for other forms, which its letters predict.
+
+    Args:
+        evidence: the texts and lists.
+        slips: the slips in the texts.
+        known: the shares of a prior model.
     """
-    seen = distinct_slips(slips)
-    forms: dict[str, dict[str, float]] = {w: dict(values) for w, values in known.items()}
+    counts: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    seen: Counter[str] = Counter()
+    for (word, typed), count in distinct_slips(slips).items():
+        seen[word] += count
+        if count >= _KNOWN:
+            counts[word][typed] = count - _DISCOUNT
     for word, listed in evidence.misspellings.items():
         for form in listed:
-            forms.setdefault(word, {}).setdefault(form, 0.0)
-            forms[word][form] += value_of(0, evidence.counts.words[word], len(listed))
-    for (word, typed), count in seen.items():
-        if count >= _KNOWN:
-            value = value_of(count, evidence.counts.words[word])
-            forms.setdefault(word, {})[typed] = forms.get(word, {}).get(typed, 0.0) + value
-    return {word: dict(sorted(forms[word].items())) for word in sorted(forms)}
-
-
-def value_of(count: float, times: int, listed: int = 0) -> float:
-    """Return the rate of a form with ``count`` uses, for a word with ``times`` uses."""
-    more = _LISTED / listed if listed else 0.0
-    return (max(count - _DISCOUNT, 0.0) + more) / (times + _PRIOR_OF_FORMS)
-
-
-def forms_per_word(forms: Forms, counts: TextCounts) -> float:
-    """Return the mean total value of a word's forms, over all words of the texts."""
-    total = math.fsum(
-        counts.words[word] * math.fsum(values.values()) for word, values in forms.items()
-    )
-    return total / max(1, sum(counts.words.values()))
+            counts[word][form] = counts[word].get(form, 0.0) + _LISTED / len(listed)
+    for word, shares in known.items():
+        for form, share in shares.items():
+            counts[word][form] = counts[word].get(form, 0.0) + share * _PRIOR_OF_FORMS
+    return {
+        word: {
+            form: count / (seen[word] + _LISTED + _PRIOR_OF_FORMS)
+            for form, count in sorted(counts[word].items())
+        }
+        for word in sorted(counts)
+    }
 
 
 def share_of_forms(
-    kinds: Sequence[NoiseKind],
-    tables: Tables,
-    evidence: Evidence,
-    slips: Iterable[SlipEvidence],
-    per_word: float,
-    start: float,
-    weight: float,
+    forms: Forms, slips: Iterable[SlipEvidence], start: float, weight: float
 ) -> float:
-    """Return the maximum-likelihood share of known misspellings among slips.
-
-    Each slip is scored with the forms in *other* dialogues, so that a form gains nothing from being
-    typed once.
+    """Return the expected share of known forms in slips: the mean over the words that slipped.
 
     Args:
-        kinds: the kinds of letter slips, with shares that sum to 1.
-        tables: the factors of the kinds.
-        evidence: the texts.
+        forms: word -> form -> share in the slips of the word.
         slips: the slips in the texts.
-        per_word: see `forms_per_word`.
         start: the prior share.
         weight: the weight of the prior share, in slips.
     """
-    if not per_word:
-        return 0.0
-    forms, counts = tables.words["misspelling"], evidence.counts
-    scales = {kind.name: kind.scale for kind in kinds}
-    habits = Habits(tables.keyboard, tables.confusions)
-    pairs = []
-    for (word, typed), count in distinct_slips(slips).items():
-        by_letters = 0.0
-        for slip in letter_slips(word, habits, every=True):
-            if slip.put_into(word) == typed:
-                known = tables.factors[slip.kind]
-                value = math.prod(known.get(feature, 1.0) for feature in slip.features)
-                by_letters += scales[slip.kind] * value
-        known_for = forms.get(word, {}).get(typed, 0.0)
-        times = counts.words[word]
-        # Leave out one dialogue. The form must still be known from the others.
-        left = value_of(count - 1, times) if count > _KNOWN else 0.0
-        less = value_of(count, times) - left if count >= _KNOWN else 0.0
-        pairs.append((count, by_letters, max(known_for - less, 0.0) / per_word))
-    share = start
-    total = math.fsum(count for count, *_ in pairs) + weight
-    for _ in range(_ROUNDS if total else 0):
-        mine = math.fsum(
-            count * share * listed / (share * listed + (1 - share) * letters)
-            for count, letters, listed in pairs
-            if listed or letters
-        )
-        mine += weight * start
-        share = min(max(mine / total, 0.001), 0.95)
-    return share
+    seen = distinct_slips(slips)
+    known = math.fsum(
+        count * math.fsum(forms.get(word, {}).values()) for (word, _), count in seen.items()
+    )
+    return (known + start * weight) / max(1.0, sum(seen.values()) + weight)

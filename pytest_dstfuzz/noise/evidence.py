@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -89,6 +89,88 @@ def propose(
     return found
 
 
+def propose_split(
+    counts: TextCounts, is_word: Callable[[str], bool], names: Iterable[str] = ()
+) -> dict[str, tuple[str, ...]]:
+    """Return two texts with a blank between them -> the frequent word that they are in one.
+
+    One of the two is no word and no name, and rare except in this word: `restau rant`.
+    """
+    known = frozenset(names)
+    found: dict[str, tuple[str, ...]] = {}
+    for (left, right), count in counts.pairs.items():
+        word = left + right
+        if not _is_spelled(word) or len(word) < SHORTEST or not is_word(word):
+            continue
+        odd = [part for part in (left, right) if not is_word(part) and part not in known]
+        alone = any(counts.words[part] <= 2 * count for part in odd)
+        if alone and counts.words[word] >= RARER * count:
+            found[f"{left} {right}"] = (word,)
+    return found
+
+
+#: Minimum length of a word in which two slips are found, and how often its texts have it.
+_LONG: Final = 6
+_FREQUENT: Final = 20
+
+
+def propose_two(
+    counts: TextCounts, is_word: Callable[[str], bool], names: Iterable[str] = ()
+) -> dict[str, tuple[str, ...]]:
+    """Return texts with two slips of letters -> the only frequent word that is so near.
+
+    The first letter is right, and the text is no word with an ending.
+    """
+    known = frozenset(names)
+    likely = {
+        word
+        for word, count in counts.words.items()
+        if count >= _FREQUENT and len(word) >= _LONG and _is_spelled(word) and is_word(word)
+    }
+    near: defaultdict[str, set[str]] = defaultdict(set)
+    for word in likely:
+        for text in _shorter(word):
+            near[text].add(word)
+    found: dict[str, tuple[str, ...]] = {}
+    for typed, count in counts.words.items():
+        if len(typed) < _LONG - 1 or not _is_spelled(typed) or is_word(typed) or typed in known:
+            continue
+        if any(is_word(typed[:-cut]) for cut in (1, 2, 3)):
+            continue
+        meant = {word for text in _shorter(typed) for word in near[text]}
+        meant = {word for word in meant if word[0] == typed[0] and count_slips(word, typed) <= 2}
+        if len(meant) == 1 and not one_letter_away(typed) & meant:
+            (word,) = meant
+            if counts.words[word] >= RARER * count:
+                found[typed] = (word,)
+    return found
+
+
+def _shorter(word: str) -> set[str]:
+    """Return a word without up to two of its letters."""
+    one = {word[:place] + word[place + 1 :] for place in range(len(word))}
+    two = {text[:place] + text[place + 1 :] for text in one for place in range(len(text))}
+    return {word} | one | two
+
+
+def count_slips(one: str, other: str) -> int:
+    """Return the least number of slips of letters between two words, two swapped counted once.
+
+    >>> count_slips("open", "opne"), count_slips("tuesday", "thursday")
+    (1, 2)
+    """
+    rows = [list(range(len(other) + 1))]
+    for place, letter in enumerate(one, 1):
+        row = [place]
+        for at, new in enumerate(other, 1):
+            cost = min(rows[-1][at] + 1, row[-1] + 1, rows[-1][at - 1] + (letter != new))
+            if place > 1 < at and letter == other[at - 2] and new == one[place - 2]:
+                cost = min(cost, rows[-2][at - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]
+
+
 def find(
     texts: Iterable[Text], candidates: Mapping[str, Sequence[str]], counts: TextCounts
 ) -> list[SlipEvidence]:
@@ -107,6 +189,9 @@ def find(
             if meant:
                 best = max(meant, key=lambda word: fit_of(left, word, right, counts))
                 found.append(SlipEvidence(best, typed, source))
+            split = candidates.get(f"{typed} {right}")
+            if split:
+                found.append(SlipEvidence(split[0], f"{typed} {right}", source))
     return found
 
 
@@ -133,6 +218,12 @@ class Evidence:
     #: Correct form -> misspelled forms, from a list.
     misspellings: Mapping[str, Sequence[str]]
     keyboard: Mapping[str, str]
+    #: Whether a text is a word. Slips that make a word cannot be found in a text.
+    is_word: Callable[[str], bool]
+
+    def finds(self, typed: str) -> bool:
+        """Return whether a slip of one letter can be found in a text: it makes no word."""
+        return not all(map(self.is_word, typed.split(" ")))
 
     def part(self, number: int, parts: int) -> tuple[list[SlipEvidence], list[SlipEvidence]]:
         """Return the slips of all other parts, and those of one; a dialogue is in one part."""

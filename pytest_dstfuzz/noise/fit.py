@@ -16,8 +16,8 @@ from pytest_dstfuzz.json_data import parse_json
 from pytest_dstfuzz.noise.casual import (
     apostrophe_form,
     find_habits,
-    forms_per_word,
     list_known_forms,
+    names_in,
     pair_features,
     share_of_forms,
     weigh,
@@ -30,18 +30,21 @@ from pytest_dstfuzz.noise.evidence import (
     distinct_slips,
     find,
     propose,
+    propose_split,
+    propose_two,
 )
 from pytest_dstfuzz.noise.tables import (
     FORMAT,
     LETTER_KINDS,
-    Habits,
+    MISSPELLING,
+    TWO,
     ModelFile,
     NoiseKind,
     Tables,
     letter_slips,
 )
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.perturb.words import take_apart, word_list
+from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.printable import format_count
 
 #: Factors closer to 1 are dropped, by the absolute value of their natural logarithm.
@@ -104,8 +107,6 @@ def fit_factors(
     return KindFactors(dict(sorted(factors.items())), math.fsum(current.values()) / max(words, 1.0))
 
 
-#: Minimum number of times that a letter replaces another, non-adjacent one to count as a habit.
-_HABIT: Final = 3
 #: In a large vocabulary, rarer words do not count as occasions, since most are names.
 _RARE: Final = 5
 _MANY: Final = 2000
@@ -130,36 +131,35 @@ def fit_typing(
         prior: a model to start from, fitted to more data.
     """
     given = list(evidence.slips if slips is None else slips)
-    letters = [slip for slip in given if " " not in slip.word]
     blanks = [slip for slip in given if " " in slip.word]
+    letters = [slip for slip in given if " " not in slip.word]
     seen = distinct_slips(letters)
     known = prior.tables if prior else Tables()
     before = _Before.of(prior)
-    habits = Habits(evidence.keyboard, _confusions(seen, evidence.keyboard, known.confusions))
-    fitted, numbers = _fit_letters(evidence.counts, seen, habits, kappa, known.factors)
+    fitted, numbers, rest = _fit_letters(evidence, seen, kappa, known.factors)
     words = float(sum(evidence.counts.words.values()))
     joined = fit_blanks(evidence.counts, blanks, kappa, words, known.factors.get("blank"))
-    forms = list_known_forms(evidence, letters, known.words.get("misspelling", {}))
+    forms = list_known_forms(evidence, letters, known.words.get(MISSPELLING, {}))
+    two = (rest + before.slips * before.two) / max(1.0, sum(seen.values()) + before.slips)
     # Every kind stays possible, even if it was never seen.
     numbers = {
         name: count + before.slips * before.letters.get(name, 0.0) if prior else count + 0.5
         for name, count in numbers.items()
     }
-    kinds = [
-        NoiseKind(name, numbers[name] / math.fsum(numbers.values()), found.per_word)
-        for name, found in fitted.items()
-    ]
     tables = Tables(
         {key: evidence.keyboard[key] for key in sorted(evidence.keyboard)},
-        habits.confusions,
         {**{name: found.factors for name, found in fitted.items()}, "blank": joined.factors},
-        {"misspelling": forms},
+        {MISSPELLING: forms},
     )
-    per_word = forms_per_word(forms, evidence.counts)
-    listed = share_of_forms(kinds, tables, evidence, letters, per_word, before.listed, before.slips)
     apart = (len(blanks) + before.slips * before.apart) / max(1.0, len(given) + before.slips)
-    shares = [NoiseKind(k.name, k.share * (1 - listed) * (1 - apart), k.per_word) for k in kinds]
-    shares.append(NoiseKind("misspelling", listed * (1 - apart), per_word))
+    listed = share_of_forms(forms, letters, before.listed, before.slips)
+    one = (1 - listed) * (1 - two) * (1 - apart)
+    shares = [
+        NoiseKind(name, one * numbers[name] / math.fsum(numbers.values()), found.per_word)
+        for name, found in fitted.items()
+    ]
+    shares.append(NoiseKind(TWO, (1 - listed) * two * (1 - apart), 1.0))
+    shares.append(NoiseKind(MISSPELLING, listed * (1 - apart), 1.0))
     shares.append(NoiseKind("blank", apart, joined.per_word))
     return tuple(shares), tables
 
@@ -171,6 +171,8 @@ class _Before:
     slips: float
     #: Share of each kind in the letter slips.
     letters: Mapping[str, float]
+    #: Share of two letters in the slips of letters that are no known misspelling.
+    two: float
     #: Share of known misspellings in the word slips.
     listed: float
     #: Share of missing blanks in all slips.
@@ -179,41 +181,33 @@ class _Before:
     @classmethod
     def of(cls, prior: ModelFile | None) -> _Before:
         if prior is None:
-            return cls(0.0, {}, 0.3, 0.0)
+            return cls(0.0, {}, 0.0, 0.0, 0.0)
         shares = {kind.name: kind.share for kind in prior.kinds}
         letters = math.fsum(shares.get(name, 0.0) for name in LETTER_KINDS) or 1.0
         by_kind = {name: shares.get(name, 0.0) / letters for name in LETTER_KINDS}
-        listed = shares.get("misspelling", 0.0)
-        return cls(PRIOR_SLIPS, by_kind, listed / (listed + letters), shares.get("blank", 0.0))
-
-
-def _confusions(
-    seen: Mapping[tuple[str, str], int], keyboard: Mapping[str, str], known: Mapping[str, str]
-) -> dict[str, str]:
-    """Return letter -> letters written instead, except adjacent keys."""
-    found: Counter[tuple[str, str]] = Counter()
-    for (word, typed), count in seen.items():
-        if len(word) == len(typed):
-            apart = [pair for pair in zip(word, typed, strict=True) if pair[0] != pair[1]]
-            if len(apart) == 1 and apart[0][1] not in keyboard.get(apart[0][0], ""):
-                found[apart[0]] += count
-    letters: defaultdict[str, set[str]] = defaultdict(set)
-    for (right, wrong), count in found.items():
-        if count >= _HABIT and (right + wrong).isalpha():
-            letters[right].add(wrong)
-    for right, wrong_ones in known.items():
-        letters[right].update(wrong_ones)
-    return {right: "".join(sorted(letters[right])) for right in sorted(letters)}
+        two, listed = shares.get(TWO, 0.0), shares.get(MISSPELLING, 0.0)
+        return cls(
+            PRIOR_SLIPS,
+            by_kind,
+            two / (letters + two),
+            listed / (listed + two + letters),
+            shares.get("blank", 0.0),
+        )
 
 
 def _fit_letters(
-    counts: TextCounts,
+    evidence: Evidence,
     seen: Mapping[tuple[str, str], int],
-    habits: Habits,
     kappa: float,
     start: Mapping[str, Mapping[str, float]],
-) -> tuple[dict[str, KindFactors], dict[str, float]]:
-    """Return the factors of each kind of letter slips, and the number of slips."""
+) -> tuple[dict[str, KindFactors], dict[str, float], float]:
+    """Return the factors of each kind of letter slips, the numbers of slips, and that of others.
+
+    Nobody can find slips that make a word. So the factors are fitted to the occasions of slips
+    that can be found, and the numbers are extrapolated to all.
+    """
+    counts = evidence.counts
+    every: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
     exposure: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
     happened: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
     by_word: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -225,23 +219,33 @@ def _fit_letters(
         # Slips in numbers are never found, so numbers do not count as occasions.
         if (times < rare and not typed_for) or not apostrophe_form(word).replace("'", "").isalpha():
             continue
-        for slip in letter_slips(word, habits, every=True):
-            exposure[slip.kind][slip.features] += times
+        for slip in letter_slips(word, evidence.keyboard):
+            every[slip.kind][slip.features] += times
+            made = slip.put_into(word)
+            if evidence.finds(made):
+                exposure[slip.kind][slip.features] += times
             if typed_for:
-                happened[slip.kind][slip.features] += typed_for.get(slip.put_into(word), 0)
+                happened[slip.kind][slip.features] += typed_for.get(made, 0)
     words = float(sum(counts.words.values()))
-    fitted = {
-        kind: fit_factors(
-            # The kind `other` has no features but the length of the word and the place.
-            exposure[kind],
-            happened[kind],
-            kappa,
-            words,
-            start.get(kind),
-        )
-        for kind in LETTER_KINDS
-    }
-    return fitted, {kind: float(sum(happened[kind].values())) for kind in LETTER_KINDS}
+    fitted: dict[str, KindFactors] = {}
+    numbers: dict[str, float] = {}
+    for kind in LETTER_KINDS:
+        found = fit_factors(exposure[kind], happened[kind], kappa, words, start.get(kind))
+        mean = _per_word(every[kind], found.factors, words)
+        fitted[kind] = KindFactors(found.factors, mean)
+        hidden = mean / found.per_word if found.per_word else 1.0
+        numbers[kind] = sum(happened[kind].values()) * hidden
+    explained = sum(sum(cells.values()) for cells in happened.values())
+    return fitted, numbers, float(sum(seen.values()) - explained)
+
+
+def _per_word(cells: Mapping[Features, float], factors: Mapping[str, float], words: float) -> float:
+    """Return the mean over words of the sum of the products of factors."""
+    total = math.fsum(
+        times * math.prod(factors.get(feature, 1.0) for feature in cell)
+        for cell, times in cells.items()
+    )
+    return total / max(words, 1.0)
 
 
 def fit_blanks(
@@ -265,11 +269,7 @@ def fit_blanks(
     # Keep seen and prior features. A low factor shows that a frequent word is rarely joined.
     named = {name for cell in seen for name in cell} | set(start or {})
     kept = {n: f for n, f in fitted.factors.items() if n in named or f < 0.5}
-    mean = sum(
-        times * math.prod(kept.get(feature, 1.0) for feature in cell)
-        for cell, times in exposure.items()
-    )
-    return KindFactors(kept, mean / max(words, 1.0))
+    return KindFactors(kept, _per_word(exposure, kept, words))
 
 
 def model_file(
@@ -288,9 +288,7 @@ def model_file(
 
 #: Minimum share of turns with a capital, or with final punctuation, if texts are not preprocessed.
 _RAW: Final = 0.05
-#: A word is a name if more than this share of its uses within sentences is capitalised.
-_NAMED: Final = 0.5
-_KINDS_OF_CASE: Final = ("lower_i", "lower_first")
+_KINDS_OF_CASE: Final = ("lower_i", "lower_first", "lower_name")
 #: Number of turns that suffices to estimate how often a table applies.
 _ENOUGH: Final = 20_000
 #: Weight of the shipped models, in words.
@@ -377,20 +375,7 @@ def _log(path: Path, turns: Iterable[Text], values: Iterable[str]) -> Log:
     kept = tuple(turn for turn in turns if word_list(turn.text))
     if not kept:
         raise DataError(f"{path} has no user turn with a word")
-    return Log(kept, frozenset(values) | _names(turn.text for turn in kept))
-
-
-def _names(texts: Iterable[str]) -> frozenset[str]:
-    """Return words that are mostly capitalised within sentences."""
-    inside: Counter[str] = Counter()
-    capital: Counter[str] = Counter()
-    for text in texts:
-        parts = take_apart(text)
-        for word, gap in zip(parts.words[1:], parts.gaps[1:], strict=False):
-            if gap.strip() in ("", ","):
-                inside[word.lower] += 1
-                capital[word.lower] += word.text[:1].isupper()
-    return frozenset(word for word, count in inside.items() if capital[word] > _NAMED * count)
+    return Log(kept, frozenset({*values, *names_in(turn.text for turn in kept)}))
 
 
 def fit_log(
@@ -408,9 +393,14 @@ def fit_log(
     texts = [turn.text for turn in log.turns]
     counts = TextCounts.of(texts)
     words = sum(counts.words.values())
-    candidates = _known_forms(lexicon, counts) | propose(counts, lexicon.is_word, log.names)
+    candidates = {
+        **propose_two(counts, lexicon.is_word, log.names),
+        **propose_split(counts, lexicon.is_word, log.names),
+        **_known_forms(lexicon, counts),
+        **propose(counts, lexicon.is_word, log.names),
+    }
     slips = find(log.turns, candidates, counts)
-    evidence = Evidence(counts, slips, {}, typing.tables.keyboard)
+    evidence = Evidence(counts, slips, {}, typing.tables.keyboard, lexicon.is_word)
     kinds, tables = fit_typing(evidence, kappa=_KAPPA, prior=typing)
     seen, forms = find_habits(texts, casual.tables.words, known=True)
     notes = list(_not_told(texts, seen))

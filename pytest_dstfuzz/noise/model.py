@@ -7,11 +7,11 @@ import json
 import math
 import operator
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import resources
-from itertools import accumulate, chain
+from itertools import accumulate, chain, combinations
 from os.path import commonprefix
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -24,9 +24,10 @@ from pytest_dstfuzz.files import content_of
 from pytest_dstfuzz.noise.casual import ANY_WORD, RESPELLED, Place, places, respell_word, word_slips
 from pytest_dstfuzz.noise.tables import (
     LETTER_KINDS,
-    OTHER,
+    MISSPELLING,
     SLIP_KINDS,
-    Habits,
+    TWO,
+    LetterSlip,
     ModelFile,
     NoiseKind,
     Tables,
@@ -244,7 +245,7 @@ class Site:
         return {length: found[length] for length in sorted(found) if found[length]}
 
     def pick(self, number: float, rate: float) -> Slip | None:
-        """Return the slip for a number from 0 to 1, or ``None`` if the site stays clean."""
+        """Return the slip for must be from 0 to 1, or ``None`` if the site stays clean."""
         share = self.share(rate)
         if number >= share * self.weight:
             return None
@@ -471,12 +472,14 @@ class NoiseModel:
 
     def __init__(self, file: ModelFile) -> None:
         self.file = file
-        scales = {kind.name: kind.scale for kind in file.kinds}
-        # The kind `other` is never drawn, so its share goes to the other kinds.
-        drawn = 1.0 - math.fsum(kind.share for kind in file.kinds if kind.name == OTHER)
-        others = {kind: scale / drawn for kind, scale in scales.items() if drawn and kind != OTHER}
-        self._scales = {True: scales, False: others}
-        self._habits = Habits(file.tables.keyboard, file.tables.confusions)
+        self._scales = {kind.name: kind.scale for kind in file.kinds}
+        shares = {kind.name: kind.share for kind in file.kinds}
+        letters = math.fsum(shares.get(kind, 0.0) for kind in LETTER_KINDS)
+        two, forms = shares.get(TWO, 0.0), shares.get(MISSPELLING, 0.0)
+        #: The factor from the weight of a word's letter slips to that of all slips inside it.
+        self._inside = (letters + two + forms) / letters if letters else 0.0
+        #: The share of two letters in slips that are no known misspelling.
+        self._two = two / (letters + two) if two else 0.0
         self._words = lru_cache(maxsize=1 << 13)(self._word_changes)
         # Words differ, but their slips share features.
         self._factor = lru_cache(maxsize=1 << 14)(self._product)
@@ -522,15 +525,12 @@ class NoiseModel:
         content = {**plain(self.file), "sources": [], "name": ""}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def of(self, utterance: str, *, every: bool = False) -> NoisyUtterance:
+    def of(self, utterance: str) -> NoisyUtterance:
         """Return the possible outcomes of an utterance: its sites, probabilities and draws.
 
-        Args:
-            utterance: any text; a text without words has no sites and no slips.
-            every: also include slips of the kind `other`, which allow any letter. They are never
-                drawn; they give a likelihood to texts that people typed.
+        A text without words has no sites and no slips.
         """
-        return self._known(utterance, every)
+        return self._known(utterance)
 
     def slips(self, utterance: str) -> tuple[tuple[Slip, ...], ...]:
         """Return the slips of each site of an utterance, in a fixed order.
@@ -552,7 +552,7 @@ class NoiseModel:
         """Draw the slips in an utterance, as edits; see `NoisyUtterance`."""
         return self.of(utterance).draw(generator, rate)
 
-    def _find(self, utterance: str, every: bool) -> NoisyUtterance:
+    def _find(self, utterance: str) -> NoisyUtterance:
         found: list[Site] = []
         start = 0
         for place in places(utterance, self.file.tables):
@@ -560,16 +560,14 @@ class NoiseModel:
             end = len(utterance) if place.ends else place.words[-1].end
             reach = end if place.first else max(end, *place.parts.ends[: self.again + 1])
             ahead = utterance[end:reach]
-            parts = self._here(
-                left, utterance[start:end], ahead, len(place.words), place.ends, every
-            )
+            parts = self._here(left, utterance[start:end], ahead, len(place.words), place.ends)
             moved = tuple([(start + at, part) for at, part in parts])
             found.append(Site(utterance, start, end, moved))
             start = end
         return NoisyUtterance(utterance, tuple(found))
 
     def _parts(
-        self, left: str, clean: str, ahead: str, count: int, ends: bool, every: bool
+        self, left: str, clean: str, ahead: str, count: int, ends: bool
     ) -> tuple[tuple[int, Changes], ...]:
         """Return the changes of the words of a site, and those around them.
 
@@ -579,7 +577,6 @@ class NoiseModel:
             ahead: for the first site, the following text that a restart may repeat.
             count: the number of words in the site.
             ends: whether this is the last site.
-            every: see `of`.
         """
         start, text, first = len(left), left + clean + ahead, int(bool(left))
         place = Place(text, take_apart(text), first, first + count - 1, ends)
@@ -587,12 +584,12 @@ class NoiseModel:
             clean,
             (
                 Change(kind, slip.start - start, slip.end - start, slip.after, scale * slip.value)
-                for kind, scale in self._scales[every].items()
-                if kind not in LETTER_KINDS and kind not in RESPELLED
+                for kind, scale in self._scales.items()
+                if kind not in LETTER_KINDS and kind not in RESPELLED and kind != TWO
                 for slip in word_slips(kind, place, self.file.tables)
             ),
         )
-        words = [(word.start - start, self._words(word.text, every)) for word in place.words]
+        words = [(word.start - start, self._words(word.text)) for word in place.words]
         alone = Site(clean, 0, len(clean), tuple(words))
         if count == 1 and not any(map(alone.weight_of, around.texts)):
             return tuple((at, part) for at, part in [*words, (0, around)] if part.changes)
@@ -604,23 +601,62 @@ class NoiseModel:
         ]
         return ((0, distinct(clean, moved)),) if moved else ()
 
-    def _word_changes(self, word: str, every: bool) -> Changes:
+    def _word_changes(self, word: str) -> Changes:
         """Return the changes of a word as typed, independent of its place."""
-        scales, factor = self._scales[every], self._factor
-        changes = []
-        for kind, start, end, after, features in letter_slips(word, self._habits, every=every):
+        scales, factor = self._scales, self._factor
+        letters = []
+        for kind, start, end, after, features in letter_slips(word, self.file.tables.keyboard):
             weight = factor(kind, features) * scales.get(kind, 0.0)
-            changes.append(Change(kind, start, end, after, weight))
+            if weight:
+                letters.append(Change(kind, start, end, after, weight))
+        changes = self._inside_word(word, letters)
         for kind in RESPELLED:
-            for form, value in respell_word(word, self.file.tables.words.get(kind, {})):
-                weight = value * scales.get(kind, 0.0)
-                changes.append(Change(kind, 0, len(word), form, weight))
+            if kind != MISSPELLING:
+                for form, value in respell_word(word, self.file.tables.words.get(kind, {})):
+                    weight = value * scales.get(kind, 0.0)
+                    changes.append(Change(kind, 0, len(word), form, weight))
         return distinct(word, changes, of_word=True)
+
+    def _inside_word(self, word: str, letters: Sequence[Change]) -> list[Change]:
+        """Return the slips of letters in a word with its misspellings and slips of two letters.
+
+        The letters of the word say how often it slips. A misspelling takes its share of that.
+        """
+        one = math.fsum(change.weight for change in letters)
+        if not one:
+            return []
+        table = self.file.tables.words.get(MISSPELLING, {})
+        forms = [*respell_word(word, table)] if MISSPELLING in self._scales else []
+        known = math.fsum(share for _, share in forms)
+        whole, rest = one * self._inside, 1.0 - known
+        changes = [Change(MISSPELLING, 0, len(word), form, whole * share) for form, share in forms]
+        pairs = [*_pairs(word, letters)] if self._two else []
+        both = math.fsum(weight for _, weight in pairs)
+        two = whole * rest * self._two if both else 0.0
+        changes += [Change(TWO, 0, len(word), text, two * w / both) for text, w in pairs]
+        scale = (whole * rest - two) / one
+        return changes + [change._replace(weight=change.weight * scale) for change in letters]
+
+    def weight_of(self, slip: LetterSlip) -> float:
+        """Return the weight of a slip of a letter in any word; see `Slip.weight`."""
+        return self._factor(slip.kind, slip.features) * self._scales.get(slip.kind, 0.0)
 
     def _product(self, kind: str, features: tuple[str, ...]) -> float:
         """Return the value of a letter slip before the scale of its kind."""
         known = self.file.tables.factors.get(kind, {})
         return math.prod(known.get(feature, 1.0) for feature in features)
+
+
+#: Number of the most likely slips of letters in a word that happen two at a time.
+_PAIRED: Final = 12
+
+
+def _pairs(word: str, letters: Sequence[Change]) -> Iterator[tuple[str, float]]:
+    """Yield a word with two of its likely slips of letters, which do not touch, and the weight."""
+    likely = sorted(letters, key=lambda change: -change.weight)[:_PAIRED]
+    for one, other in combinations(sorted(likely, key=lambda change: change.start), 2):
+        if one.end < other.start and " " not in one.after + other.after:
+            yield one.put_into(other.put_into(word)), one.weight * other.weight
 
 
 def load_models(names: tuple[str, ...]) -> NoiseModel:
@@ -651,19 +687,17 @@ def mix_models(files: Sequence[ModelFile], weights: Sequence[float]) -> ModelFil
     """Return the mixture of several models by weight.
 
     A kind that several models have takes its tables from the first one, and its share from all.
-    Keyboards and confusions also come from the first model that has the letter.
+    Keyboards also come from the first model that has the letter.
     """
     total = math.fsum(weights)
     shares: dict[str, float] = {}
     kinds: dict[str, NoiseKind] = {}
     keyboard: dict[str, str] = {}
-    confusions: dict[str, str] = {}
     factors: dict[str, dict[str, float]] = {}
     words: dict[str, dict[str, dict[str, float]]] = {}
     for file, weight in zip(files, weights, strict=True):
         tables = file.tables
         keyboard = {**tables.keyboard, **keyboard}
-        confusions = {**tables.confusions, **confusions}
         for kind in file.kinds:
             shares[kind.name] = shares.get(kind.name, 0.0) + kind.share * weight / total
             if kind.name in kinds:
@@ -680,5 +714,5 @@ def mix_models(files: Sequence[ModelFile], weights: Sequence[float]) -> ModelFil
         slip_rate=math.fsum(rates) / total,
         sources=tuple(dict.fromkeys(source for file in files for source in file.sources)),
         kinds=tuple(replace(kind, share=shares[name]) for name, kind in kinds.items()),
-        tables=Tables(keyboard, confusions, factors, words),
+        tables=Tables(keyboard, factors, words),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.files import read_versioned
 from pytest_dstfuzz.json_data import from_json, to_json
-from pytest_dstfuzz.perturb.words import match_case
+from pytest_dstfuzz.perturb.words import equal_ends, match_case
 
 #: Kind -> transformation and operator in records of edits.
 LETTER_KINDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -20,19 +20,27 @@ LETTER_KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "confusion": ("char_replace", "confusion"),
     "repeat": ("char_insert", "repeat"),
     "keyboard_insert": ("char_insert", "keyboard_insert"),
+    "inserted": ("char_insert", "letter"),
+    "split": ("char_insert", "blank"),
     "missing": ("char_drop", "any"),
     "swap": ("char_replace", "swap"),
-    # Only for likelihoods: a letter that neither the keyboard nor a habit explains.
-    "other": ("char_replace", "any"),
 }
-OTHER: Final = "other"
+#: The kind of two slips of letters in one word, and that of its known misspellings. The weights of
+#: both depend on those of the word's slips of letters.
+TWO: Final = "two"
+MISSPELLING: Final = "misspelling"
 
 #: Maximum length of a word. Longer ones are addresses and tokens, not typed by hand.
 LONGEST: Final = 40
+#: Minimum length of a word that people split by a blank.
+_SPLIT: Final = 4
 _VOWELS: Final = frozenset("aeiou")
 _LOW: Final = string.ascii_lowercase
 #: The neighbour before the first and after the last letter.
 _EDGE: Final = "^"
+
+#: Letter or digit -> the keys around it.
+Keyboard = Mapping[str, str]
 
 
 class LetterSlip(NamedTuple):
@@ -50,122 +58,157 @@ class LetterSlip(NamedTuple):
         return word[: self.start] + self.after + word[self.end :]
 
 
-class Habits(NamedTuple):
-    """The letters that people type by mistake for each letter."""
-
-    #: Letter or digit -> the keys around it.
-    keyboard: Mapping[str, str]
-    #: Letter -> letters that people write instead, except adjacent keys.
-    confusions: Mapping[str, str]
-
-
-def letter_slips(word: str, habits: Habits, *, every: bool = False) -> Iterator[LetterSlip]:
+def letter_slips(word: str, keyboard: Keyboard) -> Iterator[LetterSlip]:
     """Yield the slips of letters in a word as typed; no two give the same text.
 
     In a word of one letter, the letter is never replaced or dropped, since that would make another
-    word. It can only be repeated, or get a letter from an adjacent key. Characters that are neither
+    word. It can only be repeated, or get another letter beside it. Characters that are neither
     letters nor digits stay.
 
     Args:
         word: the word as typed.
-        habits: the letters that people type by mistake for each letter.
-        every: also yield all other letters, which neither keyboard nor habits explain.
+        keyboard: the keys around each letter or digit.
     """
     low = word.lower()
     if len(low) != len(word) or len(low) > LONGEST:
         return
-    size = _size(len(low))
     if len(low) > 1:
-        yield from _missing(low, size)
-        yield from _swaps(word, low, size)
-        yield from _replaced(word, low, size, habits, every=every)
-    yield from _inserted(word, low, size, habits, every=every)
+        yield from _changed(word, low, keyboard)
+    capitals = len(word) > 1 and word.isupper()
+    for place in range(len(low) + 1):
+        for new in _insertable(low, place, keyboard):
+            yield _inserted(word, low, place, new, keyboard, capitals=capitals)
+    if len(low) >= _SPLIT and low.isalpha():
+        for place in range(1, len(low)):
+            yield _split(low, place)
 
 
-def _missing(low: str, size: str) -> Iterator[LetterSlip]:
-    for place, letter in enumerate(low):
+def _changed(word: str, low: str, keyboard: Keyboard) -> Iterator[LetterSlip]:
+    """Yield the missing, swapped and replaced letters of a word."""
+    places = range(len(low))
+    for place in places:
         # In a run of equal letters, it is unknown which one is missing. Drop only the first.
-        if not letter.isalnum() or (place and low[place - 1] == letter):
-            continue
-        before = low[place - 1] if place else _EDGE
-        twice = low[place + 1 : place + 2] == letter
-        yield LetterSlip(
-            "missing",
-            place,
-            place + 1,
-            "",
-            (
-                size,
-                _place(place, len(low) - 1 - twice),
-                "of two" if twice else "alone",
-                f"class {_class(letter)}",
-                f"letter {letter}",
-                f"pair {before}{letter}",
-            ),
-        )
-
-
-def _swaps(word: str, low: str, size: str) -> Iterator[LetterSlip]:
-    for place in range(len(low) - 1):
+        if low[place].isalnum() and not (place and low[place - 1] == low[place]):
+            yield _missing(low, place)
+    for place in places[:-1]:
         one, other = low[place], low[place + 1]
-        if one == other or not (one.isalnum() and other.isalnum()):
-            continue
-        # Upper case stays in place: `Hte` for `The`.
-        swapped = word[place + 1] + word[place]
-        if word[place].isupper() and word[place + 1].islower():
-            swapped = match_case(word[place : place + 2], swapped.lower())
-        where = _place(place, len(low) - 2)
-        classes = f"class {_class(one)}{_class(other)}"
-        features = (size, where, classes, f"pair {one}{other}")
-        yield LetterSlip("swap", place, place + 2, swapped, features)
+        if one != other and one.isalnum() and other.isalnum():
+            yield _swap(word, low, place)
+    for place in places:
+        near, letter = keyboard.get(low[place], ""), low[place]
+        for new in dict.fromkeys(near + _LOW if letter in _LOW else near):
+            if new != letter:
+                yield _replaced(word, low, place, new, keyboard)
 
 
-def _replaced(
-    word: str, low: str, size: str, habits: Habits, *, every: bool
-) -> Iterator[LetterSlip]:
-    for place, letter in enumerate(low):
-        where = _place(place, len(low) - 1)
-        upper = word[place].isupper()
-        near = habits.keyboard.get(letter, "")
-        confused = habits.confusions.get(letter, "") if letter in _LOW else ""
-        for kind, letters in (("keyboard", near), ("confusion", confused)):
-            for new in letters:
-                features = (size, where, f"letter {letter}", f"pair {letter}{new}")
-                after = new.upper() if upper else new
-                yield LetterSlip(kind, place, place + 1, after, features)
-        if every and letter in _LOW:
-            for new in _LOW:
-                if new not in near and new not in confused and new != letter:
-                    after = new.upper() if upper else new
-                    yield LetterSlip(OTHER, place, place + 1, after, ("replaced", size, where))
+def slip_between(word: str, typed: str, keyboard: Keyboard) -> LetterSlip | None:
+    """Return the slip of a letter that turns one text in lower case into another, if one does.
+
+    >>> keyboard = {"o": "ip", "p": "o", "e": "wr", "n": "bm"}
+    >>> found = slip_between("open", "opne", keyboard)
+    >>> found.kind, found.start, found.after
+    ('swap', 2, 'ne')
+    >>> slip_between("open", "oven", keyboard).kind, slip_between("open", "pone", keyboard)
+    ('confusion', None)
+    """
+    head, tail = equal_ends(word, typed)
+    old, new = word[head : len(word) - tail], typed[head : len(typed) - tail]
+    if len(word) > LONGEST or len(word) < 2 or not old + new:
+        return None
+    found: LetterSlip | None = None
+    match len(old), len(new):
+        case 1, 0 if old.isalnum():
+            while head and word[head - 1] == old:
+                head -= 1
+            found = _missing(word, head)
+        case 0, 1 if new == " " and len(word) >= _SPLIT and word.isalpha() and head < len(word):
+            found = _split(word, head) if head else None
+        case 0, 1 if new in _insertable(word, head, keyboard):
+            found = _inserted(word, word, head, new, keyboard, capitals=False)
+        case 1, 1 if new in keyboard.get(old, "") or (old in _LOW and new in _LOW):
+            found = _replaced(word, word, head, new, keyboard)
+        case 2, 2 if old == new[::-1] and old.isalnum():
+            found = _swap(word, word, head)
+    return found
+
+
+def _missing(low: str, place: int) -> LetterSlip:
+    letter = low[place]
+    before = low[place - 1] if place else _EDGE
+    twice = low[place + 1 : place + 2] == letter
+    features = (
+        _size(len(low)),
+        _place(place, len(low) - 1 - twice),
+        "of two" if twice else "alone",
+        f"class {_class(letter)}",
+        f"letter {letter}",
+        f"pair {before}{letter}",
+    )
+    return LetterSlip("missing", place, place + 1, "", features)
+
+
+def _swap(word: str, low: str, place: int) -> LetterSlip:
+    one, other = low[place], low[place + 1]
+    # Upper case stays in place: `Hte` for `The`.
+    swapped = word[place + 1] + word[place]
+    if word[place].isupper() and word[place + 1].islower():
+        swapped = match_case(word[place : place + 2], swapped.lower())
+    classes = f"class {_class(one)}{_class(other)}"
+    features = (_size(len(low)), _place(place, len(low) - 2), classes, f"pair {one}{other}")
+    return LetterSlip("swap", place, place + 2, swapped, features)
+
+
+def _replaced(word: str, low: str, place: int, new: str, keyboard: Keyboard) -> LetterSlip:
+    letter = low[place]
+    kind = "keyboard" if new in keyboard.get(letter, "") else "confusion"
+    where = _place(place, len(low) - 1)
+    classes = f"class {_class(letter)}{_class(new)}"
+    echo = _echo(low[max(place - 1, 0) : place + 2], new, low)
+    size = _size(len(low))
+    features = (size, where, echo, classes, f"letter {letter}", f"pair {letter}{new}")
+    after = new.upper() if word[place].isupper() else new
+    return LetterSlip(kind, place, place + 1, after, features)
+
+
+def _insertable(low: str, place: int, keyboard: Keyboard) -> Iterable[str]:
+    """Return the letters that a slip puts in at a place, in a fixed order."""
+    left, right = low[place - 1 : place], low[place : place + 1]
+    found = keyboard.get(left, "") + keyboard.get(right, "")
+    if any(side in _LOW for side in (left, right) if side):
+        found += _LOW
+    # In a run of equal letters, it is unknown which one is repeated. Repeat only the last.
+    again = left if left.isalnum() and left != right else ""
+    return [*again, *(new for new in dict.fromkeys(found) if new not in (left, right))]
 
 
 def _inserted(
-    word: str, low: str, size: str, habits: Habits, *, every: bool
-) -> Iterator[LetterSlip]:
-    capitals = len(word) > 1 and word.isupper()
-    for place in range(len(low) + 1):
-        left = low[place - 1] if place else _EDGE
-        right = low[place] if place < len(low) else _EDGE
-        where = _place(place, len(low))
-        # In a run of equal letters, it is unknown which one is repeated. Repeat only the last.
-        if place and left.isalnum() and left != right:
-            twice = "of two" if low[place - 2 : place - 1] == left else "alone"
-            again = (size, where, twice, f"class {_class(left)}", f"letter {left}")
-            yield LetterSlip("repeat", place, place, word[place - 1], again)
-        near = habits.keyboard.get(left, "") + habits.keyboard.get(right, "")
-        for new in dict.fromkeys(near):
-            if new in (left, right):
-                continue
-            beside = left if new in habits.keyboard.get(left, "") else right
-            features = (size, where, f"letter {new}", f"pair {beside}{new}")
-            after = new.upper() if capitals else new
-            yield LetterSlip("keyboard_insert", place, place, after, features)
-        if every and (left in _LOW or right in _LOW):
-            for new in _LOW:
-                if new not in near and new not in (left, right):
-                    after = new.upper() if capitals else new
-                    yield LetterSlip(OTHER, place, place, after, ("inserted", size, where))
+    word: str, low: str, place: int, new: str, keyboard: Keyboard, *, capitals: bool
+) -> LetterSlip:
+    left = low[place - 1] if place else _EDGE
+    right = low[place] if place < len(low) else _EDGE
+    size, where = _size(len(low)), _place(place, len(low))
+    if new == left:
+        twice = "of two" if low[place - 2 : place - 1] == left else "alone"
+        again = (size, where, twice, f"class {_class(left)}", f"letter {left}")
+        return LetterSlip("repeat", place, place, word[place - 1], again)
+    after = new.upper() if capitals else new
+    if new in keyboard.get(left, "") or new in keyboard.get(right, ""):
+        beside = left if new in keyboard.get(left, "") else right
+        near = (size, where, f"letter {new}", f"pair {beside}{new}")
+        return LetterSlip("keyboard_insert", place, place, after, near)
+    echo = _echo(low[max(place - 2, 0) : place + 2], new, low)
+    features = (size, where, echo, f"class {_class(new)}", f"letter {new}", f"pair {left}{new}")
+    return LetterSlip("inserted", place, place, after, features)
+
+
+def _split(low: str, place: int) -> LetterSlip:
+    where = "first" if place == 1 else "last" if place == len(low) - 1 else "inside"
+    return LetterSlip("split", place, place, " ", (_size(len(low)), where))
+
+
+def _echo(around: str, new: str, low: str) -> str:
+    """Return whether a new letter is one of the letters around it, or of the word."""
+    return "letter around" if new in around else "letter of word" if new in low else "new letter"
 
 
 def _size(length: int) -> str:
@@ -187,16 +230,18 @@ def _class(letter: str) -> str:
 
 
 #: Version of the file; increased with every change of its layout.
-FORMAT: Final = 1
+FORMAT: Final = 2
 WHAT: Final = "noise model"
 
 #: Kinds of slips in words and in the gaps between them -> transformation and operator.
 WORD_KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "blank": ("char_drop", "blank"),
-    "misspelling": ("word_replace", "misspelling"),
+    MISSPELLING: ("word_replace", "misspelling"),
+    TWO: ("word_replace", "misspelling"),
     "apostrophe": ("char_drop", "apostrophe"),
     "lower_i": ("char_replace", "case"),
     "lower_first": ("char_replace", "case"),
+    "lower_name": ("char_replace", "case"),
     "full_stop": ("char_drop", "full_stop"),
     "texting": ("word_replace", "texting"),
     "contraction": ("word_replace", "contraction"),
@@ -233,11 +278,10 @@ class Tables:
 
     #: Letter or digit -> adjacent keys.
     keyboard: Mapping[str, str] = field(default_factory=dict)
-    #: Letter -> letters that people write instead.
-    confusions: Mapping[str, str] = field(default_factory=dict)
     #: Kind of letter slips, or `blank` -> feature -> factor; 1 if missing.
     factors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    #: Kind of word slips -> one or two words in lower case -> written form -> value.
+    #: Kind of word slips -> one or two words in lower case -> written form -> value. The value of a
+    #: misspelling is its share of the slips of the word.
     words: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
 

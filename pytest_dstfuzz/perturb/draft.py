@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_dstfuzz.perturb.edits import hunks
 from pytest_dstfuzz.perturb.words import Edit, Parts, Word, is_word_character
 
 if TYPE_CHECKING:
@@ -141,6 +142,16 @@ class Source(NamedTuple):
     def words(self) -> tuple[Word, ...]:
         """The words of the utterance."""
         return self.parts.words
+
+    def touches_lock(self, edits: Sequence[Edit]) -> bool:
+        """Return whether an edit changes a locked word, from which a reader recovers it."""
+        return any(
+            (hunk.start < word.end and word.start < hunk.end)
+            or (hunk.start == hunk.end and word.start < hunk.start < word.end)
+            for hunk in hunks(edits)
+            for word, role in zip(self.words, self.mask.roles, strict=False)
+            if role == LOCKED
+        )
 
 
 class EditResult(NamedTuple):
@@ -384,8 +395,10 @@ def lock(reasons: list[str], glued: list[bool] | None, indices: Iterable[int], r
     """Lock some words. With ``glued``, adjacent ones among them become one expression."""
     previous: int | None = None
     for index in indices:
-        # The first lock on a word stays, except that a solid lock overrides one that is not.
-        if not reasons[index] or (reason in SOLID and reasons[index] not in SOLID):
+        # The first lock on a word stays, except that a solid lock overrides one that is not, and
+        # that exact text is exact whatever else it is.
+        solid = reason in SOLID and reasons[index] not in SOLID
+        if not reasons[index] or solid or (reason == "exact" and reasons[index] != "user"):
             reasons[index] = reason
         if glued is not None and previous == index - 1:
             glued[index] = True

@@ -47,22 +47,6 @@ def undo_edits(text: str, edits: Sequence[Edit]) -> str:
     return text
 
 
-def equal_ends(one: str, other: str) -> tuple[int, int]:
-    """Return the lengths of the common prefix and, after it, of the common suffix of two texts.
-
-    >>> equal_ends("leaving", "leavng"), equal_ends("aa", "aaa")
-    ((4, 2), (2, 0))
-    """
-    shortest = min(len(one), len(other))
-    head = 0
-    while head < shortest and one[head] == other[head]:
-        head += 1
-    tail = 0
-    while tail < shortest - head and one[-1 - tail] == other[-1 - tail]:
-        tail += 1
-    return head, tail
-
-
 def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]:
     """Return the remaining edits if those at the indices ``dropped`` are not made.
 

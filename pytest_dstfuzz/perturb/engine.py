@@ -14,6 +14,7 @@ import numpy as np
 from pytest_dstfuzz.config import PROFILES, VALIDITIES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.noise.reader import Reader
 from pytest_dstfuzz.perturb import validity
 from pytest_dstfuzz.perturb.draft import (
     FREE,
@@ -29,6 +30,8 @@ from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.operators import (
+    IN_WORDS,
+    RECOVERABLE,
     Candidates,
     EditPolicy,
     NoiseInUse,
@@ -38,7 +41,16 @@ from pytest_dstfuzz.perturb.operators import (
     typo_limit,
 )
 from pytest_dstfuzz.perturb.validity import StrictCheck
-from pytest_dstfuzz.perturb.words import Action, Edit, Parts, Status, Variant, take_apart
+from pytest_dstfuzz.perturb.words import (
+    Action,
+    Edit,
+    Parts,
+    Status,
+    Variant,
+    Word,
+    take_apart,
+    word_list,
+)
 from pytest_dstfuzz.selection import Edits, Selection, select
 from pytest_dstfuzz.transformations import SHIPPED, TRANSFORMATIONS, of_word_level
 
@@ -54,6 +66,15 @@ WORD_SHARE: Final = 0.25
 #: Value of a coordinate without effect. The mean of uniform draws does not add to the variance of
 #: a coordinate that only sometimes has an effect.
 _NEUTRAL: Final = 0.5
+
+
+#: The reason for a word that no slip reaches, apart from locks.
+NO_SLIP: Final = "any slip may be read as another word"
+
+
+def _why_unreached(word: Word, reason: str) -> str:
+    """Return why no slip reaches a word that may have a lock."""
+    return NO_SLIP if not reason or (reason in RECOVERABLE and word.text.isalpha()) else reason
 
 
 class ActionStep(NamedTuple):
@@ -335,6 +356,7 @@ class Perturber:
         self._nearest_first = order == "distance"
         self._lexicon = lexicon
         self._models, self._slip_rate = tuple(noise), slip_rate
+        self._values = {} if ontology is None else ontology.values
         self._use(select(tuple(edits), self.profile.operators))
         self._refuse_unknown(Edits.of(edits).named if self.profile.noise else ())
 
@@ -375,7 +397,8 @@ class Perturber:
             nearest_first=self._nearest_first,
             by_slips=self.profile.noise,
         )
-        self._support = NoiseSupport(self.noise, self._edit_policy) if self._slips else None
+        reader = self._reader if self._slips and self.profile.noise else None
+        self._support = NoiseSupport(self.noise, self._edit_policy, reader) if self._slips else None
         self._check = StrictCheck(self._guards, self._edit_policy) if self._locks else None
 
     @property
@@ -383,6 +406,11 @@ class Perturber:
         """Whether a noise model is in use."""
         used = self._edit_policy.operators.values()
         return any(operator.by_slips for operators in used for operator in operators)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        """The reader of slips in locked words. It knows the values of the data."""
+        return Reader(self._lexicon, self.noise.model, self._values)
 
     @property
     def guards(self) -> Locks:
@@ -434,10 +462,22 @@ class Perturber:
         other._use(selection.shipped)  # noqa: SLF001 - its own
         return other
 
-    def prepare(self, utterance: str, values: Iterable[str] = (), system: str = "") -> Source:
+    def prepare(
+        self,
+        utterance: str,
+        values: Iterable[str] = (),
+        system: str = "",
+        said: Iterable[str] = (),
+    ) -> Source:
         """Compute the locks and limits of an utterance, once for all its variants.
 
         An utterance with more than `validity.LONGEST_EDITED` characters takes no edits.
+
+        Args:
+            utterance: the clean utterance.
+            values: the slot values of the turn.
+            system: the system utterance before it.
+            said: other texts that a reader of the utterance knows: the turns before, the answer.
         """
         if len(utterance) > validity.LONGEST_EDITED:
             return _unedited(utterance)
@@ -457,7 +497,8 @@ class Perturber:
         draft = _draft(utterance, parts, mask, distances)
         if not self._support:
             return Source(utterance, parts, mask, draft, different, limit)
-        support = self._support.of(utterance, parts, mask)
+        heard = frozenset(word for text in (system, *said) for word in word_list(text))
+        support = self._support.of(utterance, parts, mask, heard)
         pairs = zip(draft.tokens, support.slips, strict=True)
         draft = draft._replace(
             tokens=tuple([token._replace(slips=found) for token, found in pairs]),
@@ -531,6 +572,22 @@ class Perturber:
         if self._check is None or not of_word_level(made.edit.transformation):
             return True
         return validity.edit_w(source.different, made.draft.text) <= source.word_limit
+
+    def unreached(self, source: Source) -> list[tuple[str, str]]:
+        """Return the words that no slip of the noise model mistypes, each with the reason.
+
+        The reason is the lock, or `NO_SLIP` if each slip may be read as another word. Without a
+        noise model, no word is returned.
+        """
+        if source.support is None:
+            return []
+        return [
+            (word.lower, _why_unreached(word, reason))
+            for word, reason, slips in zip(
+                source.words, source.mask.reasons, source.support.slips, strict=True
+            )
+            if not any(place.kind in IN_WORDS for some in slips.values() for place in some.places)
+        ]
 
     def check(self, source: Source, text: str, edits: Sequence[Edit]) -> tuple[Status, str]:
         """Check any list of edits to an utterance.

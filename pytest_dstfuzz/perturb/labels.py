@@ -228,7 +228,11 @@ def secrets(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
             continue  # The two-word expression ends with the next word.
         if lowers[first + 1 : first + 2] == ["be"] and lowers[first] in _MODALS:
             first += 1
-        while first < len(facts) and facts[first].lower in _LINKS and first - index <= _LINKED:
+        start = index
+        if first < len(facts) and lowers[first] == "for":  # `the password for the network is ...`
+            reach = range(first, min(first + _LONGEST, len(facts)))
+            first = start = next((at for at in reach if lowers[at] in _IS), first)
+        while first < len(facts) and facts[first].lower in _LINKS and first - start <= _LINKED:
             first, linked = first + 1, True
         end = first
         while end < len(facts) and end - first < _LONGEST and not _stops(gaps[end], end == first):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import string
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_dstfuzz.errors import UserError, message_of
+from pytest_dstfuzz.noise.evidence import count_slips
 from pytest_dstfuzz.noise.model import (
     Change,
     Changes,
@@ -18,7 +19,8 @@ from pytest_dstfuzz.noise.model import (
     Site,
     load_models,
 )
-from pytest_dstfuzz.noise.tables import LETTER_KINDS, SLIP_KINDS
+from pytest_dstfuzz.noise.reader import Reader
+from pytest_dstfuzz.noise.tables import LETTER_KINDS, MISSPELLING, SLIP_KINDS, TWO
 from pytest_dstfuzz.perturb.draft import (
     FREE,
     KEPT,
@@ -43,6 +45,7 @@ from pytest_dstfuzz.perturb.draft import (
     slip_through,
     touch,
 )
+from pytest_dstfuzz.perturb.exact import EXACT
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import DEGREES, Locks, without_degrees
 from pytest_dstfuzz.perturb.words import (
@@ -928,6 +931,16 @@ _SHORTENING: Final = frozenset({"missing", "swap"})
 #: not change their meaning. `""` is the lock of a clitic.
 _SPELLABLE: Final = frozenset({"", "reference", "cue"})
 _UNGUARDED: Final = frozenset({""})
+#: Locks on words that take a slip if a careful reader recovers the word.
+RECOVERABLE: Final = frozenset(
+    {"value", "number", "cue", "reference", "dontcare", "affirmation", "negation", "name"}
+)
+#: The lock on a name that the data does not know.
+UNKNOWN_NAME: Final = "unknown name"
+#: Kinds of slips inside a word.
+IN_WORDS: Final = frozenset({*LETTER_KINDS, MISSPELLING, TWO})
+#: Maximum number of slips between two words that a slip may confuse.
+_CONFUSED: Final = 3
 #: Kinds that repeat the first words. No operator on words explains such a change.
 _PHRASES: Final = frozenset({"restart"})
 
@@ -969,10 +982,17 @@ class NoiseInUse:
 class NoiseSupport:
     """Computes the slips of a noise model that the locks allow."""
 
-    def __init__(self, noise: NoiseInUse, policy: EditPolicy) -> None:
-        """Store the noise, and the policy of the profile."""
+    def __init__(self, noise: NoiseInUse, policy: EditPolicy, reader: Reader | None = None) -> None:
+        """Store the noise, the policy of the profile, and the reader.
+
+        Args:
+            noise: the noise model of the run.
+            policy: the policy of the profile.
+            reader: says which slips in locked words are recoverable. ``None`` allows none.
+        """
         self._noise = noise
         self._policy = policy
+        self._reader = reader
         in_use = [used for some in policy.operators.values() for used in some]
         self._used = frozenset(used.names for used in in_use)
         self._explained = frozenset(used.names for used in in_use if used.operator.kind == SLIP)
@@ -980,9 +1000,19 @@ class NoiseSupport:
         self._of_word = lru_cache(maxsize=1 << 13)(self._allowed)
         self._of_rest = lru_cache(maxsize=1 << 14)(self._allowed)
 
-    def of(self, utterance: str, parts: Parts, mask: Mask) -> Support:
-        """Return the slips in an utterance that the locks and the operators in use allow."""
+    def of(
+        self, utterance: str, parts: Parts, mask: Mask, said: frozenset[str] = frozenset()
+    ) -> Support:
+        """Return the slips in an utterance that the locks and the operators in use allow.
+
+        Args:
+            utterance: the clean utterance.
+            parts: its words.
+            mask: its locks.
+            said: words of the dialogue so far and of the answer, in lower case.
+        """
         more = frozenset(utterance) - self._noise.keys
+        reasons_of = self._reasons(parts, mask, said)
         slips: list[dict[tuple[str, str], Slips]] = [{} for _ in parts.words]
         explained = []
 
@@ -995,11 +1025,14 @@ class NoiseSupport:
             found = []
             for at, part in site.parts:
                 if part.of_word:
-                    one = Guards("", mask.roles[first:last], mask.reasons[first:last], (), more)
+                    roles, reasons = mask.roles[first:last], reasons_of[first:last]
+                    heard = self._heard(part.text, reasons, said)
+                    one = Guards("", roles, reasons, (), more, heard)
                     shift, allowed = first, self._of_word(part, one)
                 else:
-                    roles, reasons = mask.roles[begin:end], mask.reasons[begin:end]
-                    several = Guards(left, roles, reasons, mask.open[begin : end + 1], more)
+                    roles, reasons = mask.roles[begin:end], reasons_of[begin:end]
+                    heard = self._heard(part.text, reasons, said)
+                    several = Guards(left, roles, reasons, mask.open[begin : end + 1], more, heard)
                     shift, allowed = begin, self._of_rest(part, several)
                 for (index, name), some in allowed.slips:
                     here = slips[shift + index]
@@ -1028,11 +1061,14 @@ class NoiseSupport:
             before = part.text[start:end]
             at = owner(start, before, ends)
             name = SLIP_KINDS[kind]
+            recovered = False
             if name not in self._used or not keys.issuperset(after):
                 allowed = False
+            elif kind in IN_WORDS and (guards.roles[at] == LOCKED or kind == TWO):
+                allowed = recovered = self._recovers(words[at], guards, at, change)
             elif kind in LETTER_KINDS:
                 typo = Typo(start - words[at].start, end - words[at].start, (after,))
-                allowed = guards.roles[at] != LOCKED and self._may_type(words[at].text, kind, typo)
+                allowed = self._may_type(words[at].text, kind, typo)
             else:
                 allowed = _RULES[kind](
                     GuardedChange(change, before, at, words, guards, self._policy)
@@ -1044,7 +1080,7 @@ class NoiseSupport:
             others = (*mates[at], -1) if kind == "blank" and at == len(left) else mates[at]
             place = SlipPlace(kind, start - words[at].start, before, after, others)
             found.setdefault((at, name), []).append(place)
-            if name in self._explained or kind in _PHRASES:
+            if recovered or name in self._explained or kind in _PHRASES:
                 explained.append(change)
         slips = {
             (at, name): Slips(tuple(places), all(place.is_in(words[at].text) for place in places))
@@ -1056,6 +1092,37 @@ class NoiseSupport:
             Changes(part.text, tuple(explained), part.of_word),
         )
 
+    def _recovers(self, word: Word, guards: Guards, at: int, change: Change) -> bool:
+        """Return whether a reader recovers a word from a slip that only a reader allows."""
+        start, end = change.start - word.start, change.end - word.start
+        locked = guards.roles[at] == LOCKED
+        if self._reader is None or (locked and guards.reasons[at] not in RECOVERABLE):
+            return False
+        if start < 0 or end > len(word.text):
+            return False
+        typed = word.text[:start] + change.after + word.text[end:]
+        return self._reader.recovers(word.lower, typed, guards.said)
+
+    def _reasons(self, parts: Parts, mask: Mask, said: frozenset[str]) -> tuple[str, ...]:
+        """Return the lock of each word, with names that neither data nor dialogue know apart."""
+        if self._reader is None:
+            return mask.reasons
+        return tuple(
+            EXACT
+            if any(start < word.end and word.start < end for start, end in mask.exact)
+            else UNKNOWN_NAME
+            if reason == "name" and not (word.lower in said or self._reader.has(word.lower))
+            else reason
+            for word, reason in zip(parts.words, mask.reasons, strict=True)
+        )
+
+    def _heard(self, text: str, reasons: Sequence[str], said: frozenset[str]) -> frozenset[str]:
+        """Return the words of a dialogue that may be confused with those of a text."""
+        if self._reader is None or RECOVERABLE.isdisjoint(reasons):
+            return frozenset()
+        words = word_list(text)
+        return frozenset(other for other in said if any(_alike(word, other) for word in words))
+
     def _may_type(self, word: str, kind: str, typo: Typo) -> bool:
         """Return whether a slip of letters leaves a word that can only be read as itself."""
         if kind in _SHORTENING and len(word) < _SHORTEST:
@@ -1063,6 +1130,12 @@ class NoiseSupport:
         if kind != "swap" and any(map(str.isdigit, typo.choices[0])):
             return False  # The result would be a number.
         return self._policy.takes(word, typo)
+
+
+@lru_cache(maxsize=1 << 16)
+def _alike(word: str, other: str) -> bool:
+    """Return whether two words are at most three slips apart, so that a slip may confuse them."""
+    return abs(len(word) - len(other)) <= _CONFUSED and count_slips(word, other) <= _CONFUSED
 
 
 def owner(start: int, before: str, ends: Sequence[int]) -> int:
@@ -1085,6 +1158,8 @@ class Guards(NamedTuple):
     open: tuple[int, ...]
     #: Characters of the utterance that are not on the keyboard.
     more: frozenset[str]
+    #: Words of the dialogue that resemble a locked word.
+    said: frozenset[str] = frozenset()
 
 
 class AllowedChanges(NamedTuple):
@@ -1126,11 +1201,11 @@ class GuardedChange(NamedTuple):
         guard_of, text = self.policy.guard_of, self.change.after
         return frozenset(guard_of(word) for word in (text, *word_list(text)))
 
-    def is_same(self, count: int = 1) -> bool:
+    def is_same(self, count: int = 1, locks: Container[str] = _SPELLABLE) -> bool:
         """Return whether the locks allow these words another case, an apostrophe or a clitic."""
         here = slice(self.at, self.at + count)
         pairs = zip(self.guards.roles[here], self.guards.reasons[here], strict=True)
-        return all(role != LOCKED or reason in _SPELLABLE for role, reason in pairs)
+        return all(role != LOCKED or reason in locks for role, reason in pairs)
 
 
 def _misspells(case: GuardedChange) -> bool:
@@ -1154,6 +1229,8 @@ def _rewrites(case: GuardedChange) -> bool:
 def _contracts(case: GuardedChange) -> bool:
     """Return whether two words may be contracted. `gonna` and the like also change the first."""
     words = word_list(case.before)
+    if _letters(case.change.after) == _letters(case.before):  # `do n't`: only marks are missing.
+        return _drops_apostrophe(case, len(words))
     if case.change.after.lower().startswith((f"{words[0]}'", f"{words[0]}’")):
         return case.is_same(len(words)) and case.brought <= _SPELLABLE
     roles = case.guards.roles[case.at : case.at + len(words)]
@@ -1164,12 +1241,20 @@ def _sounds(case: GuardedChange) -> bool:
     return case.role == FREE and case.brought == _UNGUARDED
 
 
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
+
+
 def _changes_case(case: GuardedChange) -> bool:
-    return case.is_same()
+    """Return whether a word may lose its capital: also a value, a weekday or a known name."""
+    return case.is_same(locks=_SPELLABLE | RECOVERABLE)
 
 
-def _drops_apostrophe(case: GuardedChange) -> bool:
-    return case.is_same() and case.brought <= _SPELLABLE
+def _drops_apostrophe(case: GuardedChange, count: int = 1) -> bool:
+    """Return whether words may lose their apostrophe: `don't` stays a negation without it."""
+    if case.brought <= _SPELLABLE:
+        return case.is_same(count)
+    return case.brought == {"negation"} and case.is_same(count, {"", "negation"})
 
 
 def _unstops(case: GuardedChange) -> bool:
@@ -1203,10 +1288,11 @@ def _inserts(case: GuardedChange) -> bool:
 #: Kind of slip on words or between them -> returns whether no lock forbids a change.
 _RULES: Final[Mapping[str, Callable[[GuardedChange], bool]]] = {
     "blank": _joins,
-    "misspelling": _misspells,
+    MISSPELLING: _misspells,
     "apostrophe": _drops_apostrophe,
     "lower_i": _changes_case,
     "lower_first": _changes_case,
+    "lower_name": _changes_case,
     "full_stop": _unstops,
     "texting": _rewrites,
     "contraction": _contracts,

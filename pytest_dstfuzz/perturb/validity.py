@@ -11,7 +11,7 @@ from typing import Final
 import jellyfish
 
 from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, NEGATED, Source
-from pytest_dstfuzz.perturb.edits import Hunk, equal_ends, hunks
+from pytest_dstfuzz.perturb.edits import Hunk, hunks
 from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.locks import DEGREES, Locks
 from pytest_dstfuzz.perturb.operators import (
@@ -21,7 +21,7 @@ from pytest_dstfuzz.perturb.operators import (
     keeps_letters,
     typo_limit,
 )
-from pytest_dstfuzz.perturb.words import Edit, Word, is_word_character, marks, word_list
+from pytest_dstfuzz.perturb.words import Edit, Word, equal_ends, is_word_character, marks, word_list
 
 #: Longest utterance, in characters, that is edited. The time of Jaro similarity is quadratic in
 #: the length: a quarter of a second here, more than a minute for 164,000 characters.

@@ -127,6 +127,22 @@ def word_list(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
+def equal_ends(one: str, other: str) -> tuple[int, int]:
+    """Return the lengths of the common prefix and, after it, of the common suffix of two texts.
+
+    >>> equal_ends("leaving", "leavng"), equal_ends("aa", "aaa")
+    ((4, 2), (2, 0))
+    """
+    shortest = min(len(one), len(other))
+    head = 0
+    while head < shortest and one[head] == other[head]:
+        head += 1
+    tail = 0
+    while tail < shortest - head and one[-1 - tail] == other[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
 def one_letter_away(word: str) -> set[str]:
     """Return all texts one typing error away: a letter dropped, added, replaced or two swapped."""
     parts = [(word[:place], word[place:]) for place in range(len(word) + 1)]

@@ -17,6 +17,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.draft import KEPT, LOCKED, SHUT
 from pytest_dstfuzz.perturb.edits import Hunk, apply_edits, hunks, without
+from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
@@ -194,6 +195,39 @@ def lock_share(
             found.by_form += _is_locked(plain, turn.user, (), turn.system, span)
             if not locked:
                 found.loose[slot] += 1
+    return found
+
+
+@dataclass(slots=True)
+class Reach:
+    """The words of users that no slip reaches."""
+
+    turns: int = 0
+    words: int = 0
+    #: (word, reason) -> number of times.
+    unreached: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """The number of unreached words by reason."""
+        found: Counter[str] = Counter()
+        for (_, reason), count in self.unreached.items():
+            found[reason] += count
+        return found
+
+
+def reach(data: DialogueSet, kind: AnswerKind, perturber: Perturber, most: int = 1000) -> Reach:
+    """Count the words that no slip reaches in at most ``most`` turns, spread evenly over the data.
+
+    The tracker is not asked, so values that only its answer would lock are not locked.
+    """
+    found = Reach()
+    step = -(-data.turn_count() // most) or 1
+    for turn in islice(data.turns(), 0, None, step):
+        source = perturber.prepare(turn.user, kind.locked_values(data, turn, None), turn.system)
+        found.turns += 1
+        found.words += len(source.words)
+        found.unreached.update(perturber.unreached(source))
     return found
 
 

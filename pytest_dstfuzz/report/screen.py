@@ -290,6 +290,13 @@ def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
         low, high = map(per_1000, expected.interval)
         text += f" ({interval_name(section.summary.dialogues_tested)} {low} to {high})"
     yield Fact("estimate", text, "bad" if expected.per_1000 else "good")
+    if expected.in_locked_per_1000:
+        text = (
+            f"{per_1000(expected.in_locked_per_1000)} with a slip in a value, a name or another "
+            f"locked word that a reader recovers, "
+            f"{per_1000(expected.per_1000 - expected.in_locked_per_1000)} elsewhere"
+        )
+        yield Fact("", text)
     if expected.right_to_wrong_per_1000 is None or expected.wrong_to_wrong_per_1000 is None:
         return
     text = (

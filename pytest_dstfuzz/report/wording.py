@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_dstfuzz.campaign.results import Minimal, VariantResult
-from pytest_dstfuzz.perturb.edits import apply_edits, equal_ends, hunks, undo_edits
-from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.perturb.edits import apply_edits, hunks, undo_edits
+from pytest_dstfuzz.perturb.words import Edit, equal_ends
 from pytest_dstfuzz.printable import by_number
 
 __all__ = [

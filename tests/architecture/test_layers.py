@@ -111,7 +111,9 @@ FENCES: dict[str, tuple[str, ...]] = {
     "sentence_transformers": ("comparisons/foreign",),
     "nltk": ("perturb/lexicon/word_sources",),
     "gensim": ("perturb/lexicon/word_sources", "models/trade"),
-    "jellyfish": ("perturb/validity", "perturb/spelling", "trackers/conformance"),
+    "jellyfish": (
+        *("noise/reader", "perturb/validity", "perturb/spelling", "trackers/conformance"),
+    ),
     "httpx": ("trackers/web/",),
     "starlette": ("trackers/web/server",),
     "uvicorn": ("trackers/web/server",),

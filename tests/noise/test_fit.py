@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -40,6 +41,12 @@ WORDS = (
 )
 
 
+def makes_word(text: str) -> bool:
+    """Return false for every text, as if no slip made another word."""
+    del text
+    return False
+
+
 def drawn_slips(model: NoiseModel, count: int, name: str) -> list[SlipEvidence]:
     """Return slips of letters that a model drew, of words that are equally frequent."""
     chance = stream(11, name)
@@ -54,17 +61,26 @@ def drawn_slips(model: NoiseModel, count: int, name: str) -> list[SlipEvidence]:
     return found
 
 
+def without_forms(model: NoiseModel) -> NoiseModel:
+    """Return a model without known misspellings: only letters decide."""
+    tables = replace(model.file.tables, words={})
+    return NoiseModel(replace(model.file, tables=tables))
+
+
 def test_a_model_comes_back_from_what_it_wrote(typing: NoiseModel):
+    typing = without_forms(typing)
     counts = TextCounts(Counter(dict.fromkeys(WORDS, 1000)))
     keyboard = typing.file.tables.keyboard
     slips = drawn_slips(typing, 4000, "fit")
-    evidence = Evidence(counts, slips, load_lexicon().misspellings, keyboard)
+    evidence = Evidence(counts, slips, load_lexicon().misspellings, keyboard, makes_word)
     again = NoiseModel(model_file("again", 0.02, (), *fit_typing(evidence)))
+    again = without_forms(again)
     new = drawn_slips(typing, 1000, "new")
+    # Of slips of two letters, a model only makes the likely ones.
+    new = [slip for slip in new if happened(slip.word, slip.typed, keyboard) != "two"]
     true = mean(score.model for score in scores(typing, new))
     found = mean(score.model for score in scores(again, new))
     uniform = mean(score.uniform for score in scores(typing, new))
-    # The one that wrote also reckons with slips of the kind `other`, which it never makes.
     assert true - 0.15 < found < true + 0.15
     assert true + 3 < uniform
     # And how often each word slips.
@@ -80,7 +96,9 @@ def test_the_same_slips_give_the_same_model_in_any_order(typing: NoiseModel):
     slips = drawn_slips(typing, 100, "order")
     keyboard = typing.file.tables.keyboard
     one, other = (
-        plain(model_file("m", 0.1, (), *fit_typing(Evidence(counts, found, {}, keyboard))))
+        plain(
+            model_file("m", 0.1, (), *fit_typing(Evidence(counts, found, {}, keyboard, makes_word)))
+        )
         for found in (slips, slips[::-1])
     )
     assert one == other
@@ -88,7 +106,7 @@ def test_the_same_slips_give_the_same_model_in_any_order(typing: NoiseModel):
 
 def test_without_slips_the_model_to_start_from_is_left(typing: NoiseModel):
     counts = TextCounts.of(clean_turns(300))
-    evidence = Evidence(counts, [], {}, typing.file.tables.keyboard)
+    evidence = Evidence(counts, [], {}, typing.file.tables.keyboard, makes_word)
     kinds, tables = fit_typing(evidence, prior=typing.file)
     again = NoiseModel(model_file("again", 0.02, (), kinds, tables))
     before = {kind.name: kind.share for kind in typing.file.kinds}
@@ -189,7 +207,7 @@ def test_the_words_beside_tell_which_word_is_meant():
 
 def test_a_dialogue_is_in_one_part():
     slips = [SlipEvidence("taxi", "txi", f"d{number}") for number in range(200)]
-    evidence = Evidence(TextCounts(), slips, {}, {})
+    evidence = Evidence(TextCounts(), slips, {}, {}, makes_word)
     parts = [evidence.part(number, 5) for number in range(5)]
     assert sorted(slip for _, held in parts for slip in held) == sorted(slips)
     assert all(set(kept).isdisjoint(held) and len(held) > 20 for kept, held in parts)
@@ -204,16 +222,17 @@ def test_a_dialogue_is_in_one_part():
         ("taxi", "taxio", "keyboard_insert"),
         ("taxi", "taxmi", "inserted"),
         ("taxi", "taxo", "keyboard"),
-        ("taxi", "mtxi", "replaced"),
+        ("taxi", "tamo", "two"),
+        ("taxi", "mtxi", "two"),
         ("taxi", "taix", "swap"),
         ("a lot", "alot", "blank"),
     ],
 )
 def test_what_happened(typing: NoiseModel, word: str, typed: str, what: str):
-    if typed != "mtxi":
-        assert happened(word, typed, typing.file.tables.keyboard) == what
-        (score,) = scores(typing, [SlipEvidence(word, typed, "d")])
-        assert score.what == what
+    assert happened(word, typed, typing.file.tables.keyboard) == what
+    (score,) = scores(typing, [SlipEvidence(word, typed, "d")])
+    assert score.what == what
+    if what != "two":  # Only the likely pairs have a probability.
         assert score.model < math.inf
         assert score.uniform > 5
     assert what in HAPPENED

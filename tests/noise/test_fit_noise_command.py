@@ -138,7 +138,7 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "has the format 2, but this package reads 1: update"),
+        ({"format": 3}, "has the format 3, but this package reads 2: update"),
         ({"format": None}, "it has no 'format'"),
         ({"slip_rate": "much"}, "slip_rate: 'much' instead of a number"),
         ({"slip_rate": 2.0}, "slip_rate is 2, but must be at least 0 and at most 1"),

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -96,7 +97,7 @@ def test_what_is_drawn_has_the_density_that_it_was_drawn_with(
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-@pytest.mark.parametrize("utterance", ["to go", "I am.", "a a", "uh uh", "The the the"])
+@pytest.mark.parametrize("utterance", ["to go", "I am.", "a a", "uh uh", "The the"])
 def test_log_probability_is_the_sum_over_all_ways(name: str, utterance: str):
     model = MODELS[name]
     outcomes = [outcomes_of(site, 0.3).items() for site in model.of(utterance).sites]
@@ -158,11 +159,33 @@ def test_what_people_type_is_likelier_than_what_nobody_does(typing: NoiseModel):
     )
 
 
-def test_the_letter_for_likelihoods_alone_is_never_drawn(typing: NoiseModel):
-    rare = [s for s in typing.of("museum", every=True).sites[0].slips if s.kind == "other"]
-    assert len(rare) > 100
-    assert not any(slip.kind == "other" for slip in typing.slips("museum")[0])
-    assert typing.log_probability("museum", rare[0].edit.after + "museum", 0.02) == -math.inf
+def test_two_letters_of_a_word_slip_rarely(typing: NoiseModel):
+    slips = typing.slips("restaurant")[0]
+    two = sum(slip.weight for slip in slips if slip.kind == "two")
+    assert 0 < two < 0.1 * sum(slip.weight for slip in slips)
+
+
+def test_a_word_slips_as_often_as_its_letters_say(typing: NoiseModel):
+    # Frequent misspellings (`definately`) take their share of the slips, and add none.
+    word = "definitely"
+    without = replace(typing.file.tables, words={"misspelling": {}})
+    plain = NoiseModel(replace(typing.file, tables=without))
+    assert typing.of(word).sites[0].weight == pytest.approx(
+        plain.of(word).sites[0].weight, rel=1e-2
+    )
+    assert typing.log_probability(word, "definately", 0.02) > plain.log_probability(
+        word, "definately", 0.02
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("central", "sentral"), ("great", "greta"), ("china", "chika"), ("see", "soe")],
+)
+def test_a_name_is_no_frequent_slip(typing: NoiseModel, word: str, name: str):
+    assert name not in typing.file.tables.words["misspelling"].get(word, {})
+    site = typing.of(word).sites[0]
+    assert site.weight_of(name) < 0.05 * site.weight
 
 
 def test_edits_say_which_operator_made_them():

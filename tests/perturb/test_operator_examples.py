@@ -7,12 +7,12 @@ from types import ModuleType
 
 import pytest
 
-from pytest_dstfuzz.perturb import edits, operators
+from pytest_dstfuzz.perturb import operators, words
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.transformations import SHIPPED, find_operator
 
 
-@pytest.mark.parametrize("module", [operators, edits], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [operators, words], ids=lambda module: module.__name__)
 def test_the_examples_are_true(module: ModuleType, strict: Perturber, edit_rate: Perturber) -> None:
     policies = {"strict": strict._edit_policy, "edit_rate": edit_rate._edit_policy}
     result = doctest.testmod(module, extraglobs=policies)

@@ -98,9 +98,9 @@ def make(options: argparse.Namespace) -> None:
             f"{options.model} is no model of typing: it has {', '.join(sorted(strange))}"
         )
     lexicon = load_lexicon()
-    spoken = sources.read_sgd(options.sgd)
-    texts = [*sources.read_multiwoz(options.multiwoz), *spoken.user, *spoken.system]
-    evidence = gathered(texts, lexicon)
+    spoken, written = sources.read_sgd(options.sgd), sources.read_multiwoz(options.multiwoz)
+    texts = [*written, *spoken.texts]
+    evidence = gathered(written, spoken, lexicon)
     model = model_without(evidence, texts, PART)
     held = list(sentences(text for text in texts if part_of(text.source, FOLDS) == PART))
     generator = np.random.default_rng(options.seed)

@@ -21,7 +21,15 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.noise import casual as casual_writing
 from pytest_dstfuzz.noise.casual import ANY_WORD
-from pytest_dstfuzz.noise.evidence import Evidence, Text, TextCounts, find, part_of
+from pytest_dstfuzz.noise.evidence import (
+    Evidence,
+    Text,
+    TextCounts,
+    find,
+    part_of,
+    propose_split,
+    propose_two,
+)
 from pytest_dstfuzz.noise.fit import KAPPAS, fit_blanks, fit_typing, model_file
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.tables import ModelFile, NoiseKind, Tables, plain
@@ -63,8 +71,9 @@ def build(multiwoz: Path, sgd: Path, cmudict: Path, output: Path) -> None:
     """Write the three models into a folder."""
     lexicon = load_lexicon()
     spoken = sources.read_sgd(sgd)
-    texts = [*sources.read_multiwoz(multiwoz), *spoken.user, *spoken.system]
-    evidence = gathered(texts, lexicon)
+    written = sources.read_multiwoz(multiwoz)
+    texts = [*written, *spoken.texts]
+    evidence = gathered(written, spoken, lexicon)
     counts = evidence.counts
     for line in held_out(evidence, texts):
         say(line)
@@ -77,13 +86,25 @@ def build(multiwoz: Path, sgd: Path, cmudict: Path, output: Path) -> None:
     write(output, speech(cmudict, counts.words, user, lexicon))
 
 
-def gathered(texts: Sequence[Text], lexicon: Lexicon) -> Evidence:
-    """Return what a model of typing is fitted to: the texts' words, and slips that were read."""
-    counts = TextCounts.of(text for _, text in texts)
-    say(f"{len(texts):,} texts, {sum(counts.words.values()):,} words")
-    slips = find(texts, sources.read_slips(), counts)
+def gathered(written: Sequence[Text], spoken: sources.Utterances, lexicon: Lexicon) -> Evidence:
+    """Return what a model of typing is fitted to: the texts' words, and their slips.
+
+    Slips of one letter were read; those of two letters and blanks put in follow from a rule. A name
+    of SGD is no slip there.
+    """
+    counts = TextCounts.of(text for _, text in [*written, *spoken.texts])
+    say(f"{len(written) + len(spoken.texts):,} texts, {sum(counts.words.values()):,} words")
+    names = spoken.names
+    read = sources.read_slips()
+    rest = {
+        **propose_two(counts, lexicon.is_word, names),
+        **propose_split(counts, lexicon.is_word, names),
+    }
+    candidates = {**{typed: words for typed, words in rest.items() if typed not in read}, **read}
+    clear = {typed: words for typed, words in candidates.items() if typed not in names}
+    slips = [*find(written, candidates, counts), *find(spoken.texts, clear, counts)]
     say(f"{len(slips):,} slips of {len({s[:2] for s in slips}):,} kinds")
-    return Evidence(counts, slips, lexicon.misspellings, keyboard(lexicon))
+    return Evidence(counts, slips, lexicon.misspellings, keyboard(lexicon), lexicon.is_word)
 
 
 TYPING: Final = (
@@ -140,14 +161,15 @@ def held_out(evidence: Evidence, texts: Sequence[Text]) -> list[str]:
     for number in range(FOLDS):
         found += scores(model_without(evidence, texts, number), evidence.part(number, FOLDS)[1])
     lines = [
-        "| what happened | slips | uniform edits | the model | saved | of which word |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| what happened | slips | uniform edits | the model | saved | of which word | found |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for what, words in [*HAPPENED.items(), ("", "all")]:
         of = [score for score in found if not what or score.what == what]
         if of:
             bits, uniform = mean(s.model for s in of), mean(s.uniform for s in of)
-            cells = (uniform, bits, uniform - bits, mean(s.where for s in of))
+            known = mean(s.model for s in of if s.model < math.inf)
+            cells = (uniform, bits, uniform - bits, mean(s.where for s in of), known)
             figures = " | ".join(f"{cell:.2f}" for cell in cells)
             lines.append(f"| {words} | {len(of)} | {figures} |")
     lines.append(f"without any probability: {sum(math.isinf(s.model) for s in found)}")
@@ -161,6 +183,12 @@ def casual(spoken: Sequence[Text], user: Sequence[str], evidence: Evidence) -> M
     lists = {k: sources.forms_of(own[k]) for k in ("apostrophe", "texting", "contraction")}
     lists["doubled"] = listed(own["doubled"])
     seen, words = casual_writing.find_habits(user, lists, known=False)
+    # Tokenised text has a blank in the word: `do n't`.
+    words["contraction"] |= {
+        " ".join(clitic_apart(word)): forms
+        for word, forms in words["apostrophe"].items()
+        if "'" in word[1:]
+    }
     words["dropped"] = listed(own["dropped"])
     # Supposed: as often as a word stands there twice.
     seen["dropped"] = seen["doubled"]
@@ -192,6 +220,12 @@ def speech(cmudict: Path, counts: Counter[str], user: Sequence[str], lexicon: Le
     tables = Tables(words=words)
     kinds = casual_writing.weigh(rates, tables, user[:: max(1, len(user) // _ENOUGH)])
     return model_file("speech", SLIP_RATE, SPEECH, kinds, tables)
+
+
+def clitic_apart(word: str) -> tuple[str, str]:
+    """Return the two parts of a contraction, as tokenised text has them: ``do`` and ``n't``."""
+    at = len(word) - 3 if word.endswith("n't") else word.index("'")
+    return word[:at], word[at:]
 
 
 def listed(lines: Sequence[str]) -> dict[str, dict[str, float]]:

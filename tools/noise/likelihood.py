@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.noise.evidence import SlipEvidence
 from pytest_dstfuzz.noise.model import NoiseModel
-from pytest_dstfuzz.noise.tables import Habits, letter_slips
+from pytest_dstfuzz.noise.tables import slip_between
 from pytest_dstfuzz.perturb.words import one_letter_away
 
 #: What happened -> in words, in the order of tables. They do not depend on a model.
@@ -18,9 +18,11 @@ HAPPENED: Final[Mapping[str, str]] = {
     "keyboard_insert": "a key beside hit as well",
     "inserted": "another letter too many",
     "keyboard": "a key beside hit instead",
-    "replaced": "another letter instead",
+    "confusion": "another letter instead",
     "swap": "two letters swapped",
     "blank": "a blank missing",
+    "split": "a blank put in",
+    "two": "two letters",
 }
 
 
@@ -43,7 +45,7 @@ def scores(model: NoiseModel, slips: Iterable[SlipEvidence]) -> list[Score]:
 
 
 def _score(model: NoiseModel, word: str, typed: str) -> Score:
-    site = model.of(word, every=True).sites[-1]
+    site = model.of(word).sites[-1]
     weight = site.texts.get(typed[site.start :], 0.0)
     alike = len(one_letter_away(word.rpartition(" ")[2])) + (" " in word)
     return Score(
@@ -55,13 +57,11 @@ def _score(model: NoiseModel, word: str, typed: str) -> Score:
 
 
 def happened(word: str, typed: str, keyboard: Mapping[str, str]) -> str:
-    """Return what happened to a word, a key of `HAPPENED`; `replaced` where it was more."""
+    """Return what happened to a word, a key of `HAPPENED`."""
     if " " in word:
         return "blank"
-    for slip in letter_slips(word, Habits(keyboard, {}), every=True):
-        if slip.put_into(word) == typed:
-            return slip.features[0] if slip.kind == "other" else slip.kind
-    return "replaced"
+    slip = slip_between(word, typed, keyboard)
+    return slip.kind if slip else "two"
 
 
 def mean(values: Iterable[float]) -> float:

@@ -13,8 +13,10 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.noise.casual import names_in
 from pytest_dstfuzz.noise.evidence import Text
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.perturb.words import word_list
 from tools.lexicon.own_lists import read_sections
 
 FOLDER: Final = Path(__file__).parent
@@ -40,11 +42,26 @@ class Utterances(NamedTuple):
 
     user: list[Text]
     system: list[Text]
+    #: Words in what the services returned, in lower case.
+    returned: set[str]
+
+    @property
+    def texts(self) -> list[Text]:
+        """All texts."""
+        return [*self.user, *self.system]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Words that the services returned, and words that are capitalised inside sentences.
+
+        A text that looks like a slip (`sentral`) is no slip if it is one of them.
+        """
+        return frozenset({*self.returned, *names_in(text for _, text in self.texts)})
 
 
 def read_sgd(path: Path) -> Utterances:
     """Return what stands in the dialogues of a split, in capitals and small letters."""
-    found = Utterances([], [])
+    found = Utterances([], [], set())
     try:
         with zipfile.ZipFile(path) as archive:
             names = sorted(name for name in archive.namelist() if "dialogues_" in name)
@@ -55,6 +72,10 @@ def read_sgd(path: Path) -> Utterances:
         for turn in dialogue["turns"]:
             texts = found.user if turn["speaker"] == "USER" else found.system
             texts.append(Text(f"sgd {dialogue['dialogue_id']}", turn["utterance"]))
+            for result in (r for f in turn.get("frames", ()) for r in f.get("service_results", ())):
+                found.returned.update(
+                    word for value in result.values() for word in word_list(value)
+                )
     return found
 
 

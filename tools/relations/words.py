@@ -16,9 +16,8 @@ from typing import Final
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
-from pytest_dstfuzz.perturb.edits import equal_ends
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.perturb.words import word_set
+from pytest_dstfuzz.perturb.words import equal_ends, word_set
 from tools.lexicon.inflect import Inflector
 from tools.lexicon.own_lists import read_words
 from tools.lexicon.vocabulary import FORM_FACTOR, plain

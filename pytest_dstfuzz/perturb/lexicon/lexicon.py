@@ -157,6 +157,11 @@ class Lexicon:
         """The words with a frequency rank, in order."""
         return self._ranks.keys()
 
+    @cached_property
+    def words_with_pos(self) -> frozenset[str]:
+        """The known words that have a part of speech. Some others are slips of frequent words."""
+        return frozenset(word for word, key in self._words.items() if key in _POS_NAMES)
+
     def synonyms(self, word: str, pos: str | None = None) -> tuple[str, ...]:
         """Return the reviewed synonyms of ``word`` that keep the meaning of a request.
 
