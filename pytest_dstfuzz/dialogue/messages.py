@@ -179,7 +179,7 @@ def text_of_content(content: object) -> str:
     r"""Return the text of a message: its content, or the texts of its parts, one per line.
 
     >>> text_of_content([{"type": "text", "text": "a"}, {"type": "image_url"}, "b"])
-    'a\\nb'
+    'a\nb'
     """
     if isinstance(content, str):
         return content

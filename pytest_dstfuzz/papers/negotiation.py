@@ -456,7 +456,7 @@ def measure_results(run: NegotiationRun) -> dict[str, object]:
 
 
 def load_or_measure(run: NegotiationRun) -> dict[str, Any]:
-    """Return the result of `measure_results`. If its file exists, read it instead of measuring again.
+    """Read the result of `measure_results` from its file if it exists, otherwise measure it.
 
     Raises:
         DataError: the file is damaged.

@@ -226,7 +226,7 @@ def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
 def between(interval: tuple[float, float] | None) -> str:
     """Return an interval in short form.
 
-    >>> between((0.2085, 0.2858))
+    >>> between((0.2086, 0.2858))
     '20.9 to 28.6 %'
     """
     return "n/a" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
