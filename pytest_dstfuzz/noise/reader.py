@@ -51,6 +51,9 @@ _NEGLIGIBLE: Final = 1e-3
 _SHORT_NEGATION: Final = 3
 _SHORTEST: Final = 2
 _LONGEST: Final = 40
+_SHORTEST_FORM: Final = 4
+_ENDINGS: Final = frozenset({"s", "es", "ly"})
+_SPELLINGS: Final = (("re", "er"), ("er", "re"), ("or", "our"))
 _ROMAN: Final = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 _APOSTROPHES: Final = re.compile(r"['’]")
 _CLITIC: Final = re.compile(r"['’]s$")
@@ -220,10 +223,12 @@ class Reader:
             other: weight / total
             for other, weight in sorted(weights.items())
             if weight > RIVAL * total
-            and other != word
+            and not _is_form(word, other)
             and (mine & self.classes(other) or other in antonyms)
         }
-        posterior = weights[word] / total
+        # Another form or spelling of the original means the same.
+        forms = [weight for other, weight in weights.items() if _is_form(word, other)]
+        posterior = math.fsum(sorted(forms)) / total
         if rivals:
             rival = max(rivals, key=lambda other: rivals[other])
             return Reading(posterior, rival, rivals[rival], "rival")
@@ -253,7 +258,8 @@ class Reader:
             found = self._common.within(typed, _MOST_SLIPS)
             return [other for other in found if self._prior(other) > least]
         near = np.unpackbits(around.near[place], count=len(around.two))
-        return [around.two[at] for at in np.flatnonzero(near[: bisect_left(around.rarity, -least)])]
+        places = np.flatnonzero(near[: bisect_left(around.rarity, -least)])
+        return [around.two[at] for at in places.tolist()]
 
     def _find_around(self, word: str) -> _Around:
         """Return the known words near a word."""
@@ -336,6 +342,21 @@ def _is_exact(text: str) -> bool:
     """Return whether every letter of a text matters: digits, codes, addresses, Roman numerals."""
     bare = _APOSTROPHES.sub("", text).replace("-", "").replace(" ", "")
     return len(bare) < _SHORTEST or not bare.isalpha() or bool(_ROMAN.fullmatch(bare))
+
+
+def _is_form(word: str, other: str) -> bool:
+    """Return whether two words are equal, or forms of one word that mean the same in a request.
+
+    >>> _is_form("restaurant", "restaurants"), _is_form("centre", "center"), _is_form("new", "news")
+    (True, True, False)
+    """
+    if word == other:
+        return True
+    short, long = sorted((word, other), key=len)
+    if len(short) < _SHORTEST_FORM:
+        return False
+    spelled = any(short.endswith(a) and short[: -len(a)] + b == long for a, b in _SPELLINGS)
+    return spelled or (long.startswith(short) and long[len(short) :] in _ENDINGS)
 
 
 def _distance(one: str, other: str) -> int:

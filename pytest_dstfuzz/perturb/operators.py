@@ -935,6 +935,8 @@ _UNGUARDED: Final = frozenset({""})
 RECOVERABLE: Final = frozenset(
     {"value", "number", "cue", "reference", "dontcare", "affirmation", "negation", "name"}
 )
+#: The same with words that have a clitic (`that's`), which no lock names.
+_READABLE: Final = RECOVERABLE | {""}
 #: The lock on a name that the data does not know.
 UNKNOWN_NAME: Final = "unknown name"
 #: Kinds of slips inside a word.
@@ -1096,7 +1098,7 @@ class NoiseSupport:
         """Return whether a reader recovers a word from a slip that only a reader allows."""
         start, end = change.start - word.start, change.end - word.start
         locked = guards.roles[at] == LOCKED
-        if self._reader is None or (locked and guards.reasons[at] not in RECOVERABLE):
+        if self._reader is None or (locked and guards.reasons[at] not in _READABLE):
             return False
         if start < 0 or end > len(word.text):
             return False
@@ -1105,16 +1107,19 @@ class NoiseSupport:
 
     def _reasons(self, parts: Parts, mask: Mask, said: frozenset[str]) -> tuple[str, ...]:
         """Return the lock of each word, with names that neither data nor dialogue know apart."""
-        if self._reader is None:
+        reader = self._reader
+        if reader is None:
             return mask.reasons
-        return tuple(
-            EXACT
-            if any(start < word.end and word.start < end for start, end in mask.exact)
-            else UNKNOWN_NAME
-            if reason == "name" and not (word.lower in said or self._reader.has(word.lower))
-            else reason
-            for word, reason in zip(parts.words, mask.reasons, strict=True)
-        )
+        reasons = list(mask.reasons)
+        for place, word in enumerate(parts.words):
+            base, clitic, _ = word.lower.replace("’", "'").partition("'")
+            if any(start < word.end and word.start < end for start, end in mask.exact):
+                reasons[place] = EXACT
+            elif reasons[place] == "name" and clitic and base in self._policy.lexicon.stop_words:
+                reasons[place] = ""  # `That's` is not the name of anything.
+            elif reasons[place] == "name" and not (word.lower in said or reader.has(word.lower)):
+                reasons[place] = UNKNOWN_NAME
+        return tuple(reasons)
 
     def _heard(self, text: str, reasons: Sequence[str], said: frozenset[str]) -> frozenset[str]:
         """Return the words of a dialogue that may be confused with those of a text."""
