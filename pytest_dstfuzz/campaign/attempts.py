@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer, Folding
-from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
+from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise, Unreached
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.facts import without_slips
 from pytest_dstfuzz.comparisons.polarity import is_fallback
@@ -28,7 +28,7 @@ from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.validity import distinct_words, edit_c, edit_w
-from pytest_dstfuzz.perturb.words import Status, Variant, take_apart
+from pytest_dstfuzz.perturb.words import Edit, Status, Variant, take_apart
 from pytest_dstfuzz.relations.relation import (
     OTHER_LANGUAGE,
     UNCHANGED,
@@ -297,7 +297,17 @@ class TurnAttempts:
             distorted=1.0 - support.noisy.probability_clean(noise.rate),
             locked=1.0 - support.noisy.probability_given(noise.rate),
             sampled=self.rules.by_density,
+            words=len(self.source.words),
+            unreached=tuple(
+                Unreached(word, reason)
+                for word, reason in self.rules.perturber.unreached(self.source)
+            ),
         )
+
+    def touches_lock(self, edits: Sequence[Edit]) -> bool:
+        """Return whether an edit is a slip in a locked word. Only profiles with noise make such."""
+        by_noise = PROFILES[self.rules.settings.validity].noise
+        return by_noise and self.source is not None and self.source.touches_lock(edits)
 
     def asks(self, attempt: Attempt) -> bool:
         """Return whether an attempt needs a call of the tracker."""
@@ -457,7 +467,7 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
         context_edits=tuple(
             ContextEdits(index, other.edits) for index, other in seen if other is not None
         ),
-        in_locked=turn.source is not None and turn.source.touches_lock(proposal.variant.edits),
+        in_locked=turn.touches_lock(proposal.variant.edits),
     )
     return attempt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
 from statistics import NormalDist
@@ -578,6 +578,63 @@ class ExpectedTally:
             corrected_per_1000=TURNS * corrected if split else None,
             reason=reason,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The words of users that no slip reaches."""
+
+    #: Number of words, and of those that are never mistyped.
+    words: int
+    unreached: int
+    #: Why they are never mistyped -> number of words, most frequent first.
+    reasons: Mapping[str, int]
+    #: The most frequent of them -> number of times.
+    examples: Mapping[str, int]
+
+    @property
+    def share(self) -> float:
+        """The share of words that are never mistyped, in [0, 1]."""
+        return self.unreached / self.words
+
+
+#: Number of examples in a `Reach`.
+_EXAMPLES: Final = 10
+
+
+class ReachTally:
+    """Counts the words that no slip reaches."""
+
+    def __init__(self) -> None:
+        self._words = 0
+        self._reasons: Counter[str] = Counter()
+        self._texts: Counter[str] = Counter()
+
+    def add(self, turn: TurnResult) -> None:
+        """Add the words of a turn."""
+        if turn.noise is not None:
+            found = turn.noise.unreached
+            self.add_words(turn.noise.words, [(one.text, one.reason) for one in found])
+
+    def add_words(self, count: int, unreached: Sequence[tuple[str, str]]) -> None:
+        """Add ``count`` words, and those among them that no slip reaches, with the reasons."""
+        self._words += count
+        self._texts.update(text for text, _ in unreached)
+        self._reasons.update(reason for _, reason in unreached)
+
+    @property
+    def reach(self) -> Reach | None:
+        """The counts; ``None`` without words."""
+        if not self._words:
+            return None
+        examples = _in_order(self._texts)[:_EXAMPLES]
+        reasons = dict(_in_order(self._reasons))
+        return Reach(self._words, self._reasons.total(), reasons, dict(examples))
+
+
+def _in_order(counts: Counter[str]) -> list[tuple[str, int]]:
+    """Return counts with the largest first; equal ones by name."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _sampled(turn: TurnResult) -> list[VariantResult]:

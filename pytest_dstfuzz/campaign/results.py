@@ -146,6 +146,15 @@ class Votes:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreached:
+    """A word of the user that is never mistyped."""
+
+    text: str
+    #: The lock on the word, or that each slip may be read as another word.
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnNoise:
     """The noise rates of a turn under a noise model."""
 
@@ -159,6 +168,9 @@ class TurnNoise:
     locked: float
     #: Whether the variants are a sample from the noise model, with weights.
     sampled: bool
+    #: Number of words of the user, and those that no slip reaches, in their order.
+    words: int = 0
+    unreached: tuple[Unreached, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from pytest_dstfuzz.campaign.figures import (
     DialogueSums,
     EstimatedFailures,
     ExpectedTally,
+    Reach,
+    ReachTally,
     column,
     ratio,
     ratio_interval,
@@ -346,7 +348,7 @@ _KEYS: Final = (
     "errors valid_rate failure_rate failure_rate_interval yield calls minimiser_calls "
     "turns_broken turns_tested dialogues_tested turn_failure_rate turn_failure_rate_interval "
     "clean_answered clean_empty clean_empty_share failure_rate_not_empty clean_labelled "
-    "clean_right clean_accuracy noise repeats estimated_failures unstable malformed"
+    "clean_right clean_accuracy noise repeats estimated_failures reach unstable malformed"
 )
 
 
@@ -388,6 +390,8 @@ class Summary(Counts):
     repeats: Repeats | None = None
     #: ``None`` if the search is not `by_density`, and in profiles without a noise model.
     estimated_failures: EstimatedFailures | None = None
+    #: ``None`` in profiles without a noise model.
+    reach: Reach | None = None
 
     @property
     def turn_failure_rate(self) -> float | None:
@@ -432,6 +436,7 @@ class SummaryTally:
         self._dialogues = DialogueSums(4, numbers)
         self._noise, self._repeats = NoiseTally(), RepeatsTally()
         self._expected = ExpectedTally()
+        self._reach = ReachTally()
 
     def add(self, turn: TurnResult) -> None:
         """Add a turn."""
@@ -455,7 +460,7 @@ class SummaryTally:
         self._turns["broken"] += broken
         self._turns["tested"] += tested
         self._dialogues.add(turn.dialogue_id, of_turn.violations, of_turn.valid, broken, tested)
-        for tally in (self._noise, self._repeats, self._expected):
+        for tally in (self._noise, self._repeats, self._expected, self._reach):
             tally.add(turn)
 
     @property
@@ -483,6 +488,7 @@ class SummaryTally:
             noise=self._noise.noise,
             repeats=self._repeats.repeats,
             estimated_failures=self._expected.expected,
+            reach=self._reach.reach,
         )
 
 

@@ -201,10 +201,6 @@ def _locks(page: TerminalPage, data: DialogueSet, kind: AnswerKind, user: tuple[
         page.field(f"  {'not locked':<{_HEAD}}", f"{loose}: add words with --dst-lock", "warning")
 
 
-#: Most words that are listed as never edited.
-_UNREACHED: Final = 10
-
-
 def _reach(
     page: TerminalPage, data: DialogueSet, kind: AnswerKind, settings: VariantSettings
 ) -> None:
@@ -213,27 +209,11 @@ def _reach(
     from pytest_dstfuzz.perturb.engine import Perturber  # noqa: PLC0415
     from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415
     from pytest_dstfuzz.relations.checks import reach  # noqa: PLC0415
+    from pytest_dstfuzz.report.weaknesses import reach_text  # noqa: PLC0415
 
     found = reach(data, kind, Perturber.of(settings, data, load_lexicon()))
-    if not found.words:
-        return
-    total = found.unreached.total()
-    reasons = ", ".join(
-        f"{reason} {percent(count / found.words, 1)}"
-        for reason, count in found.reasons.most_common()
-    )
-    _field(
-        page,
-        "no slips",
-        f"{percent(total / found.words, 1)} of {_several(found.words, 'word')} of users in "
-        f"{_several(found.turns, 'turn')} take no slip: {reasons}",
-    )
-    words = Counter({word: 0 for word, _ in found.unreached})
-    for (word, _), count in found.unreached.items():
-        words[word] += count
-    shown = ", ".join(f"{word} {count:,}" for word, count in words.most_common(_UNREACHED))
-    if shown:
-        _field(page, "", f"most often {shown}")
+    if found is not None and found.unreached:
+        _field(page, "no slips", reach_text(found))
 
 
 COMMANDS = (

@@ -58,7 +58,7 @@ _ROMAN: Final = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|
 _APOSTROPHES: Final = re.compile(r"['’]")
 _CLITIC: Final = re.compile(r"['’]s$")
 _NAMES: Final = resources.files("pytest_dstfuzz") / "resources" / "lexicon" / "names.txt"
-#: The classes of words that are never another of their class: see `Reader.classes`.
+#: The classes of words that are never another of their class: see `SlipReader.classes`.
 NUMBER, WEEKDAY, VALUE, NEGATION, NAME = "number", "weekday", "value word", "negation", "name"
 
 
@@ -77,7 +77,7 @@ class _Around(NamedTuple):
     near: npt.NDArray[np.uint8]
 
 
-class Reading(NamedTuple):
+class SlipReading(NamedTuple):
     """How a reader understands a mistyped word."""
 
     #: Probability of the original, in [0, 1].
@@ -95,7 +95,7 @@ class Reading(NamedTuple):
         return not self.reason
 
 
-class Reader:
+class SlipReader:
     """Reads mistyped words, given the data of a run."""
 
     def __init__(
@@ -137,7 +137,7 @@ class Reader:
         self._weights = lru_cache(maxsize=1 << 15)(self._find_weights)
         self._read = lru_cache(maxsize=1 << 16)(self._weigh)
 
-    def read(self, word: str, typed: str, said: Collection[str] = ()) -> Reading:
+    def read(self, word: str, typed: str, said: Collection[str] = ()) -> SlipReading:
         """Return how a reader understands ``typed``, which a user typed for ``word``.
 
         Args:
@@ -147,9 +147,9 @@ class Reader:
         """
         word, typed = word.lower(), typed.lower()
         if word == typed:
-            return Reading(1.0)
+            return SlipReading(1.0)
         if reason := self._refusal(word, typed):
-            return Reading(0.0, reason=reason)
+            return SlipReading(0.0, reason=reason)
         return self._read(word, typed, frozenset(said))
 
     def recovers(self, word: str, typed: str, said: Collection[str] = ()) -> bool:
@@ -205,13 +205,13 @@ class Reader:
         channels[word] = own
         return {other: value * self._prior(other) for other, value in channels.items()}
 
-    def _weigh(self, word: str, typed: str, said: frozenset[str]) -> Reading:
+    def _weigh(self, word: str, typed: str, said: frozenset[str]) -> SlipReading:
         weights = self._weights(word, typed)
         if not weights:
-            return Reading(0.0, reason="unclear")
+            return SlipReading(0.0, reason="unclear")
         heard = said - {typed}
         if len(weights) == 1 and heard <= {word}:
-            return Reading(1.0)
+            return SlipReading(1.0)
         weights = {**weights}
         for other in heard:
             weights[other] = self._channel(other, typed) * (
@@ -231,8 +231,8 @@ class Reader:
         posterior = math.fsum(sorted(forms)) / total
         if rivals:
             rival = max(rivals, key=lambda other: rivals[other])
-            return Reading(posterior, rival, rivals[rival], "rival")
-        return Reading(posterior, reason="unclear" if posterior < SURE else "")
+            return SlipReading(posterior, rival, rivals[rival], "rival")
+        return SlipReading(posterior, reason="unclear" if posterior < SURE else "")
 
     def _one_slip_away(self, word: str, typed: str, distance: int) -> set[str]:
         """Return the other words that one slip may have turned into a text, and some more."""

@@ -14,7 +14,7 @@ import numpy as np
 from pytest_dstfuzz.config import PROFILES, VALIDITIES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.noise.reader import Reader
+from pytest_dstfuzz.noise.reader import SlipReader
 from pytest_dstfuzz.perturb import validity
 from pytest_dstfuzz.perturb.draft import (
     FREE,
@@ -408,9 +408,9 @@ class Perturber:
         return any(operator.by_slips for operators in used for operator in operators)
 
     @cached_property
-    def _reader(self) -> Reader:
+    def _reader(self) -> SlipReader:
         """The reader of slips in locked words. It knows the values of the data."""
-        return Reader(self._lexicon, self.noise.model, self._values)
+        return SlipReader(self._lexicon, self.noise.model, self._values)
 
     @property
     def guards(self) -> Locks:

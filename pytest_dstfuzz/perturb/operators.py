@@ -19,7 +19,7 @@ from pytest_dstfuzz.noise.model import (
     Site,
     load_models,
 )
-from pytest_dstfuzz.noise.reader import Reader
+from pytest_dstfuzz.noise.reader import SlipReader
 from pytest_dstfuzz.noise.tables import LETTER_KINDS, MISSPELLING, SLIP_KINDS, TWO
 from pytest_dstfuzz.perturb.draft import (
     FREE,
@@ -984,7 +984,9 @@ class NoiseInUse:
 class NoiseSupport:
     """Computes the slips of a noise model that the locks allow."""
 
-    def __init__(self, noise: NoiseInUse, policy: EditPolicy, reader: Reader | None = None) -> None:
+    def __init__(
+        self, noise: NoiseInUse, policy: EditPolicy, reader: SlipReader | None = None
+    ) -> None:
         """Store the noise, the policy of the profile, and the reader.
 
         Args:

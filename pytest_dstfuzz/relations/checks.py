@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, cast, get_args
 
+from pytest_dstfuzz.campaign.figures import Reach, ReachTally
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Difference
@@ -198,37 +199,19 @@ def lock_share(
     return found
 
 
-@dataclass(slots=True)
-class Reach:
-    """The words of users that no slip reaches."""
-
-    turns: int = 0
-    words: int = 0
-    #: (word, reason) -> number of times.
-    unreached: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    @property
-    def reasons(self) -> Counter[str]:
-        """The number of unreached words by reason."""
-        found: Counter[str] = Counter()
-        for (_, reason), count in self.unreached.items():
-            found[reason] += count
-        return found
-
-
-def reach(data: DialogueSet, kind: AnswerKind, perturber: Perturber, most: int = 1000) -> Reach:
+def reach(
+    data: DialogueSet, kind: AnswerKind, perturber: Perturber, most: int = 1000
+) -> Reach | None:
     """Count the words that no slip reaches in at most ``most`` turns, spread evenly over the data.
 
     The tracker is not asked, so values that only its answer would lock are not locked.
     """
-    found = Reach()
+    tally = ReachTally()
     step = -(-data.turn_count() // most) or 1
     for turn in islice(data.turns(), 0, None, step):
         source = perturber.prepare(turn.user, kind.locked_values(data, turn, None), turn.system)
-        found.turns += 1
-        found.words += len(source.words)
-        found.unreached.update(perturber.unreached(source))
-    return found
+        tally.add_words(len(source.words), perturber.unreached(source))
+    return tally.reach
 
 
 def _mention(dialogue: Dialogue, index: int, value: str) -> tuple[int, range] | None:

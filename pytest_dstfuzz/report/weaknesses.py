@@ -10,11 +10,12 @@ from pytest_dstfuzz.campaign.figures import (
     FEWEST_DIALOGUES,
     TURNS,
     EstimatedFailures,
+    Reach,
     interval_name,
 )
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
-from pytest_dstfuzz.config.parsers import per_1000
+from pytest_dstfuzz.config.parsers import per_1000, percent
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import format_count
@@ -58,6 +59,8 @@ def show_user_turns(page: TerminalPage, summary: Summary, *, verbose: bool) -> N
     page.field(head, shown.text, style)
     if verbose and expected is not None:
         page.field(" " * len(head), taken_out_text(expected))
+    if verbose and summary.reach is not None and summary.reach.unreached:
+        page.field(" " * len(head), reach_text(summary.reach))
 
 
 def user_turns_short(summary: Summary) -> str:
@@ -92,6 +95,16 @@ def taken_out_text(expected: EstimatedFailures) -> str:
         f"locked word, and are left out. Of {TURNS:,} others "
         f"{per_1000(expected.distorted_per_1000)} have slips; {unjudged} of these were not judged "
         "(too much edited, or no answer) and count as no failure"
+    )
+
+
+def reach_text(reach: Reach) -> str:
+    """Return which words of the users no slip reaches, and why, as a sentence."""
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in reach.reasons.items())
+    words = ", ".join(f"{text} {count:,}" for text, count in reach.examples.items())
+    return (
+        f"{percent(reach.share, 1)} of {reach.words:,} words of users are never mistyped: "
+        f"{reasons}. Most often: {words}"
     )
 
 

@@ -33,14 +33,20 @@ TEXTS = (
     "could you tell me the exact phone number there",
     "i am looking for something to visit",
 )
-DATA = DialogueSet(
-    "toy",
-    "test",
-    tuple(
-        Dialogue(f"d{number}", (Turn(0, "", text, None), Turn(1, "Sure.", TEXTS[number - 1], None)))
-        for number, text in enumerate(TEXTS)
-    ),
-)
+#: Short enough for all texts with one slip to fit into a run.
+SHORT = ("book a table", "is there parking", "a restaurant please", "a museum then")
+
+
+def two_turns(texts: Sequence[str]) -> DialogueSet:
+    """Return dialogues of two turns."""
+    dialogues = tuple(
+        Dialogue(f"d{number}", (Turn(0, "", text, None), Turn(1, "Sure.", texts[number - 1], None)))
+        for number, text in enumerate(texts)
+    )
+    return DialogueSet("toy", "test", dialogues)
+
+
+DATA = two_turns(TEXTS)
 CUES = ("book", "parking", "restaurant", "museum", "number")
 
 
@@ -54,14 +60,14 @@ def track(context: Context) -> dict[str, str]:
     return {"heard": heard(context.user)}
 
 
-def run(**given: object) -> tuple[TurnResult, ...]:
+def run(data: DialogueSet = DATA, **given: object) -> tuple[TurnResult, ...]:
     options = {
         "search": "noise",
         "validity": "natural",
         "attack": "non-cumulative",
         "shrink": False,
     }
-    campaign = Campaign(track, DATA, Settings.of(**{**options, **given}))
+    campaign = Campaign(track, data, Settings.of(**{**options, **given}))
     return tuple(campaign)
 
 
@@ -71,8 +77,9 @@ def estimated_failures(results: Sequence[TurnResult]) -> EstimatedFailures | Non
 
 def test_with_all_outcomes_it_is_what_brute_force_finds():
     settings = Settings.of(search="noise", validity="natural", slip_rate=0.02)
-    spec = CampaignSpec.of(settings.variant, DATA, load_lexicon())
-    for turn in run(variants=1000, slip_rate=0.02, max_edit_rate=1.0):
+    data = two_turns(SHORT)
+    spec = CampaignSpec.of(settings.variant, data, load_lexicon())
+    for turn in run(data, variants=1000, slip_rate=0.02, max_edit_rate=1.0):
         support = spec.perturber.prepare(turn.user, [heard(turn.user)], turn.system).support
         assert support is not None
         single = support.noisy.single(0.02)

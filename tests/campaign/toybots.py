@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -174,7 +174,10 @@ class Script:
     applied: int = 0
     profile: Profile = PROFILES["edit-rate"]
 
-    def prepare(self, utterance: str, values: tuple[str, ...], system: str = "") -> str:
+    def prepare(
+        self, utterance: str, values: tuple[str, ...], system: str = "", said: Iterable[str] = ()
+    ) -> str:
+        del said
         self.prepared.append((utterance, tuple(values), system))
         return utterance
 

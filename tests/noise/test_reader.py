@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dstfuzz.noise.model import NoiseModel
-from pytest_dstfuzz.noise.reader import RIVAL, SURE, Reader
+from pytest_dstfuzz.noise.reader import RIVAL, SURE, SlipReader
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 
 AREAS = ("north", "south", "east", "west", "centre")
@@ -15,9 +15,9 @@ REPLIES = ("We open at nine and close at five.", "Our bikes cost ten pounds.", "
 
 
 @pytest.fixture(scope="module")
-def reader(typing: NoiseModel) -> Reader:
+def reader(typing: NoiseModel) -> SlipReader:
     values = {"area": AREAS, "day": DAYS, "departure": TOWNS}
-    return Reader(load_lexicon(), typing, values, REPLIES)
+    return SlipReader(load_lexicon(), typing, values, REPLIES)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def reader(typing: NoiseModel) -> Reader:
         ("saturday", "SATURDYA"),
     ],
 )
-def test_a_reader_recovers(reader: Reader, word: str, typed: str):
+def test_a_reader_recovers(reader: SlipReader, word: str, typed: str):
     reading = reader.read(word, typed)
     assert reading.recoverable, reading
     assert reading.posterior >= SURE
@@ -66,21 +66,23 @@ def test_a_reader_recovers(reader: Reader, word: str, typed: str):
         ("friday", "xqzway", "unclear"),
     ],
 )
-def test_a_reader_does_not_recover(reader: Reader, word: str, typed: str, reason: str):
+def test_a_reader_does_not_recover(reader: SlipReader, word: str, typed: str, reason: str):
     assert reader.read(word, typed).reason == reason
 
 
 def test_words_of_the_dialogue_are_likelier(typing: NoiseModel):
-    reader = Reader(load_lexicon(), typing)
+    reader = SlipReader(load_lexicon(), typing)
     before, after = (reader.read("bikes", "biks", said).posterior for said in ((), ("bikes",)))
     assert before < after
 
 
-def test_a_name_of_the_dialogue_is_a_rival(reader: Reader):
+def test_a_name_of_the_dialogue_is_a_rival(reader: SlipReader):
     assert reader.recovers("norwich", "norwih")
-    named = Reader(load_lexicon(), NoiseModel.load("typing"), {"departure": ("norwich", "norwihc")})
+    named = SlipReader(
+        load_lexicon(), NoiseModel.load("typing"), {"departure": ("norwich", "norwihc")}
+    )
     assert named.read("norwich", "norwih").reason == "rival"
 
 
-def test_an_unchanged_word_is_read_as_itself(reader: Reader):
+def test_an_unchanged_word_is_read_as_itself(reader: SlipReader):
     assert reader.read("Ely", "ely").posterior == 1.0

@@ -69,6 +69,7 @@ from pytest_dstfuzz.report.weaknesses import (
     counted_weaknesses,
     likely_text,
     moved_weaknesses,
+    reach_text,
     taken_out,
 )
 from pytest_dstfuzz.report.wording import (
@@ -450,8 +451,13 @@ def _sample(view: View) -> list[tuple[str, str]]:
     expected = None if section is None else section.summary.estimated_failures
     if expected is None:
         return []
-    size = f"{expected.effective_sample_size:,.0f}"
-    return [*taken_out(expected), ("effective sample size", size), ("noise", expected.noise)]
+    rows = [
+        *taken_out(expected),
+        ("effective sample size", f"{expected.effective_sample_size:,.0f}"),
+        ("noise", expected.noise),
+    ]
+    reach = None if section is None else section.summary.reach
+    return rows if reach is None else [*rows, ("words without slips", reach_text(reach))]
 
 
 def models_page(views: Mapping[str, View]) -> Iterator[str]:
