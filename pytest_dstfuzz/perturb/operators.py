@@ -1117,11 +1117,19 @@ class NoiseSupport:
             base, clitic, _ = word.lower.replace("’", "'").partition("'")
             if any(start < word.end and word.start < end for start, end in mask.exact):
                 reasons[place] = EXACT
-            elif reasons[place] == "name" and clitic and base in self._policy.lexicon.stop_words:
-                reasons[place] = ""  # `That's` is not the name of anything.
+            elif reasons[place] == "name" and self._is_ordinary(word, base, clitic):
+                reasons[place] = ""
             elif reasons[place] == "name" and not (word.lower in said or reader.has(word.lower)):
                 reasons[place] = UNKNOWN_NAME
         return tuple(reasons)
+
+    def _is_ordinary(self, word: Word, base: str, clitic: str) -> bool:
+        """Return whether a word that is locked as a name is none: `That's`, `bikes`."""
+        lexicon, single = self._policy.lexicon, base.removesuffix("s")
+        if clitic:
+            return base in lexicon.stop_words
+        plural = base != single and lexicon.majority_pos(single) == "noun"
+        return plural and word.text.islower() and not lexicon.is_word(base)
 
     def _heard(self, text: str, reasons: Sequence[str], said: frozenset[str]) -> frozenset[str]:
         """Return the words of a dialogue that may be confused with those of a text."""

@@ -1,0 +1,74 @@
+"""Bots that know a keyword in one spelling only: a default run finds each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pytest_dstfuzz import Campaign
+from pytest_dstfuzz.campaign.results import VariantResult
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.search.registry import default_search
+
+#: Keyword -> reply of the bot, and a phrase with the keyword.
+BOTS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "faq": {
+        "open": ("We are there from nine to five.", "when you open"),
+        "bikes": ("They cost ten pounds a day.", "how much the bikes are"),
+        "parking": ("Behind the house.", "where the parking is"),
+    },
+    "clinic": {
+        "appointment": ("A nurse will call you.", "how to get an appointment"),
+        "prescription": ("It is ready.", "when my prescription is ready"),
+        "vaccine": ("Come on any day.", "which vaccine I need"),
+    },
+    "bank": {
+        "balance": ("You have 20 pounds.", "the balance of my account"),
+        "transfer": ("How much?", "how to transfer money"),
+        "statement": ("It is in your inbox.", "where my last statement is"),
+    },
+}
+FRAMES = (
+    "Please tell me {}.",
+    "I want to know {}.",
+    "Hello, {}?",
+    "Can you tell me {}?",
+    "{}?",
+    "Do you know {}?",
+    "My question is {}.",
+    "I would like to ask {}.",
+    "Could you say {}, please?",
+    "Thanks, and {}?",
+)
+
+
+@pytest.mark.parametrize("name", BOTS)
+def test_a_default_run_finds_every_brittle_keyword(name: str) -> None:
+    bot = BOTS[name]
+
+    def answer(context: Context) -> str:
+        said = context.user.lower()
+        found = [reply for keyword, (reply, _) in bot.items() if keyword in said]
+        return found[0] if found else "Sorry, I did not understand that."
+
+    asked = [
+        (keyword, frame.format(phrase)) for keyword, (_, phrase) in bot.items() for frame in FRAMES
+    ]
+    data = DialogueSet(
+        name, "test", tuple(Dialogue(text, (Turn(0, "", text, None),)) for _, text in asked)
+    )
+    search = default_search(Settings.of(outcome="reply"))
+    results = Campaign(answer, data, Settings.of(outcome="reply", shrink=False, search=search))
+    broken = {
+        keyword
+        for turn in results
+        for keyword, text in asked
+        if text == turn.user and any(_touches(keyword, one) for one in turn.violations)
+    }
+    assert broken == set(bot)
+
+
+def _touches(keyword: str, variant: VariantResult) -> bool:
+    return keyword not in variant.text.lower()
