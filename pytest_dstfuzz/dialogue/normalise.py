@@ -285,7 +285,10 @@ def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
     """
     listed = _listed(value)
     if listed is None:
-        return _one_value(slot, _clean(value), normalisation)
+        one = _one_value(slot, _clean(value), normalisation)
+        # An alternative may be a list: the first one of `[]|` is.
+        again = one is not None and one != value and _listed(one) is not None
+        return normalise_value(slot, one, normalisation) if one is not None and again else one
     found = (normalise_value(slot, one, normalisation) for one in listed)
     members = [part for one in found if one is not None for part in members_of(one)]
     if not members:
