@@ -53,6 +53,16 @@ def _agent_options(parser: Parser) -> None:
         help="reward of an attempt: broken (it breaks a turn; default) or gini (the reward of the "
         "thesis)",
     )
+    _length_options(parser)
+    goes_on = "continue from the last round in the output folder"
+    parser.option("--resume", action="store_true", help=goes_on)
+    parser.option("--tensorboard", type=Path, metavar="DIR", help="folder for TensorBoard events")
+    ray_options(parser, "; the agent then learns after each round instead of between attempts")
+
+
+def _length_options(parser: Parser) -> None:
+    """Add the options that limit the training and its variants."""
+    value = parser.value
     value(
         "--calls",
         integer(1),
@@ -87,10 +97,6 @@ def _agent_options(parser: Parser) -> None:
         help="dialogues to train on: right (the tracker is correct at every turn; default) or "
         "all; the held-out dialogues are the same in both cases",
     )
-    goes_on = "continue from the last round in the output folder"
-    parser.option("--resume", action="store_true", help=goes_on)
-    parser.option("--tensorboard", type=Path, metavar="DIR", help="folder for TensorBoard events")
-    ray_options(parser, "; the agent then learns after each round instead of between attempts")
 
 
 def _train_agent(options: Namespace) -> None:

@@ -134,22 +134,23 @@ class Campaign:
         self._drawn = sample_turns(self.data, how.turns, settings.variant.seed, how.domains)
         self._plan = part_of(self._drawn, how.shard)
         self._budget = Budget(settings.budget)
-        self.tracker: Tracker = (
-            tracker_for(settings, self.data, deadline=self._budget.deadline)
-            if isinstance(tracker, str)
-            else bound_concurrency(
-                as_tracker(
-                    tracker,
-                    normalisation=self.data.normalisation,
-                    outcome=settings.reply.outcome,
-                    history=settings.reply.history,
-                ),
-                settings.tracker.concurrency,
-            )
-        )
+        self.tracker: Tracker = self._find_tracker(tracker)
         #: Name of a relation -> an engine with its rules and an empty plan.
         self._first: dict[str, CampaignEngine] = {}
         self._started = False
+
+    def _find_tracker(self, tracker: object) -> Tracker:
+        """Return the tracker that the user named or gave."""
+        settings = self.settings
+        if isinstance(tracker, str):
+            return tracker_for(settings, self.data, deadline=self._budget.deadline)
+        own = as_tracker(
+            tracker,
+            normalisation=self.data.normalisation,
+            outcome=settings.reply.outcome,
+            history=settings.reply.history,
+        )
+        return bound_concurrency(own, settings.tracker.concurrency)
 
     def __len__(self) -> int:
         turns = sum(last + 1 for _, last in self._plan)

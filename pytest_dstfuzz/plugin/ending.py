@@ -50,7 +50,7 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report, judge_info
 from pytest_dstfuzz.report.packing import report_of_models
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redact_turn
-from pytest_dstfuzz.report.screen import Ruling, screen_lines
+from pytest_dstfuzz.report.screen import GateRuling, screen_lines
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.totals.plainest import Novelty
@@ -382,7 +382,7 @@ class SessionEnd:
         for one in self._models:
             if one.name:
                 reporter.section(printable(one.name), "-")
-            ruling = rulings.get(one.name, Ruling())
+            ruling = rulings.get(one.name, GateRuling())
             ruling = ruling._replace(reasons=(*ruling.reasons, *more))
             lines = screen_lines(
                 one.results,
@@ -397,7 +397,7 @@ class SessionEnd:
             _print_lines(reporter, lines)
 
     @property
-    def _rulings(self) -> Mapping[str, Ruling]:
+    def _rulings(self) -> Mapping[str, GateRuling]:
         """The verdict on each tracker, by its name."""
         return {} if self._judged is None else self._judged.rulings
 

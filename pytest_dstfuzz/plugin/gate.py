@@ -56,7 +56,7 @@ from pytest_dstfuzz.report.figures import (
 )
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
-from pytest_dstfuzz.report.screen import VERDICTS, Ruling
+from pytest_dstfuzz.report.screen import VERDICTS, GateRuling
 from pytest_dstfuzz.report.weaknesses import moved_weaknesses
 from pytest_dstfuzz.report.wording import visible
 from pytest_dstfuzz.search.registry import search_by_name
@@ -173,7 +173,7 @@ class GateDecision(NamedTuple):
     #: The exit status, 0 if nothing failed.
     status: int
     #: By the name of the tracker.
-    rulings: Mapping[str, Ruling]
+    rulings: Mapping[str, GateRuling]
     #: What happened to the baseline, if it was to be written.
     written: tuple[StyledLine, ...] = ()
 
@@ -376,13 +376,13 @@ class SessionGate:
         status = FAILED if written.style == "bad" and not status else status
         return GateDecision(judgements, status, rulings, (written,))
 
-    def _ruling(self, judgement: Judgement) -> Ruling:
+    def _ruling(self, judgement: Judgement) -> GateRuling:
         """Return the lines for a verdict."""
         reasons = [*self._reasons(judgement)]
         if judgement.verdict == "inconclusive" and self._settings.gate.inconclusive != "fail":
             reasons.append(StyledLine(_UNDECIDED, "warning"))
         changes = () if judgement.comparison is None or self._quiet else _compared(judgement)
-        return Ruling(
+        return GateRuling(
             judgement.verdict if self.judges else "",
             # Limits that hold come last.
             tuple(sorted(reasons, key=lambda line: line.style == "good")),

@@ -10,7 +10,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, cast, get_args
 
-from pytest_dstfuzz.campaign.figures import Reach, ReachTally
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Difference
@@ -18,7 +17,6 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.draft import KEPT, LOCKED, SHUT
 from pytest_dstfuzz.perturb.edits import Hunk, apply_edits, hunks, without
-from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
@@ -197,21 +195,6 @@ def lock_share(
             if not locked:
                 found.loose[slot] += 1
     return found
-
-
-def reach(
-    data: DialogueSet, kind: AnswerKind, perturber: Perturber, most: int = 1000
-) -> Reach | None:
-    """Count the words that no slip reaches in at most ``most`` turns, spread evenly over the data.
-
-    The tracker is not asked, so values that only its answer would lock are not locked.
-    """
-    tally = ReachTally()
-    step = -(-data.turn_count() // most) or 1
-    for turn in islice(data.turns(), 0, None, step):
-        source = perturber.prepare(turn.user, kind.locked_values(data, turn, None), turn.system)
-        tally.add_words(len(source.words), perturber.unreached(source))
-    return tally.reach
 
 
 def _mention(dialogue: Dialogue, index: int, value: str) -> tuple[int, range] | None:

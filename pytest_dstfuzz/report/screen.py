@@ -46,7 +46,7 @@ VERDICTS: Final[Mapping[str, tuple[Literal["good", "bad", "warning"], str]]] = {
 }
 
 
-class Ruling(NamedTuple):
+class GateRuling(NamedTuple):
     """The decision on the results of a tracker, in lines for the terminal."""
 
     #: The verdict of the gate, see `VERDICTS`; ``""`` if the tests decide.
@@ -65,7 +65,7 @@ class Ruling(NamedTuple):
         return (StyledLine(f"verdict: {words}", style), *self.reasons, *self.changes)
 
 
-_NO_RULING: Final = Ruling()
+_NO_RULING: Final = GateRuling()
 
 
 class Fact(NamedTuple):
@@ -109,7 +109,7 @@ def screen_lines(
     info: RunInfo,
     totals: Totals,
     *,
-    ruling: Ruling = _NO_RULING,
+    ruling: GateRuling = _NO_RULING,
     failed: bool | None = None,
     width: int = 100,
     encoding: str = "utf-8",

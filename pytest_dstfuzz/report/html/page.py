@@ -210,17 +210,22 @@ def page_data(
         if turn.dialogue_id in on_page.dialogues:
             kept.append(_turn(turn))
     found.sort(key=itemgetter(0))
-    places = {name: place for place, (_, name, _) in enumerate(found)}
     return {
         "turns": kept,
         "violations": [record for *_, record in found],
-        "weaknesses": [
-            [visible(card.id), sorted(places[name] for name in card.members if name in places)]
-            for card in cards
-        ],
+        "weaknesses": _members_of(cards, [name for _, name, _ in found]),
         "earlier": earlier.entries,
         "commands": command_parts(command, baseline),
     }
+
+
+def _members_of(cards: Sequence[Card], names: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """Return the id of each weakness and the places of its violations in a list of names."""
+    places = {name: place for place, name in enumerate(names)}
+    return [
+        (visible(card.id), sorted(places[name] for name in card.members if name in places))
+        for card in cards
+    ]
 
 
 class _PerturbedTurns:

@@ -30,7 +30,7 @@ from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.html.page import heat_level, html_text, page_data, script_json
 from pytest_dstfuzz.report.json_report import build_report
 from pytest_dstfuzz.report.redact import redact_turn
-from pytest_dstfuzz.report.screen import Ruling, screen_lines
+from pytest_dstfuzz.report.screen import GateRuling, screen_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.plainest import KNOWN, Novelty
 from pytest_dstfuzz.totals.totals import Totals
@@ -166,7 +166,9 @@ def test_pages_begin_as_the_first_screen_does(sampled: list[TurnResult]) -> None
     gate["comparison"]["violations"] = {"new": ["m-test-10-t1-v1"], "known": ["m-test-0-t1-v1"]}
     totals = Totals.of(sampled)
     totals.novelty = Novelty.of(gate["comparison"])
-    screen = screen_lines(sampled, options, info, totals, ruling=Ruling("regression"), width=1000)
+    screen = screen_lines(
+        sampled, options, info, totals, ruling=GateRuling("regression"), width=1000
+    )
     # Pages mark edits in another way, have a command for each violation, and show more themselves.
     said = [
         re.sub(r"^[a-z ]{14}|^ +(?:\d\. )?", "", line.text)
