@@ -34,6 +34,10 @@ _STATES: Final[dict[str, dict[Part, str]]] = {
         "rule": "replace an unknown value with the most similar known one",
         "training data": "misspell some values and keep their labels",
     },
+    "misspelt value lost or changed": {
+        "rule": "match misspelt values, such as by their edit distance to known ones",
+        "training data": "misspell some values and keep their labels",
+    },
     "value in wrong domain": {
         "rule": "keep the domain until the user names another one",
         "training data": "add turns about two domains",

@@ -139,6 +139,7 @@ class Traits(NamedTuple):
     other_cue: bool  #: Whether the edit hit the name of another slot of the domain.
     domain_word: bool  #: Whether the edit hit the name of the slot's domain.
     copied: bool  #: Whether the new value has a word that only the edit introduced.
+    misspelt: bool  #: Whether the edit hit a word of the old value.
     runs_on: bool  #: Whether a value runs on into the name of another slot.
     crossed: bool  #: Whether the value moved to or from another domain.
     sibling: bool  #: Whether another slot of the domain has, or had, the new or the lost value.
@@ -173,6 +174,7 @@ def traits_of(change: Difference, scene: BrokenScene) -> Traits:
         ),
         domain_word=domain in scene.edited.words,
         copied=not scene.edited.brought.isdisjoint(word_list(after or "")),
+        misspelt=not set(word_list(before or "")).isdisjoint(scene.edited.reached),
         runs_on=any(_runs_on(value, scene) for value in values),
         crossed=happened != "replaced"
         and any(
@@ -459,6 +461,7 @@ OTHER: Final = "different answer"
 MECHANISMS: Final = (
     "two values run together",
     "misspelt value copied",
+    "misspelt value lost or changed",
     "value in wrong domain",
     "no preference lost or changed",
     "slip in key word, yes/no wrong",
@@ -493,6 +496,8 @@ def _mechanism(one: Traits) -> str:
         return "no preference lost or changed"
     if one.copied:
         return "misspelt value copied"
+    if one.misspelt:
+        return "misspelt value lost or changed"
     if one.family == "yes-no":
         return (
             "slip in key word, yes/no wrong"

@@ -102,6 +102,14 @@ def test_the_word_for_a_value_is_damaged(
     assert reading(change, typed, text=text, state={}).key == Key("slip in key word, value wrong")
 
 
+@pytest.mark.parametrize("after", [None, "south"])
+def test_the_value_itself_is_damaged(after: str | None) -> None:
+    change: Changes = {"hotel-area": ("north", after)}
+    typed = ("char_replace/swap", "north", "nroth")
+    found = reading(change, typed, text="a hotel in the north", state={})
+    assert found.key == Key("misspelt value lost or changed")
+
+
 @pytest.mark.parametrize(
     ("slot", "edited", "typed", "expected"),
     [
