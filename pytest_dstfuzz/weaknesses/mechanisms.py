@@ -174,7 +174,8 @@ def traits_of(change: Difference, scene: BrokenScene) -> Traits:
         ),
         domain_word=domain in scene.edited.words,
         copied=not scene.edited.brought.isdisjoint(word_list(after or "")),
-        misspelt=not set(word_list(before or "")).isdisjoint(scene.edited.reached),
+        misspelt=any(map(_is_slip, scene.edited.edits))
+        and not set(word_list(before or "")).isdisjoint(scene.edited.reached),
         runs_on=any(_runs_on(value, scene) for value in values),
         crossed=happened != "replaced"
         and any(
@@ -185,6 +186,11 @@ def traits_of(change: Difference, scene: BrokenScene) -> Traits:
         elsewhere=any(value in values and domain_of(slot) != domain for slot, value in held),
         same=_points(change, scene),
     )
+
+
+def _is_slip(edit: Edit) -> bool:
+    """Return whether an edit mistypes a word."""
+    return edit.transformation.startswith("char_") or edit.operator == "misspelling"
 
 
 def _of_members(change: Difference) -> Difference:
