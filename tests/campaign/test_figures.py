@@ -55,6 +55,7 @@ KEYS = [
     "noise",
     "repeats",
     "estimated_failures",
+    "reach",
     "unstable",
     "malformed",
 ]
