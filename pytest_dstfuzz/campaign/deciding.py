@@ -839,7 +839,7 @@ class RepeatsTally:
         self._asked: Counter[tuple[bool, bool]] = Counter()
 
     def add(self, turn: TurnResult) -> None:
-        """Add the repeated requests of a turn."""
+        """Count the requests that were repeated for a turn."""
         for item in turn.variants:
             if item.repeated is not None:
                 self._asked[item.outcome == "violation", item.repeated] += 1

@@ -31,7 +31,7 @@ class ResultTally(Protocol):
     """A collector of results that keeps only the data its figures need."""
 
     def add(self, turn: TurnResult, /) -> None:
-        """Add a result."""
+        """Count the variants in a result."""
 
 
 _Tally = TypeVar("_Tally", bound=ResultTally)
@@ -61,7 +61,7 @@ class DialogueSums:
         self._sums = array("i")
 
     def add(self, dialogue: str, *parts: int) -> None:
-        """Add a number to each column of a dialogue."""
+        """Add one number to each sum of a dialogue."""
         start = self._numbers[dialogue] * self._columns
         if (more := start + self._columns - len(self._sums)) > 0:
             self._sums.frombytes(bytes(more * self._sums.itemsize))
@@ -89,7 +89,7 @@ class DistinctCount:
         self._full = self._ROOM
 
     def add(self, text: str) -> None:
-        """Add a text."""
+        """Count a text if it is new."""
         self._digests.append(_digest(text))
         if len(self._digests) >= self._full:
             self._drop_doubles()
@@ -120,7 +120,7 @@ class ExactSum:
         self.count = 0
 
     def add(self, value: float) -> None:
-        """Add a finite value."""
+        """Add a finite value to the sum."""
         kept = 0
         for part in self._partials:
             high, low = (value, part) if abs(value) >= abs(part) else (part, value)
@@ -409,7 +409,7 @@ class LedgerTally:
         self._rows: dict[tuple[str, ...], Counter[str]] = {}
 
     def add(self, turn: TurnResult) -> None:
-        """Add the variants of a turn."""
+        """Count the variants of a turn."""
         for variant in turn.variants:
             self._total[column(variant, credit=False)] += 1
             credited = column(variant, credit=True)
@@ -517,7 +517,7 @@ class ExpectedTally:
         self._dialogues: dict[str, ExactSum] = {}
 
     def add(self, turn: TurnResult) -> None:
-        """Add a turn if it has an expectation and its variants are a weighted sample."""
+        """Record a turn if it has an expectation and its variants are a weighted sample."""
         noise = turn.noise
         if noise is None or not noise.sampled or not has_expectation(turn):
             return

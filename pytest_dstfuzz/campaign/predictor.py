@@ -109,7 +109,7 @@ class Budget:
         return sum(found, Usage()) if found else None
 
     def watch(self, tracker: object) -> None:
-        """Add the usage of a tracker if it counts tokens.
+        """Count the usage of a tracker if it counts tokens.
 
         Raises:
             UserError: tokens or cost are limited, but the tracker or its service does not count
@@ -487,7 +487,7 @@ class Predictor:
             del self._known[next(iter(self._known))]
 
     def _answer(self, batch: Sequence[Context], answered: _Batch) -> None:
-        """Add an answer for each context. If the batch fails as a whole, its rest is halved."""
+        """Record an answer for each context. If the batch fails as a whole, its rest is halved."""
         take = partial(self._arrived, batch, answered)
         try:
             # A copy, because a tracker may modify the list.
@@ -527,7 +527,7 @@ class Predictor:
     def _arrived(
         self, batch: Sequence[Context], answered: _Batch, place: int, answer: object
     ) -> None:
-        """Add an answer that arrives before the rest of its batch, unless it will be retried."""
+        """Record an answer that arrives before the rest of its batch, unless it will be retried."""
         if isinstance(answer, MalformedAnswerError):
             return
         self._take(batch[place], answer, answered)
@@ -540,7 +540,7 @@ class Predictor:
         stopped: BatchInterrupt | Overrun,
         answered: _Batch,
     ) -> None:
-        """Add the answers that came before the user or the deadline interrupted a call."""
+        """Record the answers that came before the user or the deadline interrupted a call."""
         for place, answer in stopped.answers.items():
             self._take(batch[place], answer, answered)
         if isinstance(stopped, BatchInterrupt):
@@ -548,7 +548,7 @@ class Predictor:
         self.budget.overrun()
 
     def _take(self, context: Context, answer: object, answered: _Batch, malformed: int = 0) -> None:
-        """Add the tracker's answer to a context, unless the tracker gave up.
+        """Record the tracker's answer to a context, unless the tracker gave up.
 
         ``malformed`` is the number of answers that could not be parsed. Answers that arrived early
         come again with the batch and are ignored.

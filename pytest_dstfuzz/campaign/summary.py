@@ -88,7 +88,7 @@ class NoiseTally:
         self._tested = self._reported = self._outvoted = 0
 
     def add(self, turn: TurnResult) -> None:
-        """Add a turn if its clean turn has several answers."""
+        """Record a turn if its clean turn has several answers."""
         # Turns with a different answer each time are not tested.
         if not turn.clean_votes or turn.reason == UNSTABLE:
             return
@@ -439,7 +439,7 @@ class SummaryTally:
         self._reach = ReachTally()
 
     def add(self, turn: TurnResult) -> None:
-        """Add a turn."""
+        """Count the results of a turn."""
         counts = Counter(column(variant, credit=False) for variant in turn.variants)
         self._counted.update(counts)
         if turn.outcome != "skipped":
@@ -514,7 +514,7 @@ class YieldsTally:
         self._domains: dict[str, Counter[str]] = {}
 
     def add(self, turn: TurnResult) -> None:
-        """Add the variants of a turn."""
+        """Count the variants of a turn."""
         for variant in turn.variants:
             for rows, group in ((self._slots, _slot), (self._domains, _domain)):
                 for name, field in _at_stake(turn, variant, group).items():

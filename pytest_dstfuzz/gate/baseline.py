@@ -701,7 +701,7 @@ class VariantSums:
         self._known: list[_Place] = []
 
     def add(self, pair: Pair) -> None:
-        """Add a variant."""
+        """Count a variant."""
         self.variants += 1
         if pair.violates(pair.before, None) and pair.violates(pair.after, None):
             self.old_before[pair.before.weakness] += 1
@@ -735,7 +735,7 @@ class VariantSums:
         return tuple(name for *_, name in sorted(self._known))
 
     def take(self, other: VariantSums) -> None:
-        """Add the sums of another relation."""
+        """Add the sums of another relation to these."""
         self.possible += other.possible
         self.variants += other.variants
         self.weaknesses |= other.weaknesses

@@ -269,7 +269,7 @@ class OwnAnswersTally:
         self._rows: dict[str, tuple[float, float, int]] = {}
 
     def add(self, dialogue: str, before: OwnAnswers | None, after: OwnAnswers | None) -> None:
-        """Add a turn."""
+        """Record how the answers to one turn vary in each build."""
         if before is None or after is None:
             return
         was, now, turns = self._rows.get(dialogue, (0.0, 0.0, 0))
@@ -407,7 +407,7 @@ class DriftTally:
         self._known: set[str] = set()
 
     def add(self, pair: CleanPair) -> None:
-        """Add the answers to a turn that both builds answered."""
+        """Record the answers of both builds to one turn."""
         self.turns += 1
         if pair.changed:
             self._moved.append(pair)
@@ -729,7 +729,7 @@ class _Places:
         self._now = set()
 
     def add(self, dialogue: str, turn: int) -> bool:
-        """Add a turn and return whether it counts."""
+        """Record a turn, and return whether it counts."""
         place = self._numbers[dialogue] << 32 | turn
         self._now.add(place)
         self.count += (counts := place not in self._earlier)
@@ -763,7 +763,7 @@ class _Common:
         return _OfOne(self, before)
 
     def note(self, was: TurnOutcomes, turn: TurnResult) -> bool:
-        """Add a turn of both builds and return whether both gave the same answer."""
+        """Record a turn of both builds, and return whether both gave the same answer."""
         if self.both.add(turn.dialogue_id, turn.turn_index):
             self.dialogues.add(turn.dialogue_id)
             failed = turn.clean_state is None and turn.outcome == "error"
@@ -795,7 +795,7 @@ class _OfOne:
         self.failing: dict[str, Failing] = {}
 
     def add(self, group: str, turn: TurnResult) -> None:
-        """Add a turn of the run that was not skipped."""
+        """Record a turn of the run that was not skipped."""
         at = TurnPosition(group, turn.dialogue_id, turn.turn_index)
         self._common.new.add(at.dialogue, at.turn)
         was = self._old.get(at)

@@ -202,7 +202,7 @@ class RegressionCorpus:
         return {name: show(why) for name, why in reasons_by_weakness(self.corpus).items()}
 
     def finish(self) -> list[StyledLine]:
-        """Add new violations if requested. Return lines for the terminal."""
+        """Remember new violations if requested. Return lines for the terminal."""
         lines = []
         replayed = self._results.regressions
         if fixed := self._named("fixed"):

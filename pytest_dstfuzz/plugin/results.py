@@ -231,7 +231,7 @@ class ResultCollector:
         return max(0, self.planned - len(self))
 
     def add(self, found: ItemOutcome | Mapping[str, Any]) -> None:
-        """Add the result of a test. From another process it comes as JSON."""
+        """Record the result of a test. A result from another process is JSON."""
         one = found if isinstance(found, ItemOutcome) else from_json(ItemOutcome, found)
         if one.problem and not self.problem:
             self.problem, self.problem_status = one.problem, one.status
@@ -245,7 +245,7 @@ class ResultCollector:
             model.add_result(one, one.result)
 
     def add_result(self, found: ItemOutcome, result: TurnResult) -> None:
-        """Add a result and its metadata."""
+        """Record a result and its metadata."""
         self._found[found.key, result.id] = result
         if found.place is not None:
             self.places.setdefault(result.id, found.place)
@@ -508,7 +508,7 @@ class StoredRelation:
     _plainest: PlainestTally = field(default_factory=lambda: PlainestTally(1))
 
     def add(self, result: TurnResult, why_accepted: Callable[[TurnResult, str], str]) -> None:
-        """Add a result of the relation."""
+        """Record a result of the relation."""
         self.outcomes[result.outcome] += 1
         if result.outcome == "violation":
             if reason := why_accepted(result, self._relation):

@@ -52,13 +52,13 @@ class _KnownDialogue:
     variants: dict[str, dict[int, dict[int, _EarlierVariant]]] = field(default_factory=dict)
 
     def begin(self, turn: _Plain) -> None:
-        """Add the rounds in a packed turn, including its own."""
+        """Record the rounds in a packed turn, including its own."""
         for one in turn.get("earlier_turns", ()):
             self.rounds[one["turn_index"]] = [one["system"], one["user"]]
         self.rounds[turn["turn_index"]] = [turn["system"], turn["user"]]
 
     def end(self, turn: _Plain) -> None:
-        """Add the variants of an unpacked turn."""
+        """Record the variants of an unpacked turn."""
         of_relation = self.variants.setdefault(turn.get("relation", ""), {})
         of_relation[turn["turn_index"]] = {
             one["index"]: _EarlierVariant(

@@ -89,7 +89,7 @@ class CasesTally:
         self._replies = DialogueSums(2, self._numbers)
 
     def add(self, turn: TurnResult) -> None:
-        """Add the test cases of a turn."""
+        """Count the test cases of a turn."""
         if turn.label is not None and turn.clean_state is not None:
             self._replies.add(turn.dialogue_id, 1, not turn.is_right)
         if any(one.case for one in turn.variants):

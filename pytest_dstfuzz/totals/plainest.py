@@ -36,7 +36,7 @@ class PlainestTally:
         self._best: dict[str, tuple[PlainKey, TurnResult, VariantResult]] = {}
 
     def add(self, turn: TurnResult) -> None:
-        """Add the violations of a turn."""
+        """Consider the violations of a turn."""
         for variant in turn.violations:
             name = turn.dialogue_id if self._each == "dialogue" else turn.id
             name = member_id(turn, variant) if self._each == "variant" else name
@@ -131,7 +131,7 @@ class OnPageTally:
         self._relations: set[str] = set()
 
     def add(self, turn: TurnResult) -> None:
-        """Add the violations of a turn."""
+        """Consider the violations of a turn."""
         self._relations.add(turn.relation)
         for variant in turn.violations:
             key = (simplicity(variant), turn.dialogue_id, turn.turn_index, self._total)

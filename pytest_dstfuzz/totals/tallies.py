@@ -85,7 +85,7 @@ class RatesTally:
         )
 
     def add(self, turn: TurnResult) -> None:
-        """Add the variants of a turn."""
+        """Count the variants of a turn."""
         for variant in turn.variants:
             credited = column(variant, credit=True)
             groups = {("", edit.transformation) for edit in variant.edits}
@@ -177,7 +177,7 @@ class ReasonsTally:
         self._errors: Counter[str] = Counter()
 
     def add(self, turn: TurnResult) -> None:
-        """Add a turn."""
+        """Count a turn."""
         unanswered = turn.outcome == "error" and turn.clean_state is None
         if unanswered:
             self._errors[turn.reason] += 1
@@ -221,7 +221,7 @@ class AppliedTally:
         self._reasons: Counter[str] = Counter()
 
     def add(self, turn: TurnResult) -> None:
-        """Add a turn."""
+        """Count a turn."""
         if turn.outcome == "inapplicable":
             self._reasons[turn.reason or _NO_REASON] += 1
         elif turn.outcome != "skipped" and turn.clean_state is not None:
@@ -267,7 +267,7 @@ class SpreadTally:
         self._turns = LastByTurn(5)
 
     def add(self, turn: TurnResult) -> None:
-        """Add a turn."""
+        """Count a turn."""
         if turn.kind.words.values:
             return
         own, largest = turn.own, None if turn.own is None else turn.own.largest

@@ -101,7 +101,7 @@ class RelationTotals:
         self._dialogues = DialogueSums(3, numbers)
 
     def add(self, turn: TurnResult) -> None:
-        """Add a result."""
+        """Count a result."""
         self.count += 1
         self.outcomes[turn.outcome] += 1
         for tally in (self.reasons, self.rates, self.yields, self.plainest):
@@ -284,7 +284,7 @@ class Totals:
         return tally_results(cls(facts, fallbacks, redact, words=words), results)
 
     def add(self, turn: TurnResult, group: str = "") -> None:
-        """Add a result. ``group`` separates the results of several tests or trackers."""
+        """Count a result. ``group`` separates the results of several tests or trackers."""
         self.troubles.add(turn, group)
         self._weaknesses.add(turn)
         for answers in (self._together, self._answers.setdefault(group, AnswersTally())):

@@ -54,7 +54,7 @@ class TroublesTally:
         self._calls = False
 
     def add(self, turn: TurnResult, group: str = "") -> None:
-        """Add a turn of a group of results."""
+        """Count a turn of a group of results."""
         self._outcomes[turn.outcome] += 1
         self._unfinished += turn.left_out > 0
         if turn.outcome == "skipped":
@@ -176,7 +176,7 @@ class AnswersTally:
         self._called_recorded = self._called = False
 
     def add(self, turn: TurnResult) -> None:
-        """Add the clean answer to a turn."""
+        """Record the tracker's answer to a clean turn."""
         if self._kind is None:
             self._kind = turn.kind
         if turn.kind.has_tools and turn.clean_state is not None:

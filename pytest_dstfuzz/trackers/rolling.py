@@ -163,7 +163,7 @@ class OwnHistory(ABC):
                 answers[place] = why
 
     def _add(self, roll: _Rollout, depth: int, failure: TrackerError | None) -> TrackerError | None:
-        """Add the result of an utterance to a rollout; if there is none, return the error."""
+        """Append the result of an utterance to a rollout; if there is none, return the error."""
         key = roll.key(depth)
         if isinstance(failure, GivenUpError):
             return failure
@@ -261,7 +261,7 @@ class _Rollout:
         return depth == len(self.users)
 
     def add(self, turn: _RolledTurn) -> None:
-        """Add the result of an utterance to the history."""
+        """Append the result of an utterance to the history."""
         self._before.append(turn)
 
     def turn(self, depth: int) -> _OpenTurn:

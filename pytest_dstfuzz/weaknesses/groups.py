@@ -301,7 +301,7 @@ class WeaknessTally:
         self._shrunk: set[bool] = set()
 
     def add(self, turn: TurnResult) -> None:
-        """Add the violations of a turn."""
+        """Record the violations of a turn."""
         self._expected.add(turn)
         if self._corrector is not None and turn.tested:
             self._clean.add(turn.id)

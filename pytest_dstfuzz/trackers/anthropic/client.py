@@ -57,7 +57,7 @@ def _part(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Add a piece from the stream to the block that it continues."""
+    """Append a piece from the stream to the block that it continues."""
     if isinstance(piece := delta.get("text"), str):
         block["text"] = block.get("text", "") + piece
     if isinstance(piece := delta.get("partial_json"), str):

@@ -100,7 +100,7 @@ class WebTracker:
         groups: Sequence[list[int]],
         answers: dict[int, _Answer],
     ) -> None:
-        """Add the answers of groups of contexts. A group that fails adds no answers.
+        """Record the answers to groups of contexts. A group that fails has no answers.
 
         If the run is over or the service is dead, that error is the answer to the rest.
         """
