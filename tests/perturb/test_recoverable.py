@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import math
+import re
+from pathlib import Path
+
 import pytest
 
 from pytest_dstfuzz.dialogue.dialogues import Ontology
@@ -9,6 +14,7 @@ from pytest_dstfuzz.perturb.engine import NO_SLIP, Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.words import Edit
 
+DECOYS = Path(__file__).parents[2] / "tools" / "noise" / "sheets" / "decoys.tsv"
 TOWNS = ("cambridge", "ely", "norwich")
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -92,3 +98,21 @@ def test_words_that_no_slip_reaches_are_named(natural: Perturber):
     assert found["14:15"] == "number"
     assert found["me"] == NO_SLIP
     assert "train" not in found
+
+
+def test_nearly_all_decoys_are_refused(lexicon: Lexicon):
+    # Written without knowledge of the rule: a careful reader may take each for something else.
+    with DECOYS.open(encoding="utf-8", newline="") as file:
+        decoys = list(csv.DictReader(file, delimiter="\t"))
+    plain = Perturber(lexicon, validity="natural")
+    refused = 0
+    for row in decoys:
+        text, word = row["utterance"], row["word"]
+        start = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
+        assert start is not None
+        typed = text[: start.start()] + row["typed"] + text[start.end() :]
+        support = plain.prepare(text).support
+        assert support is not None
+        refused += support.noisy.log_probability(typed, 0.02) == -math.inf
+    assert len(decoys) == 40
+    assert refused >= 36

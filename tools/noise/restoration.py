@@ -3,13 +3,15 @@
 ::
 
     python -m tools.noise.restoration --data multiwoz21 --split test --output sheets
-    python -m tools.noise.restoration --score sheets/restore.csv sheets/restore-key.csv
+    python -m tools.noise.restoration --answers sheets/restore-key.csv answers.csv restore.tsv
+    python -m tools.noise.restoration --score tools/noise/sheets/drawn.tsv
 
-``restore.csv`` has one recoverable slip in a locked word a dialogue. The reader sees the dialogue
-so far and the mistyped utterance, and writes what was meant. ``drawn.csv`` has slips as the noise
-model draws them in locked words, whatever the rule says of them. The reader writes the utterance,
-or ``?`` if it cannot be told. The keys have the original, and what the rule says. The sheets hold
-sentences of the data and are not part of the repository.
+``restore.csv`` has one recoverable slip in a locked word a dialogue. ``drawn.csv`` has slips as the
+noise model draws them in locked words, whether the rule accepts them or not. A reader sees the
+dialogue so far and the mistyped utterance, and writes a file with the columns ``id``, ``typed`` and
+``meant``: each mistyped word and the word that the user meant, or ``?`` if the reader cannot tell.
+If there are several such words, ``|`` separates them. The result has words but no sentence of the
+data, so it may be part of the repository. The sheets may not.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import argparse
 import csv
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -39,8 +41,9 @@ from pytest_dstfuzz.perturb.operators import IN_WORDS
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.seeding import stream
 
-SHEET: Final = ("id", "dialogue", "utterance", "restored")
-KEY: Final = ("id", "dialogue_id", "turn", "original", "recoverable")
+SHEET: Final = ("id", "dialogue", "utterance")
+KEY: Final = ("id", "dialogue", "turn", "word", "typed", "recoverable")
+RESULT: Final = (*KEY[1:5], "meant", "recoverable", "restored")
 #: Answer of a reader who cannot tell.
 UNREADABLE: Final = "?"
 
@@ -51,7 +54,8 @@ class Item(NamedTuple):
     dialogue: str
     turn: int
     before: str
-    original: str
+    utterance: str
+    word: str
     typed: str
     recoverable: bool
 
@@ -77,15 +81,19 @@ def candidates(
     found = []
     for site in perturber.noise.model.of(here.user).sites:
         for slip in site.slips:
-            inside = slip.kind in IN_WORDS and any(
-                word.start <= slip.start and slip.end <= word.end and role == LOCKED
+            words = [
+                word
                 for word, role in zip(source.words, source.mask.roles, strict=True)
-            )
-            if inside:
-                typed = here.user[: slip.start] + slip.after + here.user[slip.end :]
-                rule = (slip.start, slip.end, slip.after) in allowed
-                item = Item(dialogue.id, turn, before, here.user, typed, rule)
-                found.append((item, slip.weight))
+                if role == LOCKED and word.start <= slip.start and slip.end <= word.end
+            ]
+            if not words or slip.kind not in IN_WORDS:
+                continue
+            text, word = here.user, words[0]
+            typed = text[word.start : slip.start] + slip.after + text[slip.end : word.end]
+            utterance = text[: word.start] + typed + text[word.end :]
+            rule = (slip.start, slip.end, slip.after) in allowed
+            item = Item(dialogue.id, turn, before, utterance, word.text, typed, rule)
+            found.append((item, slip.weight))
     return found
 
 
@@ -125,46 +133,67 @@ def draw_items(
 
 def write(folder: Path, name: str, items: Sequence[Item]) -> None:
     """Write a sheet without the originals, and its key."""
-    rows = [(item.before, item.typed, "") for item in items]
-    keys = [(i.dialogue, i.turn, i.original, "yes" if i.recoverable else "no") for i in items]
-    _write(folder / f"{name}.csv", SHEET, rows)
-    _write(folder / f"{name}-key.csv", KEY, keys)
+    sheet = [(number, item.before, item.utterance) for number, item in enumerate(items, 1)]
+    key = [
+        (number, item.dialogue, item.turn, item.word, item.typed, _YES[item.recoverable])
+        for number, item in enumerate(items, 1)
+    ]
+    _write(folder / f"{name}.csv", SHEET, sheet, ",")
+    _write(folder / f"{name}-key.csv", KEY, key, ",")
 
 
-def _write(path: Path, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def join(key: Path, answers: Path, output: Path) -> None:
+    """Write the result of a reader: which words were restored, without sentences."""
+    given = {row["id"]: row for row in _rows(answers, ",")}
+    rows = []
+    for row in _rows(key, ","):
+        if (answer := given.get(row["id"])) is None:
+            raise DataError(f"{answers}: item {row['id']} has no answer")
+        meant = _meant(answer, row["typed"])
+        restored = _YES[word_list(meant) == word_list(row["word"]) and meant != UNREADABLE]
+        rows.append((*(row[name] for name in KEY[1:5]), meant, row["recoverable"], restored))
+    _write(output, RESULT, rows, "\t")
+
+
+def _meant(answer: Mapping[str, str], typed: str) -> str:
+    """Return what a reader took a mistyped word for; ``""`` if the reader did not name it."""
+    for part, meant in zip(answer["typed"].split("|"), answer["meant"].split("|"), strict=True):
+        if part and part.lower() in typed.lower():
+            whole = typed.lower().replace(part.lower(), meant.lower())
+            return UNREADABLE if meant == UNREADABLE else whole
+        if part and typed.lower() in part.lower():
+            return meant
+    return ""
+
+
+def score(result: Path) -> Iterator[str]:
+    """Yield how many words were restored, and how well the rule foresaw it."""
+    rows = [(row["recoverable"], row["restored"]) for row in _rows(result, "\t")]
+    for name, one, other in (
+        ("recoverable by the rule, and restored (precision)", 0, 1),
+        ("restored, and recoverable by the rule (recall)", 1, 0),
+    ):
+        whole = [row for row in rows if row[one] == "yes"]
+        part = sum(row[other] == "yes" for row in whole)
+        if whole:
+            low, high = (100 * bound for bound in binomial_interval(part, len(whole)))
+            share = f"{100 * part / len(whole):.1f} % (95 % interval {low:.1f} to {high:.1f})"
+            yield f"{name}: {part} of {len(whole)}, {share}"
+
+
+_YES: Final = {True: "yes", False: "no"}
+
+
+def _write(path: Path, head: Sequence[str], rows: Sequence[Sequence[object]], mark: str) -> None:
     text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
+    table = csv.writer(text, lineterminator="\n", delimiter=mark)
     table.writerow(head)
-    table.writerows((number, *row) for number, row in enumerate(rows, 1))
+    table.writerows(rows)
     write_text(path, text.getvalue())
 
 
-def score(sheet: Path, key: Path) -> Iterator[str]:
-    """Yield how many utterances were restored, and how well the rule foresaw it.
-
-    An utterance is restored if its words are those of the original, whatever the case and marks.
-    """
-    answers = {row["id"]: row["restored"].strip() for row in _rows(sheet)}
-    allowed = {"yes": [0, 0], "no": [0, 0]}
-    for row in _rows(key):
-        if not (answer := answers.get(row["id"], "")):
-            raise DataError(f"{sheet}: item {row['id']} has no answer")
-        right = answer != UNREADABLE and word_list(answer) == word_list(row["original"])
-        allowed[row["recoverable"]][right] += 1
-    (bad, good), (refused_bad, refused_good) = allowed["yes"], allowed["no"]
-    for name, part, whole in (
-        ("recoverable by the rule, and restored (precision)", good, good + bad),
-        ("restored, and recoverable by the rule (recall)", good, good + refused_good),
-        ("refused by the rule, and not restored", refused_bad, refused_bad + refused_good),
-    ):
-        if whole:
-            low, high = (100 * bound for bound in binomial_interval(part, whole))
-            share = f"{100 * part / whole:.1f} % (95 % interval {low:.1f} to {high:.1f})"
-            yield f"{name}: {part} of {whole}, {share}"
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(read_text(path))))
+def _rows(path: Path, mark: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(read_text(path)), delimiter=mark))
 
 
 def main() -> int:
@@ -176,14 +205,18 @@ def main() -> int:
     parser.add_argument("--output", type=Path, help="folder to write to")
     parser.add_argument("--restore", type=int, default=200, help="recoverable slips")
     parser.add_argument("--drawn", type=int, default=400, help="slips of any kind")
-    parser.add_argument("--score", nargs=2, type=Path, metavar=("SHEET", "KEY"))
+    parser.add_argument("--answers", nargs=3, type=Path, metavar=("KEY", "ANSWERS", "RESULT"))
+    parser.add_argument("--score", type=Path, metavar="RESULT")
     given = parser.parse_args()
     try:
         if given.score:
-            print("\n".join(score(*given.score)))
+            print("\n".join(score(given.score)))
+            return 0
+        if given.answers:
+            join(*given.answers)
             return 0
         if given.output is None:
-            parser.error("give --output or --score")
+            parser.error("give --output, --answers or --score")
         data = load_dialogues(given.data, given.split)
         kind = KINDS[given.outcome]
         perturber = Perturber.of(VariantSettings(), data, load_lexicon())
