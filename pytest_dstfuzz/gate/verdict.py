@@ -123,6 +123,12 @@ class Limit:
         if self.figure is not None:
             with blame_errors(f"the figure of the limit {self.name!r}"):
                 found = self.figure(totals)
+        value = found.value if isinstance(found, Figure) else found
+        # A comparison with NaN is never true, so that every limit would hold.
+        if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
+            raise UserError(
+                f"the figure of the limit {self.name!r} is {describe(value)}: return a number"
+            )
         if isinstance(found, Figure):
             return found
         if found is None:

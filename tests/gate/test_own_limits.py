@@ -98,3 +98,21 @@ def test_a_mistake_in_a_limit_of_a_suite_is_named(suite: pytest.Pytester) -> Non
     refused = run(suite, "7")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     refused.stderr.fnmatch_lines(["*max-empty-answers: '7' must be a rate*"])
+
+
+@pytest.mark.parametrize("least", [False, True])
+@pytest.mark.parametrize("figure", ["math.nan", "math.inf", "'0.5'", "Figure(math.nan, 'it')"])
+def test_a_figure_that_is_no_number_does_not_pass(
+    suite: pytest.Pytester, figure: str, least: bool
+) -> None:
+    suite.makeconftest(
+        "import math\n"
+        "from pytest_dstfuzz import Limit\n"
+        "from pytest_dstfuzz.gate.verdict import Figure\n"
+        "def pytest_dstfuzz_limits():\n"
+        f"    figure = lambda totals: {figure}\n"
+        f"    return [Limit(name='max-empty-answers', figure=figure, what='it', least={least})]"
+    )
+    found = run(suite, "'1%'", "--dst-fail-on=gate")
+    assert found.ret == pytest.ExitCode.TESTS_FAILED
+    found.stdout.fnmatch_lines(["*the figure of the limit 'max-empty-answers' is *"])
