@@ -108,7 +108,10 @@ _EXACT: Final = tuple(
             r"(?<![\w.+-])[\w.+-]++ at [\w-]+(?: dot \w+)+\b",
             re.IGNORECASE,
         ),
-        (r"\b[\w-]+(?: dot \w+)+(?: (?:slash|dash|hyphen|underscore) \w+)*\b", re.IGNORECASE),
+        (
+            r"(?<![\w-])[\w-]++(?: dot \w+)+(?: (?:slash|dash|hyphen|underscore) \w+)*\b",
+            re.IGNORECASE,
+        ),
         (r"(?<![\w#])#\w[\w-]*", 0),
         (r"\b[ru]/\w[\w-]*", 0),
         # Paths and file names.
@@ -154,7 +157,7 @@ _EXACT: Final = tuple(
             ),
             0,
         ),
-        (r"\b[a-z]+(?:-[a-z]+)*: ?[^;:.?!\n]{1,40};", 0),
+        (r"\b(?<![a-z]-)[a-z]+(?:-[a-z]+)*: ?[^;:.?!\n]{1,40};", 0),
         (r"\blambda\b[\w, ]{0,40}:\s*\S+(?:\s*[-+*/%]\s*\S+)*", 0),
         (r"\b(?:undefined|null|nullptr|NaN|NoneType|segfault)\b(?: \w+){0,4}", 0),
         (r"\b(?:def|class|function|func|fn)\s+\w+\s*(?:\([^()\n]*\))?\s*[:{]", 0),

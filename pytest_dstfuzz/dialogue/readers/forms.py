@@ -457,7 +457,7 @@ def _adk(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the othe
 
 
 #: A word of the simulated user to its own program.
-_SIGNAL: Final = re.compile(r"\s*###[A-Z_-]+###\s*")
+_SIGNAL: Final = re.compile(r"(?:(?<!\s)\s+)?###[A-Z_-]+###\s*")
 
 
 def _tau(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
