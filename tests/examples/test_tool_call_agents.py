@@ -57,7 +57,8 @@ def test_the_tutorial_shows_the_files() -> None:
 
 
 def test_a_function_loses_an_argument(folder: Path) -> None:
-    assert changes(folder, "table_agent:answer") == {("book_table[0].outside", "true", "None")}
+    found = changes(folder, "table_agent:answer")
+    assert ("book_table[0].outside", "true", "None") in found
 
 
 def test_a_service_calls_another_tool(folder: Path) -> None:
