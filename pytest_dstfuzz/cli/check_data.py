@@ -237,6 +237,6 @@ COMMANDS = (
         options=_options,
         work=_check,
         about="Read dialogues and print their speakers, tools and labels, and the share of the\n"
-        "labels' values that no edit of the users' utterances can touch.",
+        "labels' values that are locked in the users' utterances.",
     ),
 )

@@ -906,9 +906,10 @@ _VARIANT = (
     _decides(
         "validity",
         Value(parsers.choice("validity profile", VALIDITIES), "PROFILE"),
-        "profile that decides which edits are valid: natural (limited edit rates, locked "
-        "meaning, and only slips that people make, by the noise models; default), strict "
-        "(limited edit rates and locked meaning) or edit-rate (limited edit rates only)",
+        "profile that decides which edits are valid: natural (limited edit rates, and only "
+        "slips that people make, by the noise models; a word that carries the meaning may have "
+        "a slip only if a reader recovers it; default), strict (limited edit rates and locked "
+        "meaning) or edit-rate (limited edit rates only)",
     ),
     Option(
         "noise",
