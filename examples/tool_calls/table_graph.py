@@ -1,4 +1,5 @@
 import re
+from difflib import get_close_matches
 
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
@@ -21,7 +22,9 @@ def assistant(state):
     text = state["messages"][-1].content.lower()
     if "table" not in text:
         return {"messages": [AIMessage("Is it about a table?")]}
-    day = next((day for day in DAYS if day in text), "today")
+    words = re.findall(r"\w+", text)
+    days = [day for word in words for day in get_close_matches(word, DAYS, n=1, cutoff=0.65)]
+    day = days[0] if days else "today"
     numbers = re.findall(r"\d+", text)
     name = "book_table" if numbers else "cancel_booking"
     people = {"people": int(numbers[0])} if numbers else {}

@@ -1,5 +1,6 @@
 import json
 import re
+from difflib import get_close_matches
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -14,7 +15,9 @@ class Agent(BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         text = asked["messages"][-1]["content"].lower()
-        day = next((day for day in DAYS if day in text), "today")
+        words = re.findall(r"\w+", text)
+        days = [day for word in words for day in get_close_matches(word, DAYS, n=1, cutoff=0.65)]
+        day = days[0] if days else "today"
         people = int((re.findall(r"\d+", text) or ["2"])[0])
         if "cancel" in text:
             message = call("cancel_booking", day=day)
