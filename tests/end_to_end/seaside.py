@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Belief states. `fragile` needs the words around a value, `sturdy` the value alone.
+#: Belief states. `fragile` needs the words around a value, `sturdy` the value alone, and it knows
+#: mistyped values.
 STATE_BOT = '''
 import collections
 import re
+
+from jellyfish import damerau_levenshtein_distance
 
 from pytest_dstfuzz import BeliefState, Prediction
 
@@ -32,13 +35,27 @@ STURDY = {
     "room-size": r"(single|double|family)",
     "meal-kind": r"(vegan|fish|kosher)",
 }
+VALUES = [value for rule in STURDY.values() for value in rule.strip("()").split("|")]
+
+
+def spelled(said):
+    """Replace each value with up to two slips by the value, with one slip if it is short."""
+    for value in VALUES:
+        said = re.sub(" ?".join(value), value, said)
+    return " ".join(map(nearest, re.findall(r"\\w+", said)))
+
+
+def nearest(word):
+    slips, value = min((damerau_levenshtein_distance(word, value), value) for value in VALUES)
+    return value if slips <= (2 if len(value) > 4 else 1) else word
 
 
 def read(context, rules):
     state = {}
     for said in context.user_utterances:
+        said = spelled(said.lower()) if rules is STURDY else said.lower()
         for slot, rule in rules.items():
-            if found := re.search(rule, said.lower()):
+            if found := re.search(rule, said):
                 state[slot] = found[1]
     return state
 
@@ -76,9 +93,9 @@ def tired(context):
 def stubborn(context):
     """Keeps the first value of a slot."""
     state = {}
-    for said in context.user_utterances:
+    for said in map(spelled, map(str.lower, context.user_utterances)):
         for slot, rule in STURDY.items():
-            if found := re.search(rule, said.lower()):
+            if found := re.search(rule, said):
                 state.setdefault(slot, found[1])
     return state
 
@@ -175,7 +192,8 @@ def answer(messages, tools):
 def sturdy(messages, tools):
     """Calls the same, and knows mistyped words."""
     asked = messages[-1]["content"].lower()
-    day = next((day for day in DAYS if day in asked), None)
+    days = [day for word in asked.split() for day in difflib.get_close_matches(word, DAYS, 1, 0.75)]
+    day = next(iter(days), None)
     guests = re.search(r"\\d+", asked)
     if day is None:
         return {"role": "assistant", "content": "On which day?"}
