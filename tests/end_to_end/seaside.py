@@ -169,6 +169,8 @@ import difflib
 import json
 import re
 
+from jellyfish import damerau_levenshtein_distance
+
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -192,8 +194,12 @@ def answer(messages, tools):
 def sturdy(messages, tools):
     """Calls the same, and knows mistyped words."""
     asked = messages[-1]["content"].lower()
-    days = [day for word in asked.split() for day in difflib.get_close_matches(word, DAYS, 1, 0.75)]
-    day = next(iter(days), None)
+    for day in DAYS:
+        asked = re.sub(" ?".join(day), day, asked)
+    words = asked.split()
+    distance = damerau_levenshtein_distance
+    slips, day = min((distance(word, day), day) for word in words for day in DAYS)
+    day = day if slips <= 2 else None
     guests = re.search(r"\\d+", asked)
     if day is None:
         return {"role": "assistant", "content": "On which day?"}

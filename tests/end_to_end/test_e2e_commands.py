@@ -103,7 +103,7 @@ def test_results_become_a_table(fresh: Path) -> None:
     assert run_command(fresh, "results", "found", "--parquet", "found.parquet").status == 0
     rows = parquet.read_table(fresh / "found.parquet").to_pylist()
     assert len(rows) == 75
-    assert sum(row["outcome"] == "violation" for row in rows) == 15
+    assert sum(row["outcome"] == "violation" for row in rows) == 35
 
 
 def test_all_commands_have_help(folder: Path) -> None:

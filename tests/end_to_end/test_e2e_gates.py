@@ -67,7 +67,7 @@ def test_a_build_that_breaks_more_is_a_regression(kind: BotKind, worse: Done) ->
         "max-new-violations": "regression",
     }
     comparison = gate(worse)["comparison"]
-    new = {"state": 15, "reply": 13, "tool-calls": 11}[kind.name]
+    new = {"state": 35, "reply": 11, "tool-calls": 25}[kind.name]
     assert len(comparison["new_violations"]) == new
     assert comparison["after"] == worse.json()["summary"]["failure_rate"]
     rise = comparison["after"] - comparison["before"]
@@ -107,13 +107,15 @@ def test_a_build_that_breaks_less_passes(folder: Path) -> None:
     done = run_pytest(folder, *STATES.run_options("sturdy"), *COMPARED)
     assert (done.status, gate(done)["verdict"]) == (0, "pass")
     comparison = gate(done)["comparison"]
-    assert comparison["difference"] == -0.2
-    assert len(comparison["gone_violations"]) == 15
+    assert comparison["difference"] == -0.4667
+    assert len(comparison["gone_violations"]) == 35
     assert comparison["new_violations"] == []
-    assert [
-        one["id"].startswith(("slip-in-key-word-value-wrong", "slip-in-unrelated-word-value-lost"))
-        for one in comparison["weaknesses"]["fixed"]
-    ] == [True, True]
+    fixed = {one["id"].split(":")[0] for one in comparison["weaknesses"]["fixed"]}
+    assert fixed == {
+        "misspelt-value-lost-or-changed",
+        "slip-in-key-word-value-wrong",
+        "slip-in-unrelated-word-value-lost",
+    }
 
 
 def test_a_baseline_is_the_same_bytes_however_it_is_made(kind: BotKind, known: Done) -> None:
@@ -125,8 +127,8 @@ def test_a_baseline_is_the_same_bytes_however_it_is_made(kind: BotKind, known: D
 @pytest.mark.parametrize(
     ("bot", "limits", "status", "verdict"),
     [
-        ("fragile", ["--dst-max-failure-rate=20%"], 0, "pass"),
-        ("fragile", ["--dst-max-failure-rate=19.99%"], 1, "regression"),
+        ("fragile", ["--dst-max-failure-rate=46.7%"], 0, "pass"),
+        ("fragile", ["--dst-max-failure-rate=46.6%"], 1, "regression"),
         ("fragile", ["--dst-max-failure-rate=50%", "--dst-fail-on=violation"], 1, "pass"),
         ("forgetful", ["-odst_min_accuracy=60%"], 0, "pass"),
         ("forgetful", ["-odst_min_accuracy=61%"], 1, "regression"),

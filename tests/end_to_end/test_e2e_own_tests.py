@@ -119,7 +119,7 @@ def test_each_bot_has_figures_of_its_own(fresh: Path) -> None:
     done = run_pytest(fresh, *DATA, "--dst-max-failure-rate=10%", "--dst-search=random")
     models = {model["name"]: model for model in done.json()["models"]}
     rates = [models[name]["summary"]["failure_rate"] for name in sorted(models)]
-    assert rates == [0.2, 0.0]
+    assert rates == [0.4667, 0.0]
     assert [models[name]["gate"]["verdict"] for name in sorted(models)] == ["regression", "pass"]
     assert (done.status, done.json()["gate"]["verdict"]) == (1, "regression")
 
@@ -179,7 +179,7 @@ def test_an_operator_and_a_relation_of_a_suite_are_used(extended: Path) -> None:
 
 @pytest.mark.parametrize(
     ("compare", "violations_"),
-    [("exact", 13), ("replybot:same_start", 13), ("numbers", 13)],
+    [("exact", 11), ("replybot:same_start", 13), ("numbers", 13)],
 )
 def test_a_comparison_says_when_replies_are_the_same(
     folder: Path, compare: str, violations_: int
@@ -204,7 +204,7 @@ def test_options_may_stand_in_a_file(fresh: Path) -> None:
     lines = ("dst_search = random", *lines)
     (fresh / "pytest.ini").write_text("\n".join(["[pytest]", *lines, ""]), encoding="utf-8")
     done = run_pytest(fresh, "--dst-report=report.json")
-    assert (done.status, len(violations(done.json()))) == (1, 15)
+    assert (done.status, len(violations(done.json()))) == (1, 35)
     (fresh / "pytest.ini").write_text("\n".join(["[pytest]", *lines[:3], ""]), encoding="utf-8")
     assert run_pytest(fresh).status == 5
 

@@ -61,7 +61,7 @@ def test_parts_share_the_dialogues_between_them(whole: Done) -> None:
 def test_a_folder_is_judged_by_limits_and_baselines(folder: Path) -> None:
     campaign(folder, STATES, "nightly")
     judge = ("--dst-results=nightly", REPORT)
-    for limit, status in (("10%", 1), ("20%", 0)):
+    for limit, status in (("10%", 1), ("50%", 0)):
         done = run_pytest(folder, *judge, f"--dst-max-failure-rate={limit}")
         assert (done.status, len(done.json()["gate"]["findings"])) == (status, 1)
     baseline = (*judge, "--dst-baseline=nightly.json")
@@ -152,10 +152,10 @@ def test_what_was_said_is_not_remembered_by_a_redacted_run(fresh: Path) -> None:
         (STATES, "moody", ["--dst-repeatable=no"], 0),
         (STATES, "moody", ["--dst-repeatable=no", "-odst_votes=5"], 0),
         (STATES, "moody", ["--dst-repeatable=no", "-odst_noise_floor=5"], 0),
-        (STATES, "fragile", ["--dst-repeatable=no"], 15),
-        (STATES, "fragile", ["--dst-repeatable=no", "--dst-error-rate=5%"], 15),
-        (REPLIES, "reply", ["--dst-error-rate=5%"], 13),
-        (CALLS, "answer", ["-odst_noise_floor=4"], 11),
+        (STATES, "fragile", ["--dst-repeatable=no"], 35),
+        (STATES, "fragile", ["--dst-repeatable=no", "--dst-error-rate=5%"], 35),
+        (REPLIES, "reply", ["--dst-error-rate=5%"], 11),
+        (CALLS, "answer", ["-odst_noise_floor=4"], 25),
     ],
 )
 def test_answers_that_vary_are_put_to_the_vote(
