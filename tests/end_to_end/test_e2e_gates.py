@@ -148,7 +148,7 @@ def test_a_limit_decides_by_the_figure_of_the_run(
     ("table", "status"),
     [
         ('[tool.dstfuzz.gates.slot."meal-kind"]\nmax-failure-rate = "5%"', 1),
-        ('[tool.dstfuzz.gates.slot."room-view"]\nmax-failure-rate = "5%"', 0),
+        ('[tool.dstfuzz.gates.slot."room-view"]\nmax-failure-rate = "60%"', 0),
         ('[tool.dstfuzz.gates.domain.room]\nmax-failure-rate = "5%"', 1),
         ('[tool.dstfuzz.gates.transformation.word_insert]\nmax-failure-rate = "90%"', 0),
         ('[tool.dstfuzz.gates]\nmax-failure-rate = "5%"', 1),

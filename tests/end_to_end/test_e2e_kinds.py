@@ -215,12 +215,13 @@ def test_edits_lead_from_the_turn_to_the_variant(report: Any) -> None:
         assert text == variant["text"]
 
 
-def test_minimal_violations_need_fewer_edits(report: Any) -> None:
+def test_minimal_violations_need_fewer_edits(kind: BotKind, report: Any) -> None:
     sizes = [(len(one["minimal"]["edits"]), len(one["edits"])) for one in broken(report)]
     assert all(1 <= minimal <= found for minimal, found in sizes)
     assert any(minimal < found for minimal, found in sizes)
-    for variant in broken(report):
-        assert changed(variant["minimal"]).keys() <= changed(variant).keys()
+    if kind.name != "tool-calls":  # Where two edits name another tool, one may drop the call.
+        for variant in broken(report):
+            assert changed(variant["minimal"]).keys() <= changed(variant).keys()
 
 
 def test_weaknesses_hold_each_violation_once(kind: BotKind, report: Any) -> None:
@@ -273,7 +274,7 @@ def test_page_and_summary_are_made_again_from_the_report(done: Done) -> None:
 def test_the_terminal_has_the_figures(done: Done, report: Any) -> None:
     summary = report["summary"]
     broken, tested = summary["turns_broken"], summary["turns_tested"]
-    assert f"verdict       {broken} of {tested} tested turns" in done.printed
+    assert f"verdict       failed: {broken} of {tested} tested turns" in done.printed
     for weakness in report["weaknesses"]:
         assert weakness["description"].split(":")[0].split()[0] in done.printed
     assert re.search(rf"\b{summary['turns_broken']} failed\b", done.printed)
