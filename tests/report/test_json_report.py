@@ -107,6 +107,7 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "noise",
         "repeats",
         "estimated_failures",
+        "reach",
         "malformed",
     }
     turn = next(turn for turn in report["turns"] if turn["outcome"] == "violation")
