@@ -173,7 +173,7 @@ def _digest_of_code() -> str | None:
     files = [*package.rglob("*.py")]
     for end in ("json", "tsv", "txt"):
         files += tables.rglob(f"*.{end}")
-    used = [platform.python_version(), np.__version__, version("jellyfish"), version("msgspec")]
+    used = [platform.python_version(), np.__version__, version("rapidfuzz"), version("msgspec")]
     try:
         return " ".join([digest_of(sorted(files)), *used]) if files else None
     except OSError:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from rapidfuzz.distance import OSA
+
 from pytest_dstfuzz.perturb.words import one_letter_away, word_list
 
 #: Minimum length of a slip; shorter ones are mostly abbreviations, endings and names.
@@ -138,7 +140,7 @@ def propose_two(
         if any(is_word(typed[:-cut]) for cut in (1, 2, 3)):
             continue
         meant = {word for text in _shorter(typed) for word in near[text]}
-        meant = {word for word in meant if word[0] == typed[0] and count_slips(word, typed) <= 2}
+        meant = {word for word in meant if word[0] == typed[0] and OSA.distance(word, typed) <= 2}
         if len(meant) == 1 and not one_letter_away(typed) & meant:
             (word,) = meant
             if counts.words[word] >= RARER * count:
@@ -151,24 +153,6 @@ def _shorter(word: str) -> set[str]:
     one = {word[:place] + word[place + 1 :] for place in range(len(word))}
     two = {text[:place] + text[place + 1 :] for text in one for place in range(len(text))}
     return {word} | one | two
-
-
-def count_slips(one: str, other: str) -> int:
-    """Return the least number of slips of letters between two words, two swapped counted once.
-
-    >>> count_slips("open", "opne"), count_slips("tuesday", "thursday")
-    (1, 2)
-    """
-    rows = [list(range(len(other) + 1))]
-    for place, letter in enumerate(one, 1):
-        row = [place]
-        for at, new in enumerate(other, 1):
-            cost = min(rows[-1][at] + 1, row[-1] + 1, rows[-1][at - 1] + (letter != new))
-            if place > 1 < at and letter == other[at - 2] and new == one[place - 2]:
-                cost = min(cost, rows[-2][at - 2] + 1)
-            row.append(cost)
-        rows.append(row)
-    return rows[-1][-1]
 
 
 def find(

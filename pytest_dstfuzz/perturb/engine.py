@@ -14,7 +14,6 @@ import numpy as np
 from pytest_dstfuzz.config import PROFILES, VALIDITIES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.noise.reader import SlipReader
 from pytest_dstfuzz.perturb import validity
 from pytest_dstfuzz.perturb.draft import (
     FREE,
@@ -40,6 +39,7 @@ from pytest_dstfuzz.perturb.operators import (
     transform,
     typo_limit,
 )
+from pytest_dstfuzz.perturb.reader import SlipReader
 from pytest_dstfuzz.perturb.validity import StrictCheck
 from pytest_dstfuzz.perturb.words import (
     Action,

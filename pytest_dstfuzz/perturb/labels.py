@@ -15,7 +15,7 @@ from pytest_dstfuzz.perturb.words import word_set
 
 Span = tuple[int, int]
 
-_ROMAN: Final = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
+ROMAN: Final = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 _ROMAN_LETTERS: Final = frozenset("ivxlcdm")
 #: Numerals that are words as well. They only count as numerals after one of `_PARTS`.
 _ROMAN_WORDS: Final = word_set("mix di dim mi li")
@@ -120,7 +120,7 @@ def numerals(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
     """Yield Roman numerals with the name before each: `henry viii`, `type i`."""
     for index, fact in enumerate(facts):
         lower = fact.plain
-        if not lower or lower[0] not in _ROMAN_LETTERS or not _ROMAN.fullmatch(lower):
+        if not lower or lower[0] not in _ROMAN_LETTERS or not ROMAN.fullmatch(lower):
             continue
         before = facts[index - 1] if index and gaps[index] in {" ", "-"} else None
         part = before is not None and before.lower in _PARTS

@@ -9,8 +9,9 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rapidfuzz.distance import OSA
+
 from pytest_dstfuzz.errors import UserError, message_of
-from pytest_dstfuzz.noise.evidence import count_slips
 from pytest_dstfuzz.noise.model import (
     Change,
     Changes,
@@ -19,7 +20,6 @@ from pytest_dstfuzz.noise.model import (
     Site,
     load_models,
 )
-from pytest_dstfuzz.noise.reader import SlipReader
 from pytest_dstfuzz.noise.tables import LETTER_KINDS, MISSPELLING, SLIP_KINDS, TWO
 from pytest_dstfuzz.perturb.draft import (
     FREE,
@@ -48,6 +48,7 @@ from pytest_dstfuzz.perturb.draft import (
 from pytest_dstfuzz.perturb.exact import EXACT
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import DEGREES, Locks, without_degrees
+from pytest_dstfuzz.perturb.reader import SlipReader
 from pytest_dstfuzz.perturb.words import (
     Parts,
     Word,
@@ -1059,6 +1060,7 @@ class NoiseSupport:
         owners = range(len(left), len(words))
         mates = [tuple([other - at for other in owners if other != at]) for at in range(len(words))]
         kept, lost, explained = [], [], []
+        recoverable = self._recoverable(part, words, ends, guards)
         found: dict[tuple[int, tuple[str, str]], list[SlipPlace]] = {}
         for change in part.changes:
             kind, start, end, after, weight = change
@@ -1069,7 +1071,7 @@ class NoiseSupport:
             if name not in self._used or not keys.issuperset(after):
                 allowed = False
             elif kind in IN_WORDS and (guards.roles[at] == LOCKED or kind == TWO):
-                allowed = recovered = self._recovers(words[at], guards, at, change)
+                allowed = recovered = change in recoverable
             elif kind in LETTER_KINDS:
                 typo = Typo(start - words[at].start, end - words[at].start, (after,))
                 allowed = self._may_type(words[at].text, kind, typo)
@@ -1096,16 +1098,34 @@ class NoiseSupport:
             Changes(part.text, tuple(explained), part.of_word),
         )
 
-    def _recovers(self, word: Word, guards: Guards, at: int, change: Change) -> bool:
-        """Return whether a reader recovers a word from a slip that only a reader allows."""
-        start, end = change.start - word.start, change.end - word.start
-        locked = guards.roles[at] == LOCKED
-        if self._reader is None or (locked and guards.reasons[at] not in _READABLE):
-            return False
-        if start < 0 or end > len(word.text):
-            return False
-        typed = word.text[:start] + change.after + word.text[end:]
-        return self._reader.recovers(word.lower, typed, guards.said)
+    def _recoverable(
+        self, part: Changes, words: Sequence[Word], ends: Sequence[int], guards: Guards
+    ) -> set[Change]:
+        """Return the slips that only a reader allows and from which it recovers the word."""
+        if self._reader is None:
+            return set()
+        typed: dict[int, dict[str, Change]] = {}
+        for change in part.changes:
+            kind, start, end, after, _ = change
+            if kind not in IN_WORDS or SLIP_KINDS[kind] not in self._used:
+                continue
+            at = owner(start, part.text[start:end], ends)
+            word, locked = words[at], guards.roles[at] == LOCKED
+            if (locked and guards.reasons[at] not in _READABLE) or not (locked or kind == TWO):
+                continue
+            if word.start <= start and end <= word.end:
+                before, rest = part.text[word.start : start], part.text[end : word.end]
+                typed.setdefault(at, {})[before + after + rest] = change
+        return {
+            change
+            for at, some in typed.items()
+            for change, reading in zip(
+                some.values(),
+                self._reader.read_all(words[at].lower, [*some], guards.said),
+                strict=True,
+            )
+            if reading.recoverable
+        }
 
     def _reasons(self, parts: Parts, mask: Mask, said: frozenset[str]) -> tuple[str, ...]:
         """Return the lock of each word, with names that neither data nor dialogue know apart."""
@@ -1150,7 +1170,7 @@ class NoiseSupport:
 @lru_cache(maxsize=1 << 16)
 def _alike(word: str, other: str) -> bool:
     """Return whether two words are at most three slips apart, so that a slip may confuse them."""
-    return abs(len(word) - len(other)) <= _CONFUSED and count_slips(word, other) <= _CONFUSED
+    return OSA.distance(word, other, score_cutoff=_CONFUSED) <= _CONFUSED
 
 
 def owner(start: int, before: str, ends: Sequence[int]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import Final
 
-from jellyfish import damerau_levenshtein_distance
+from rapidfuzz.distance import DamerauLevenshtein
 
 from pytest_dstfuzz.dialogue.dialogues import Ontology
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
@@ -85,7 +85,7 @@ class SpellingCorrector:
             near = [
                 one
                 for one in (*self._frequent.get(word[0], ()), *sorted(said))
-                if damerau_levenshtein_distance(word, one) == 2
+                if DamerauLevenshtein.distance(word, one) == 2
             ]
         # Swapped letters are the plainest slip.
         letters = sorted(word)

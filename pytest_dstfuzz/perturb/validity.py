@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-import jellyfish
+from rapidfuzz.distance import DamerauLevenshtein, Jaro
 
 from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, NEGATED, Source
 from pytest_dstfuzz.perturb.edits import Hunk, hunks
@@ -54,7 +54,7 @@ def edit_c(before: str, after: str) -> float:
     """
     if before == after:
         return 0.0
-    return 1.0 - float(jellyfish.jaro_similarity(_encodable(before), _encodable(after)))
+    return 1.0 - Jaro.similarity(before, after)
 
 
 def typing_distance(one: str, other: str) -> int:
@@ -69,7 +69,7 @@ def typing_distance(one: str, other: str) -> int:
         one, other = one[head : len(one) - tail], other[head : len(other) - tail]
         if max(len(one), len(other)) > _LONGEST_WORD:
             return longest
-    return int(jellyfish.damerau_levenshtein_distance(_encodable(one), _encodable(other)))
+    return DamerauLevenshtein.distance(one, other)
 
 
 def word_limit(source: frozenset[str], limit: float, *, flat: bool = False) -> float:
@@ -82,17 +82,6 @@ def word_limit(source: frozenset[str], limit: float, *, flat: bool = False) -> f
     if flat or limit <= 0.0:
         return limit
     return max(limit, 2.0 / (len(source) + 1))
-
-
-def _encodable(text: str) -> str:
-    """Replace lone surrogates, which broken input may contain and jellyfish rejects."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="replace").decode()
-    return text
 
 
 _ADDED_MARKS: Final = frozenset((*ENDINGS, *SEPARATORS)) - {" "}

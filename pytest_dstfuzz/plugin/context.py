@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import tempfile
 import time
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -90,10 +90,11 @@ _DIGITS: Final = 24
 class Caches:
     """Finds the cache for the predictions of a tracker."""
 
-    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings, run: str) -> None:
+        """Store the settings, and the name of the ``run`` that its workers share, or ``""``."""
         self._config = config
         self._settings = settings
-        self._run = _run_of(config)
+        self._run = run
         #: (``id()`` of a tracker, kind of answer) -> the tracker and its cache.
         self._found: dict[tuple[int, OutcomeKind], tuple[Tracker, PredictionCache | None]] = {}
         self._opened: list[Store] = []
@@ -192,16 +193,6 @@ class Caches:
         self._opened.append(store)
         self._config.add_cleanup(store.close)
         return store
-
-
-def _run_of(config: pytest.Config) -> str:
-    """Return the name of the run that its workers share, or ``""`` if this process is no worker."""
-    uid = getattr(config, "workerinput", {}).get("testrunuid", "")
-    if not uid:
-        return ""
-    # Users may choose the uid, and may choose the same one twice.
-    name = f"{uid} {os.getppid()}"
-    return hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]
 
 
 def _kind(tracker: Tracker) -> str:
@@ -525,7 +516,9 @@ class TrackerPool:
         self._settings = settings = context.settings
         self._listener = listener
         self._given: Mapping[str, Any] = context.worker.get(_KEY, {})
-        self._caches = Caches(context.config, settings)
+        #: Name of the run in all its processes.
+        self._run: str = self._given.get("run") or uuid.uuid4().hex[:_DIGITS]
+        self._caches = Caches(context.config, settings, self._given.get("run", ""))
         self._measured: dict[int, tuple[Tracker, Disagreement | None]] = {}
         #: (``id()`` of a tracker, kind of answer) -> the tracker and its predictor.
         self._predictors: dict[tuple[int, OutcomeKind], tuple[object, Predictor]] = {}
@@ -675,8 +668,11 @@ class TrackerPool:
         """Send the known facts to a worker of xdist, so that the worker skips the preflight."""
         # Clocks may differ between processes, except for the time of day.
         ends = time.time() + self.budget.deadline.left
-        told = {"facts": to_json(self.facts()), "ends": ends if math.isfinite(ends) else None}
-        workerinput[_KEY] = told
+        workerinput[_KEY] = {
+            "facts": to_json(self.facts()),
+            "ends": ends if math.isfinite(ends) else None,
+            "run": self._run,
+        }
 
 
 def _budget(settings: BudgetSettings, given: Mapping[str, Any], workers: int) -> Budget:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from itertools import compress
 from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
 
-import jellyfish
+from rapidfuzz.distance import DamerauLevenshtein
 
 from pytest_dstfuzz.dialogue.calls import REPLY, TOOL_CALLS, Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Dialogue, DialogueSet, Exchange
@@ -433,7 +433,7 @@ def _alike(one: str, other: str) -> bool:
         return True
     if min(len(one), len(other)) < _LETTERS or not (one + other).isalpha():
         return False
-    return int(jellyfish.damerau_levenshtein_distance(one, other)) == 1
+    return DamerauLevenshtein.distance(one, other) == 1
 
 
 def _rewritten(probe: TrackerProbe) -> Iterator[str]:

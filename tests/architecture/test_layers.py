@@ -111,8 +111,15 @@ FENCES: dict[str, tuple[str, ...]] = {
     "sentence_transformers": ("comparisons/foreign",),
     "nltk": ("perturb/lexicon/word_sources",),
     "gensim": ("perturb/lexicon/word_sources", "models/trade"),
-    "jellyfish": (
-        *("noise/reader", "perturb/validity", "perturb/spelling", "trackers/conformance"),
+    "rapidfuzz": (
+        *(
+            "perturb/reader",
+            "perturb/validity",
+            "perturb/spelling",
+            "perturb/operators",
+            "noise/evidence",
+            "trackers/conformance",
+        ),
     ),
     "httpx": ("trackers/web/",),
     "starlette": ("trackers/web/server",),

@@ -278,7 +278,7 @@ def test_a_fault_of_ours_says_how_to_report_it(
 def test_it_works_where_packages_of_the_base_install_are_missing(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "absent = ('numpy', 'jellyfish', 'safetensors', 'pytest')\n"
+        "absent = ('numpy', 'rapidfuzz', 'safetensors', 'pytest')\n"
         "sys.modules.update(dict.fromkeys(absent))\n"
         "from pytest_dstfuzz.cli import main\n"
         "sys.exit(main(['doctor']))\n"

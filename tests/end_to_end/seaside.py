@@ -18,7 +18,7 @@ STATE_BOT = '''
 import collections
 import re
 
-from jellyfish import damerau_levenshtein_distance
+from rapidfuzz.distance import DamerauLevenshtein
 
 from pytest_dstfuzz import BeliefState, Prediction
 
@@ -46,7 +46,7 @@ def spelled(said):
 
 
 def nearest(word):
-    slips, value = min((damerau_levenshtein_distance(word, value), value) for value in VALUES)
+    slips, value = min((DamerauLevenshtein.distance(word, value), value) for value in VALUES)
     return value if slips <= (2 if len(value) > 4 else 1) else word
 
 
@@ -169,7 +169,7 @@ import difflib
 import json
 import re
 
-from jellyfish import damerau_levenshtein_distance
+from rapidfuzz.distance import DamerauLevenshtein
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -197,7 +197,7 @@ def sturdy(messages, tools):
     for day in DAYS:
         asked = re.sub(" ?".join(day), day, asked)
     words = asked.split()
-    distance = damerau_levenshtein_distance
+    distance = DamerauLevenshtein.distance
     slips, day = min((distance(word, day), day) for word in words for day in DAYS)
     day = day if slips <= 2 else None
     guests = re.search(r"\\d+", asked)

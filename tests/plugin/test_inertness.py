@@ -19,7 +19,7 @@ IDLE = [
     "pytest_dstfuzz.plugin",
     "pytest_dstfuzz.plugin.entry",
 ]
-HEAVY = ("torch", "transformers", "nltk", "gensim", "numpy", "jellyfish", "scipy", "jinja2")
+HEAVY = ("torch", "transformers", "nltk", "gensim", "numpy", "rapidfuzz", "scipy", "jinja2")
 #: Other plugins of this environment may load what they like.
 OTHERS = tuple(f"-pno:{name}" for name in ("hypothesispytest", "anyio", "cov", "xdist"))
 

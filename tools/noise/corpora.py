@@ -18,8 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from rapidfuzz.distance import OSA
+
 from pytest_dstfuzz.errors import DataError, DstFuzzError, UserError
-from pytest_dstfuzz.noise.evidence import Evidence, count_slips, distinct_slips
+from pytest_dstfuzz.noise.evidence import Evidence, distinct_slips
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.words import equal_ends
@@ -71,7 +73,7 @@ def happened(word: str, typed: str, keys: Mapping[str, str]) -> Happened:
             return place._replace(kind="beside" if new in keys.get(old, "") else "wrong")
         case 2, 2 if old == new[::-1]:
             return place._replace(kind="swap")
-    return Happened("two" if count_slips(word, typed) == 2 else "more")
+    return Happened("two" if OSA.distance(word, typed) == 2 else "more")
 
 
 #: A row of the table: its name, the kinds in it, and the kinds that it is a share of.

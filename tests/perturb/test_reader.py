@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_dstfuzz.noise.model import NoiseModel
-from pytest_dstfuzz.noise.reader import RIVAL, SURE, SlipReader
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.reader import RIVAL, SURE, SlipReader
 
 AREAS = ("north", "south", "east", "west", "centre")
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -15,9 +15,10 @@ REPLIES = ("We open at nine and close at five.", "Our bikes cost ten pounds.", "
 
 
 @pytest.fixture(scope="module")
-def reader(typing: NoiseModel) -> SlipReader:
-    values = {"area": AREAS, "day": DAYS, "departure": TOWNS}
-    return SlipReader(load_lexicon(), typing, values, REPLIES)
+def reader() -> SlipReader:
+    words = " ".join(REPLIES).lower().replace(".", "").split()
+    values = {"area": AREAS, "day": DAYS, "departure": TOWNS, "answer": words}
+    return SlipReader(load_lexicon(), NoiseModel.load("typing"), values)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +71,14 @@ def test_a_reader_does_not_recover(reader: SlipReader, word: str, typed: str, re
     assert reader.read(word, typed).reason == reason
 
 
-def test_words_of_the_dialogue_are_likelier(typing: NoiseModel):
-    reader = SlipReader(load_lexicon(), typing)
+def test_words_of_the_dialogue_are_likelier():
+    reader = SlipReader(load_lexicon(), NoiseModel.load("typing"))
     before, after = (reader.read("bikes", "biks", said).posterior for said in ((), ("bikes",)))
     assert before < after
 
 
 def test_a_name_of_the_dialogue_is_a_rival(reader: SlipReader):
-    assert reader.recovers("norwich", "norwih")
+    assert reader.read("norwich", "norwih").recoverable
     named = SlipReader(
         load_lexicon(), NoiseModel.load("typing"), {"departure": ("norwich", "norwihc")}
     )

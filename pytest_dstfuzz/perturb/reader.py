@@ -1,0 +1,427 @@
+"""A careful reader: which word was meant by a mistyped one, and how certain that is.
+
+The reader is a noisy channel. For each typed word, the candidates are the words of the lexicon, of
+the data and of the dialogue that are at most two slips away. The weight of a candidate is the
+probability of the slip under the noise model, times how likely the word is here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import islice
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import cdist
+
+from pytest_dstfuzz.noise.model import NoiseModel
+from pytest_dstfuzz.noise.tables import MISSPELLING, slip_between
+from pytest_dstfuzz.perturb.exact import EXACT
+from pytest_dstfuzz.perturb.labels import ROMAN
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.perturb.names import name_lists
+from pytest_dstfuzz.perturb.words import word_list
+
+#: Minimum posterior probability of the original, and the maximum of a rival of the same class.
+SURE: Final = 0.95
+RIVAL: Final = 0.01
+#: Shares of the prior: words of English by their frequency, words of the data, words of the
+#: dialogue. Words of the last two groups are equally likely.
+_ENGLISH: Final = 0.4
+_DATA: Final = 0.3
+_DIALOGUE: Final = 0.3
+#: Frequency of the word with rank ``r`` is ``_FREQUENT / (r + _FLAT)``; and that of rare words.
+_FREQUENT: Final = 0.15
+_FLAT: Final = 10
+_RARE: Final = 1e-6
+#: Rank of a number word, a weekday or another listed word that the frequencies lack.
+_LISTED: Final = 300
+#: Weight of two slips in one word: the share of such slips, each as likely as one of 64 places.
+_TWO_SLIPS: Final = 0.04 / 64**2
+#: Words that two slips can turn into the typed word are looked for among the most frequent ones.
+_COMMON: Final = 500
+_MOST_SLIPS: Final = 2
+#: Share of the weight of the original below which a word does not matter.
+_NEGLIGIBLE: Final = 1e-3
+#: Longest negation that is never edited.
+_SHORT_NEGATION: Final = 3
+_SHORTEST: Final = 2
+_LONGEST: Final = 40
+_SHORTEST_FORM: Final = 4
+_ENDINGS: Final = frozenset({"s", "es", "ly"})
+_SPELLINGS: Final = (("re", "er"), ("er", "re"), ("or", "our"))
+_APOSTROPHES: Final = re.compile(r"['’]")
+_CLITIC: Final = re.compile(r"['’]s$")
+#: The classes of words that are never another of their class: see `SlipReader.classes`.
+NUMBER, WEEKDAY, VALUE, NEGATION, NAME = "number", "weekday", "value word", "negation", "name"
+
+
+class _Typed(NamedTuple):
+    """The words that may have been meant by a text, apart from the dialogue."""
+
+    #: The original and the other words that one slip may have turned into the text -> weight.
+    weights: Mapping[str, float]
+    #: Places in `SlipReader._common` of the words that two slips may have turned into the text.
+    two: Sequence[int]
+
+
+class _Around(NamedTuple):
+    """Facts about a word."""
+
+    #: Words that mean the same, known or not, and words that mean the opposite.
+    forms: frozenset[str]
+    antonyms: frozenset[str]
+    #: Text -> the words that may have been meant, or the reason why nobody recovers the word.
+    readings: dict[str, _Typed | str]
+
+
+class SlipReading(NamedTuple):
+    """How a reader understands a mistyped word."""
+
+    #: Probability of the original, in [0, 1].
+    posterior: float
+    #: The likeliest other word of the same class and its probability, if that is above `RIVAL`.
+    rival: str = ""
+    rival_posterior: float = 0.0
+    #: Why the edit is not recoverable, ``""`` if it is: ``exact``, ``known word``, ``negation``,
+    #: ``rival`` or ``unclear``.
+    reason: str = ""
+
+    @property
+    def recoverable(self) -> bool:
+        """Whether a careful reader recovers the original."""
+        return not self.reason
+
+
+class SlipReader:
+    """Reads mistyped words, given the data of a run."""
+
+    def __init__(
+        self,
+        lexicon: Lexicon,
+        model: NoiseModel,
+        values: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """Build the vocabulary.
+
+        Args:
+            lexicon: English words and their frequency.
+            model: the probability of slips.
+            values: slot or parameter -> its values.
+        """
+        self._lexicon, self._model = lexicon, model
+        self._slots: defaultdict[str, set[str]] = defaultdict(set)
+        for slot, found in (values or {}).items():
+            for word in (word for value in found for word in word_list(value)):
+                self._slots[word].add(slot)
+        self._data = frozenset(word for word in self._slots if len(word) >= _SHORTEST)
+        lists = {
+            NUMBER: lexicon.number_words,
+            WEEKDAY: lexicon.weekdays,
+            VALUE: lexicon.value_words,
+            NEGATION: lexicon.negations,
+        }
+        self._classes: defaultdict[str, set[str]] = defaultdict(set)
+        for name, words_of in lists.items():
+            for word in words_of:
+                self._classes[word].add(name)
+        self.classes = lru_cache(maxsize=1 << 14)(self._find_classes)
+        self._around = lru_cache(maxsize=1 << 8)(self._find_around)
+        self._prior = lru_cache(maxsize=1 << 14)(self._find_prior)
+        self._read = lru_cache(maxsize=1 << 17)(self._weigh)
+
+    def read(self, word: str, typed: str, said: Collection[str] = ()) -> SlipReading:
+        """Return how a reader understands ``typed``, which a user typed for ``word``.
+
+        Args:
+            word: the original word, in any case.
+            typed: the word as typed.
+            said: words of the dialogue so far, in lower case.
+        """
+        return self.read_all(word, [typed], said)[0]
+
+    def read_all(
+        self, word: str, texts: Sequence[str], said: Collection[str] = ()
+    ) -> list[SlipReading]:
+        """Return how a reader understands each of some texts; see `read`. This is faster."""
+        word, said = word.lower(), frozenset(said)
+        lower = [text.lower() for text in texts]
+        self._learn(word, lower)
+        words = sorted(said)
+        near = _count_slips(lower, words) <= _MOST_SLIPS
+        found = []
+        for text, row in zip(lower, near, strict=True):
+            heard = {words[at] for at in np.flatnonzero(row).tolist()} - {text}
+            heard |= said.intersection(self._misspelled.get(text, ()))
+            found.append(self._read(word, text, frozenset(heard)))
+        return found
+
+    def has(self, word: str) -> bool:
+        """Return whether a word in lower case is in the data."""
+        return word in self._data
+
+    def is_known(self, text: str) -> bool:
+        """Return whether a text in lower case is a word or a known name, and so reads as itself."""
+        return text in self._known or _CLITIC.sub("", text) in self._known
+
+    def _refusal(self, word: str, typed: str) -> str:
+        """Return why an edit is never recoverable, whatever the probabilities are."""
+        if _is_exact(word) or _is_exact(typed):
+            return EXACT
+        if NEGATION in self._classes.get(word, ()) and len(word) <= _SHORT_NEGATION:
+            return NEGATION
+        parts = typed.split(" ")
+        if any(len(part) < _SHORTEST or self.is_known(part) for part in parts):
+            return "known word"
+        return ""
+
+    def _find_classes(self, word: str) -> frozenset[str]:
+        """Return the classes of a word: two different words of one class mean different things.
+
+        They are the slots that have the word in a value, number words, weekdays, words for values
+        such as months and directions, negations, and names.
+        """
+        found = {f"slot {slot}" for slot in self._slots.get(word, ())} | self._classes.get(
+            word, set()
+        )
+        named = word in name_lists().always or (
+            word in self._slots and not self._lexicon.is_word(word)
+        )
+        return frozenset(found | {NAME} if named else found)
+
+    def _learn(self, word: str, texts: Iterable[str]) -> None:
+        """Find the words that may have been meant by texts, for those that are new."""
+        readings = self._around(word).readings
+        new = []
+        for text in texts:
+            if text not in readings:
+                known = word in self._misspelled.get(text, ())
+                known |= OSA.distance(word, text) <= _MOST_SLIPS
+                readings[text] = self._refusal(word, text) or ("" if known else "unclear")
+                if not readings[text]:
+                    new.append(text)
+        slips = _count_slips(new, self._common)
+        for text, near, row in zip(
+            new, _neighbours(self._lexicon).one_slip_away(new), slips, strict=True
+        ):
+            ones = {self._common[at] for at in np.flatnonzero(row == 1).tolist()}
+            weights = self._weigh_ones(word, text, ones | near)
+            # Two slips in one word are rare, so only a word that is much likelier matters.
+            last = bisect_left(self._rarity, -_NEGLIGIBLE * weights[word])
+            two = np.flatnonzero(row[:last] <= _MOST_SLIPS)
+            readings[text] = _Typed(weights, two.tolist())
+
+    def _weigh_ones(self, word: str, text: str, ones: Iterable[str]) -> Mapping[str, float]:
+        """Return the weights of the original and of the words that one slip turned into a text."""
+        others = {*ones, *self._misspelled.get(text, ())}
+        if " " in text:
+            others = self._known & {text.replace(" ", "")}
+        weights = {}
+        for other in others - {word}:
+            if channel := self._one_slip(other, text):
+                weights[other] = channel * self._prior(other)
+        weights[word] = self._channel(word, text) * self._prior(word)
+        return weights
+
+    def _weigh(self, word: str, text: str, heard: frozenset[str]) -> SlipReading:
+        """Return how a reader understands a text, see `read`.
+
+        Args:
+            word: the original word.
+            text: the text.
+            heard: the words of the dialogue that may have been meant.
+        """
+        around = self._around(word)
+        if text not in around.readings:  # Room was made for other words.
+            self._learn(word, [text])
+        typed = around.readings[text]
+        if isinstance(typed, str):
+            return SlipReading(0.0, reason=typed) if text != word else SlipReading(1.0)
+        weights = {**typed.weights}
+        for other in heard:
+            prior = self._prior(other) + _DIALOGUE / _VOCABULARY
+            weights[other] = self._channel(other, text) * prior
+        for at in typed.two:
+            weights.setdefault(self._common[at], -self._rarity[at])
+        return self._judge(word, around, weights)
+
+    def _judge(self, word: str, around: _Around, weights: Mapping[str, float]) -> SlipReading:
+        """Return how a reader understands a text, given the words that may have been meant."""
+        total = math.fsum(weights.values())
+        mine, antonyms, forms = self.classes(word), around.antonyms, around.forms
+        rivals = {
+            other: weight / total
+            for other, weight in weights.items()
+            if weight > RIVAL * total
+            and other not in forms
+            and (mine & self.classes(other) or other in antonyms)
+        }
+        # Another form or spelling of the original means the same.
+        posterior = math.fsum(weights[form] for form in forms if form in weights) / total
+        if rivals:
+            rival = min(rivals, key=lambda other: (-rivals[other], other))
+            return SlipReading(posterior, rival, rivals[rival], "rival")
+        return SlipReading(posterior, reason="unclear" if posterior < SURE else "")
+
+    def _find_around(self, word: str) -> _Around:
+        return _Around(_forms(word), frozenset(self._lexicon.antonyms(word)), {word: ""})
+
+    def _one_slip(self, word: str, typed: str) -> float:
+        """Return the weight of a text as one slip in a word or a known misspelling, or 0."""
+        tables = self._model.file.tables
+        share = tables.words.get(MISSPELLING, {}).get(word, {}).get(typed, 0.0)
+        slip = slip_between(word, typed, tables.keyboard)
+        return max(self._model.weight_of(slip), share) if slip else share
+
+    def _channel(self, word: str, typed: str) -> float:
+        """Return the weight of a text as slips in a word, at most two."""
+        several = OSA.distance(word, typed) > 1 and word not in self._misspelled.get(typed, ())
+        return (not several and self._one_slip(word, typed)) or _TWO_SLIPS
+
+    def _find_prior(self, word: str) -> float:
+        rank = self._lexicon.frequency_rank(word)
+        if rank is None and word in self._classes:
+            rank = _LISTED
+        english = _RARE if rank is None else _FREQUENT / (rank + _FLAT)
+        known = _DATA / max(len(self._data), _VOCABULARY) if word in self._data else 0.0
+        return _ENGLISH * english + known
+
+    @cached_property
+    def _misspelled(self) -> Mapping[str, tuple[str, ...]]:
+        """Known misspelling -> its words."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for word, forms in self._model.file.tables.words.get(MISSPELLING, {}).items():
+            for form in forms:
+                found[form].append(word)
+        return {form: tuple(words) for form, words in found.items()}
+
+    @cached_property
+    def _common(self) -> Sequence[str]:
+        """Words that may have been meant by a text with two slips, the likeliest first."""
+        frequent = islice(self._lexicon.frequent_words, _COMMON)
+        words = {*self._data, *frequent, *self._classes}
+        return sorted(words, key=lambda word: (-self._prior(word), word))
+
+    @cached_property
+    def _rarity(self) -> Sequence[float]:
+        """The weights of these words, negative and so in ascending order."""
+        return [-_TWO_SLIPS * self._prior(word) for word in self._common]
+
+    @cached_property
+    def _known(self) -> set[str]:
+        """Words and names that are read as themselves.
+
+        A text of the lexicon without a part of speech may be a frequent slip.
+        """
+        return {*_neighbours(self._lexicon).words, *self._data, *self._classes}
+
+
+#: Number of words that a dialogue, or the data of a small bot, has at least.
+_VOCABULARY: Final = 100
+
+
+def _is_exact(text: str) -> bool:
+    """Return whether every letter of a text matters: digits, codes, addresses, Roman numerals."""
+    bare = _APOSTROPHES.sub("", text).replace("-", "").replace(" ", "")
+    return len(bare) < _SHORTEST or not bare.isalpha() or bool(ROMAN.fullmatch(bare))
+
+
+def _is_form(word: str, other: str) -> bool:
+    """Return whether two words are equal, or forms of one word that mean the same in a request.
+
+    >>> _is_form("restaurant", "restaurants"), _is_form("centre", "center"), _is_form("new", "news")
+    (True, True, False)
+    """
+    if word == other:
+        return True
+    short, long = sorted((word, other), key=len)
+    if len(short) < _SHORTEST_FORM:
+        return False
+    spelled = any(short.endswith(a) and short[: -len(a)] + b == long for a, b in _SPELLINGS)
+    return spelled or (long.startswith(short) and long[len(short) :] in _ENDINGS)
+
+
+def _forms(word: str) -> frozenset[str]:
+    """Return all texts that are forms of a word, see `_is_form`."""
+    stems = {word, *(word.removesuffix(ending) for ending in _ENDINGS)}
+    ended = {stem + ending for stem in stems for ending in ("", *_ENDINGS)}
+    spelled = {word.removesuffix(one) + other for one, other in _SPELLINGS}
+    return frozenset(other for other in ended | spelled if _is_form(word, other))
+
+
+def _count_slips(
+    texts: Sequence[str], words: Sequence[str], most: int = _MOST_SLIPS
+) -> npt.NDArray[np.uint8]:
+    """Return the numbers of slips between texts and words, shape (texts, words).
+
+    Two swapped letters count once. All numbers above ``most`` are ``most + 1``.
+    """
+    return cdist(texts, words, scorer=OSA.distance, score_cutoff=most, dtype=np.uint8)
+
+
+class _Neighbours:
+    """Finds the words of a list that are one slip away from texts.
+
+    If so, one letter can be dropped from either or both so that they are equal.
+    """
+
+    def __init__(self, words: Collection[str]) -> None:
+        self.words = sorted(words)
+        codes, owners = _drop_letters(self.words)
+        order = np.argsort(codes, kind="stable")
+        self._codes, self._owners = codes[order], owners[order]
+
+    def one_slip_away(self, texts: Sequence[str]) -> list[set[str]]:
+        """Return for each text the words that are one slip away from it."""
+        codes, owners = _drop_letters(texts)
+        first = np.searchsorted(self._codes, codes, side="left")
+        last = np.searchsorted(self._codes, codes, side="right")
+        found: list[set[str]] = [set() for _ in texts]
+        for hit in np.flatnonzero(last > first).tolist():
+            words = (self.words[at] for at in self._owners[first[hit] : last[hit]].tolist())
+            found[owners[hit]].update(words)
+        return [
+            {word for word in some if OSA.distance(word, text, score_cutoff=1) == 1}
+            for text, some in zip(texts, found, strict=True)
+        ]
+
+
+@lru_cache(maxsize=2)
+def _neighbours(lexicon: Lexicon) -> _Neighbours:
+    """Return an index of the words of a lexicon, and of names, that are read as themselves.
+
+    A text of the lexicon without a part of speech may be a frequent slip.
+    """
+    words = {*lexicon.words_with_pos, *name_lists().always}
+    return _Neighbours({word for word in words if len(word) <= _LONGEST})
+
+
+#: Base of the hash of a text, any odd number, and its inverse modulo 2 ** 64.
+_BASE: Final = 0x9E3779B97F4A7C15
+_INVERSE: Final = pow(_BASE, -1, 1 << 64)
+
+
+def _drop_letters(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Return the hashes of texts and of each text without one letter, and the text of each hash.
+
+    The hash of a text is the sum of letter ``i`` times ``_BASE ** i``, modulo 2 ** 64.
+    """
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    owners = np.repeat(np.arange(len(texts)), lengths)
+    starts = np.cumsum(lengths) - lengths
+    places = np.arange(len(owners)) - starts[owners]
+    powers = np.cumprod(np.full(int(lengths.max(initial=0)) + 1, _BASE, dtype=np.uint64))
+    letters = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
+    terms = letters.astype(np.uint64) * powers[places]
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms)])
+    before = sums[:-1] - sums[starts][owners]
+    whole = sums[starts + lengths] - sums[starts]
+    dropped = before + (whole[owners] - before - terms) * np.uint64(_INVERSE)
+    return np.concatenate([whole, dropped]), np.concatenate([np.arange(len(texts)), owners])
