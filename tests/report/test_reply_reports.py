@@ -189,7 +189,7 @@ def test_its_own_spread_is_told_before_violations_are() -> None:
     assert texts[0].startswith(
         "4 clean turns, each asked 3 times or more: all replies agree for 2, and differ for 1; 1"
     )
-    assert "median 0.40, in 95 % of the turns at most 1.00 (0.5 allowed)" in texts[1]
+    assert "median 0.40, at most 1.00 in 95 % of the turns (0.5 allowed)" in texts[1]
     assert "in 50.00 % of the turns: with threshold=1" in texts[2]
     plain = [replace(turn, own=Spread(3, 1)) for turn in turns]
     assert len(list(spread_texts(spread(*plain), "exact"))) == 1

@@ -41,7 +41,7 @@ def test_a_planted_fault_is_found_by_rollouts() -> None:
     names = frozenset(tool.name for tool in TOOLS)
     faulty = as_tracker(rollouts.Hesitant(sound, names), outcome="tool-calls")
     found = [
-        rollouts.rolled(rollouts.resolve_rolling(one), DATA, seed=0, variants=3)
+        rollouts.rolled(rollouts.resolve_rolling(one), DATA, seed=0, variants=10)
         for one in (sound, faulty)
     ]
     variants, dialogues = rollouts.found_alone(*found)

@@ -30,7 +30,7 @@ SLIPS = {"restaurant": "resturant", "their": "thier", "tomorrow": "tomorow", "a 
 TWICE = "thier resturant is closed."
 HEAD = "# Dialogue ID\tTurn Index\tLast Turn\tSystem Response\tUser Utterance\thotel-area"
 DIALOGUES = 500
-ITEMS = 8
+ITEMS = 6
 
 
 def slipped(text: str) -> str:
@@ -146,7 +146,8 @@ def test_the_model_knows_nothing_of_the_part_that_is_left_out():
         *(SlipEvidence("museum", "musaeum", source) for source in inside),
         *(SlipEvidence("tomorrow", "tommorow", source) for source in outside),
     ]
-    evidence = Evidence(TextCounts.of(t.text for t in texts), slips, {}, {"m": "n"})
+    counts = TextCounts.of(t.text for t in texts)
+    evidence = Evidence(counts, slips, {}, {"m": "n"}, {"museum"}.__contains__)
     forms = build.model_without(evidence, texts, blind.PART).file.tables.words["misspelling"]
     assert "tommorow" in forms["tomorrow"]
     assert "museum" not in forms

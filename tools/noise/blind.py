@@ -27,7 +27,7 @@ import numpy as np
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.noise.evidence import RARER, SHORTEST, Evidence, Text, find, part_of
 from pytest_dstfuzz.noise.model import NoiseModel
-from pytest_dstfuzz.noise.tables import LETTER_KINDS
+from pytest_dstfuzz.noise.tables import LETTER_KINDS, TWO
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.words import Edit, one_letter_away, take_apart, word_list
@@ -40,7 +40,7 @@ from tools.noise.likelihood import happened
 ITEMS: Final = 200
 #: Of the parts of the dialogues, the one that both halves are of.
 PART: Final = 0
-_TYPED_KINDS: Final = {*LETTER_KINDS, "misspelling", "blank"}
+_TYPED_KINDS: Final = {*LETTER_KINDS, "misspelling", TWO, "blank"}
 _BETWEEN: Final = re.compile(r"(?<=[.?!])\s+")
 
 

@@ -1,17 +1,19 @@
 """A travel tracker by rules with five planted faults, and the dialogues that it understands.
 
-Each slot has values of its own, so a tracker without faults needs only the value, and locks protect
-values from edits. Five of the rules look at more than the value, as a person might have written
-them. One kind of slip breaks each of these rules.
+Each slot has values of its own, so a tracker without faults needs only the value, which it
+recognises in spite of slips. Five of the rules look at more than the value, as a person might have
+written them. One kind of slip breaks each of these rules.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
+from rapidfuzz.distance import OSA
 
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
@@ -21,6 +23,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Ontology,
     Turn,
 )
+from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -102,10 +105,28 @@ SLOTS: Final = (
 #: The faults, by slot.
 FAULTS: Final = {slot.name: slot.fault for slot in SLOTS if slot.fault}
 ONTOLOGY: Final = Ontology({slot.name: slot.values for slot in SLOTS})
+_VALUE_WORDS: Final = tuple(
+    dict.fromkeys(
+        word
+        for slot in SLOTS
+        for value in slot.values
+        for word in word_list(value)
+        if word.isalpha()
+    )
+)
+#: Maximum number of slips in a word that the tracker recognises.
+_MOST_SLIPS: Final = 2
 _ANSWER: Final = "Certainly, I have noted that down."
 _ENDINGS: Final = (
     "Thank you very much, that is all I wanted to know.",
     "Thanks, you have been a great help today.",
+)
+_OTHER_WORDS: Final = tuple(
+    dict.fromkeys(
+        word
+        for text in (*_ENDINGS, *(wording for slot in SLOTS for wording in slot.wordings))
+        for word in word_list(text)
+    )
 )
 
 
@@ -115,13 +136,29 @@ def track(context: Context, faults: Collection[str]) -> dict[str, str]:
     The rules of the slots in ``faults`` err.
     """
     state: dict[str, str] = {}
-    for said in map(str.lower, context.user_utterances):
+    for said in map(_correct_values, context.user_utterances):
         for slot in SLOTS:
             values = "|".join(slot.values)
             rule = slot.rule if slot.name in faults else rf"(?<![\w:])({values})(?![\w:])"
             if found := re.search(rule, said):
                 state[slot.name] = found[found.lastindex or 0]
     return state
+
+
+@lru_cache(maxsize=1 << 12)
+def _correct_values(text: str) -> str:
+    """Return a text in lower case with its mistyped values corrected, and nothing else."""
+    text = text.lower()
+    for word in (*_VALUE_WORDS, *filter(str.isalpha, _OTHER_WORDS)):
+        text = re.sub(rf"\b{' ?'.join(word)}\b", word, text)
+
+    def correct(found: re.Match[str]) -> str:
+        typed = found[0]
+        nearest = min((*_VALUE_WORDS, *_OTHER_WORDS), key=lambda word: OSA.distance(typed, word))
+        near = nearest in _VALUE_WORDS and OSA.distance(typed, nearest) <= _MOST_SLIPS
+        return nearest if near else typed
+
+    return re.sub(r"[a-z]{3,}", correct, text)
 
 
 class PlantedBot:

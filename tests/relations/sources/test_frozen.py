@@ -107,7 +107,7 @@ def test_locks_of_the_run_hold_whatever_the_file_says(tmp_path: Path) -> None:
 
 def test_without_rows_it_is_impossible(tmp_path: Path) -> None:
     assert "--dst-relation=frozen:FILE" in FrozenWording().impossible(DATA)
-    assert "no variant of a turn" in FrozenWording().impossible(
+    assert "no usable variant" in FrozenWording().impossible(
         frozen(tmp_path, row(OTHER, "changes"))
     )
     assert FrozenWording().impossible(frozen(tmp_path, row(OTHER))) == ""
