@@ -492,9 +492,10 @@ class SessionEnd:
         if not (about_turns or gated):
             models = self._models if self._collector else ()
             lines = [line for one in models for line in self._gate.judge_answers(one)]
-            judges = filter(None, (self._info(one).judge for one in models[:1]))
-            whys = filter(None, (undecided_text(took) for _, took in judges))
-            lines += [StyledLine(f"failed: {why}", "bad") for why in whys]
+            # A replay of remembered violations asks the judge too.
+            asked = self._facts().judge
+            if asked is not None and (why := undecided_text(asked)):
+                lines.append(StyledLine(f"failed: {why}", "bad"))
             self._last_lines += lines
             return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
         context = self._context

@@ -30,7 +30,7 @@ SLIPS = {"restaurant": "resturant", "their": "thier", "tomorrow": "tomorow", "a 
 TWICE = "thier resturant is closed."
 HEAD = "# Dialogue ID\tTurn Index\tLast Turn\tSystem Response\tUser Utterance\thotel-area"
 DIALOGUES = 500
-ITEMS = 6
+ITEMS = 4
 
 
 def slipped(text: str) -> str:

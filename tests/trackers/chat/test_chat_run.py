@@ -30,7 +30,13 @@ from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.plugin.context import RunContext, TrackerFacts, TrackerPool
 from pytest_dstfuzz.trackers.tracker import Usage
 
-FEW = ("--dst-turns=6", "--dst-variants=3", "--dst-report=out.json", "--dst-max-failure-rate=100%")
+FEW = (
+    "--dst-turns=6",
+    "--dst-variants=3",
+    "--dst-report=out.json",
+    "--dst-max-failure-rate=100%",
+    "--dst-seed=2",
+)
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
 TOKEN = "tok-4711-MARKER"  # noqa: S105 - what no text of a run may hold
 
