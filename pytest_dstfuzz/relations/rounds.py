@@ -272,7 +272,7 @@ def _rewrite_duplicated(scene: Scene, index: int) -> Rewrite:
     moves = (Move("repeat", index, index),)
     seen = context_after(scene.dialogue, index + 1, moves)
     reference = scene.dialogue.context(index)
-    return Rewrite(seen, reference, moves=moves, about=f"round {index + 1} said twice")
+    return Rewrite(seen, reference, moves=moves, about=f"round {index + 1} is said twice")
 
 
 _FEW: Final = "no two adjacent rounds after the first change the state"

@@ -76,7 +76,7 @@ def twice(text: str = TEXT) -> VariantResult:
     """Return a round said twice, after which the state is empty."""
     rounds = (SeenRound("", text), SeenRound("", text), SeenRound("When?", "ten"))
     moves = (Move("repeat", 0, 0),)
-    return replace(variant({}, None), exchanges=rounds, moves=moves, about="round 1 said twice")
+    return replace(variant({}, None), exchanges=rounds, moves=moves, about="round 1 is said twice")
 
 
 def report(*turns: TurnResult, named: str = NAMED) -> dict[str, Any]:
