@@ -22,15 +22,15 @@ def test_a_round_said_twice_is_compared_with_it_said_once(begin: Begin):
     assert [e.user for e in first.reference.exchanges] == [TWO[0][1]]
     assert second.seen.exchanges[-1] == second.seen.exchanges[-2] == ("Which size?", TWO[1][1])
     assert second.moves == (Move("repeat", 1, 1),)
-    assert second.about == "round 2 said twice"
+    assert second.about == "round 2 is said twice"
     assert first.expected == second.expected == UNCHANGED
 
 
 def test_a_round_that_counts_is_not_said_twice(begin: Begin):
     more = ("Anything else?", "Another one with ham.", {"topping": "ham"})
     assert [rewrite.about for rewrite in begin(Duplicate(), [*TWO, more])] == [
-        "round 1 said twice",
-        "round 2 said twice",
+        "round 1 is said twice",
+        "round 2 is said twice",
     ]
     assert begin(Duplicate(), [more]) == Duplicate.reasons[0]
 
