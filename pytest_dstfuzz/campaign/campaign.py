@@ -47,8 +47,7 @@ from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, as_search, find_training
-from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.adapting import bound_concurrency
+from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.registry import load_attribute, tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of, is_repeatable
 from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS, bound_time, preflight

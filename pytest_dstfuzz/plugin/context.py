@@ -58,8 +58,7 @@ from pytest_dstfuzz.relations.registry import ALL, REPEATS, relations_named
 from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.report.redact import KEPT_BACK
-from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.adapting import bound_concurrency
+from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import (
     Disagreement,

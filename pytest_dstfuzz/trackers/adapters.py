@@ -30,6 +30,7 @@ from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, make_instance
 from pytest_dstfuzz.trackers.calls import as_caller
 from pytest_dstfuzz.trackers.replies import as_replier, first_parameter
+from pytest_dstfuzz.trackers.rolling import OwnHistory
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, read_attribute
 
 #: Advice if a system returns a reply instead of a belief state.
@@ -158,6 +159,17 @@ def as_tracker(
         "update_turn(system, user) or update(user), or a function that takes a context and returns "
         "{slot: value}"
     )
+
+
+def bound_concurrency(tracker: Tracker, concurrency: int) -> Tracker:
+    """Limit the concurrent calls of a tracker to ``concurrency`` if it is an async function."""
+    # Do not read attributes of a user's object here, because that may run their code.
+    one: object = tracker
+    while isinstance(one, Adapter | OwnHistory):
+        if isinstance(one, FunctionAdapter):
+            one.concurrency = concurrency
+        one = one.wrapped
+    return tracker
 
 
 def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:

@@ -381,14 +381,14 @@ class FunctionAdapter(Adapter):
 
     def _read_or_failure(self, result: object) -> Prediction | TrackerError:
         if isinstance(result, BaseException):
-            return _failure_of(result)
+            return failure_of(result)
         try:
             return self._read(result)
         except Exception as error:  # noqa: BLE001 - the object may be one of a user's classes
-            return _failure_of(error)
+            return failure_of(error)
 
 
-def _failure_of(error: BaseException) -> TrackerError:
+def failure_of(error: BaseException) -> TrackerError:
     """Return the error that takes the place of an answer."""
     if isinstance(error, TrackerError):
         return error.with_traceback(None)
@@ -421,16 +421,6 @@ def as_it_is(candidate: object) -> Tracker:
     if inspect.iscoroutinefunction(getattr(candidate, "predict", None)):
         return AsyncTracker(candidate)
     return cast("Tracker", candidate)
-
-
-def bound_concurrency(tracker: Tracker, concurrency: int) -> Tracker:
-    """Limit the concurrent calls of a tracker to ``concurrency`` if it is an async function."""
-    # Do not read attributes of a user's object here, because that may run their code.
-    adapter = tracker.wrapped if isinstance(tracker, Adapter) else None
-    for one in (tracker, adapter):
-        if isinstance(one, FunctionAdapter):
-            one.concurrency = concurrency
-    return tracker
 
 
 def make_instance(candidate: object) -> object:

@@ -32,8 +32,7 @@ from pytest_dstfuzz.errors import (
     unknown_name,
 )
 from pytest_dstfuzz.registry import Registry
-from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.adapting import bound_concurrency
+from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker, UnloadedTracker
 from pytest_dstfuzz.trackers.validation import Deadline, as_user_error, cause_of, passes_through

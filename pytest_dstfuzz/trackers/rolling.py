@@ -28,9 +28,9 @@ from pytest_dstfuzz.dialogue.calls import (
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, in_own_names
 from pytest_dstfuzz.dialogue.messages import Message, calling
 from pytest_dstfuzz.dialogue.sampling import defaults_of, end_state, loose_key
-from pytest_dstfuzz.errors import GivenUpError, MalformedAnswerError, TrackerError
+from pytest_dstfuzz.errors import GivenUpError, MalformedAnswerError, TrackerError, UserError
 from pytest_dstfuzz.kinds.replies import REPLIES
-from pytest_dstfuzz.trackers.adapting import Take, arriving, taker_of
+from pytest_dstfuzz.trackers.adapting import Take, arriving, failure_of, taker_of
 from pytest_dstfuzz.trackers.tracker import (
     BatchInterrupt,
     Prediction,
@@ -41,7 +41,7 @@ from pytest_dstfuzz.trackers.tracker import (
     says_repeatable,
     usage_of,
 )
-from pytest_dstfuzz.trackers.validation import Overrun, as_list, check_prediction
+from pytest_dstfuzz.trackers.validation import Overrun, as_list, check_prediction, passes_through
 
 __all__ = ["RollingReplies"]
 
@@ -209,6 +209,13 @@ class OwnHistory(ABC):
             for place, answer in stopped.answers.items():
                 take(place, answer)
             raise
+        except BaseException as error:
+            # The batch is halved, or the system has never answered.
+            if count > 1 or not self._known or isinstance(error, UserError | GivenUpError):
+                raise
+            if passes_through(error):
+                raise
+            answers = [failure_of(error)]
         for place, answer in enumerate(answers):
             take(place, answer)
 

@@ -13,8 +13,7 @@ from pytest_dstfuzz import Campaign, Settings
 from pytest_dstfuzz.campaign.answers import TrackerFailure
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.adapting import bound_concurrency
+from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.tracker import Prediction, fingerprint_of, notes_of
 
 
