@@ -9,7 +9,6 @@ takes a minute or two. Then run:
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import textwrap
@@ -17,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_dstfuzz.report.json_report import read_report
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import Card, user_turns
 from pytest_dstfuzz.report.wording import mark_edits, needed_context
@@ -132,5 +132,5 @@ def _lines(view: View, card: Card) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    loaded = [json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:]]
+    loaded = [read_report(Path(name)) for name in sys.argv[1:]]
     PAGE.write_text(page(dict(zip(("TRADE", "SimpleTOD"), loaded, strict=True))), encoding="utf-8")
