@@ -410,7 +410,7 @@ class Perturber:
     @cached_property
     def _reader(self) -> SlipReader:
         """The reader of slips in locked words. It knows the values of the data."""
-        return SlipReader(self._lexicon, self.noise.model, self._values)
+        return SlipReader.of(self._lexicon, self.noise.model, self._values)
 
     @property
     def guards(self) -> Locks:

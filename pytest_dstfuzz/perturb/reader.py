@@ -135,7 +135,16 @@ class SlipReader:
         self.classes = lru_cache(maxsize=1 << 14)(self._find_classes)
         self._around = lru_cache(maxsize=1 << 8)(self._find_around)
         self._prior = lru_cache(maxsize=1 << 14)(self._find_prior)
-        self._read = lru_cache(maxsize=1 << 17)(self._weigh)
+        self._read = lru_cache(maxsize=1 << 16)(self._weigh)
+
+    @classmethod
+    def of(
+        cls, lexicon: Lexicon, model: NoiseModel, values: Mapping[str, Sequence[str]]
+    ) -> SlipReader:
+        """Return the reader for some data. Campaigns on the same data share what it has read."""
+        return _reader(
+            lexicon, model, tuple((slot, tuple(found)) for slot, found in values.items())
+        )
 
     def read(self, word: str, typed: str, said: Collection[str] = ()) -> SlipReading:
         """Return how a reader understands ``typed``, which a user typed for ``word``.
@@ -391,6 +400,13 @@ class _Neighbours:
             {word for word in some if OSA.distance(word, text, score_cutoff=1) == 1}
             for text, some in zip(texts, found, strict=True)
         ]
+
+
+@lru_cache(maxsize=2)
+def _reader(
+    lexicon: Lexicon, model: NoiseModel, values: tuple[tuple[str, tuple[str, ...]], ...]
+) -> SlipReader:
+    return SlipReader(lexicon, model, dict(values))
 
 
 @lru_cache(maxsize=2)
