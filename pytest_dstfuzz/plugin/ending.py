@@ -288,6 +288,8 @@ class SessionEnd:
         self._crashed = False
         #: Whether the session was interrupted by Ctrl-C, or by pytest.exit() with any status.
         self._broken_off = False
+        #: The call of pytest.exit() that interrupted it, as a text.
+        self._stopped = ""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -295,16 +297,22 @@ class SessionEnd:
         self._crashed = self._crashed or bool(error)
         self._collector.plan(getattr(node, "workeroutput", {}).get(_PLANNED, {}))
 
-    def pytest_keyboard_interrupt(self) -> None:
+    @pytest.hookimpl(trylast=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Record that the session was interrupted."""
         self._broken_off = True
+        if isinstance(excinfo.value, pytest.exit.Exception):
+            self._stopped = printable(f"pytest.exit(): {excinfo.value.msg}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Judge the session and write the report, even if the run ended early."""
         config = session.config
         if self._context.workers:
-            config.workeroutput[_PLANNED] = self._campaigns.planned  # type: ignore[attr-defined]  # xdist's
+            output = config.workeroutput  # type: ignore[attr-defined]  # xdist's
+            output[_PLANNED] = self._campaigns.planned
+            # Otherwise the controller of xdist crashes because the worker has a test left.
+            output["shouldstop"] = output.get("shouldstop") or self._stopped
         if self._context.judges_nothing:
             return
         facts = self._facts()
@@ -325,7 +333,9 @@ class SessionEnd:
         if exitstatus == pytest.ExitCode.OK and any(line.style == "bad" for line in lines):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         # If all tests were skipped, there are no results, and no gate passes.
-        gated = self._gate.given and self._collector.planned
+        # If pytest.exit() ended the collection with status 0, nobody knows how many were planned.
+        left = self._broken_off and exitstatus == pytest.ExitCode.OK
+        gated = self._gate.given and (self._collector.planned or left)
         if self._tests_its_tracker or self._collector or gated:
             self._end(session, exitstatus)
             self._tell_gone(session, facts.gone, exitstatus)
@@ -600,7 +610,7 @@ class SessionEnd:
             if stop:
                 return str(stop)
         if self._broken_off:
-            return "interrupted"
+            return self._stopped or "interrupted"
         return "a worker crashed" if self._crashed else ""
 
     def _repeating(self, config: pytest.Config) -> str:

@@ -202,11 +202,18 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
 
     This is a wrapper, so it runs before workers start and before the header is printed.
     """
-    if _PLAIN_IMPORTS in session.config.stash:
-        from pytest_dstfuzz.plugin.steps import refuse_mistakes  # noqa: PLC0415
+    config = session.config
+    if _PLAIN_IMPORTS not in config.stash:
+        return (yield)
+    from pytest_dstfuzz.plugin.steps import refuse_early_exit, refuse_mistakes  # noqa: PLC0415
 
-        refuse_mistakes(session.config, partial(_started, session.config))
-    return (yield)
+    try:
+        refuse_mistakes(config, partial(_started, config))
+        return (yield)
+    except pytest.exit.Exception as ended:
+        if ended.returncode == pytest.ExitCode.OK:
+            refuse_early_exit(config, ended.msg, config.stash.get(_SESSION, None))
+        raise
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.errors import OutOfReachError, TrackerError, UserError
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -44,6 +44,7 @@ from pytest_dstfuzz.plugin.results import (
 from pytest_dstfuzz.plugin.stored import judge_stored, refuse_other_data, refuse_workers
 from pytest_dstfuzz.plugin.turn import BRIEF, DstConformance, DstReport, DstTurn
 from pytest_dstfuzz.printable import format_count, printable
+from pytest_dstfuzz.report.redact import KEPT_BACK
 
 #: Number of new objects before a garbage collection. Python's default is 700 to 2,000.
 _GARBAGE: Final = 10_000
@@ -98,6 +99,21 @@ class SessionHooks:
         ):
             self.context.judges.reach()
             self.pool.test_named()
+
+    @property
+    def must_judge(self) -> bool:
+        """Whether this process must not pass without a verdict or a test of the tracker."""
+        given = self.gate.given or self.context.model_on_command_line
+        return given and not self.context.judges_nothing
+
+    def early_exit(self, message: str) -> UserError:
+        """Return the error for a run that ``pytest.exit`` ended before the first test."""
+        shown = KEPT_BACK if self.context.settings.output.redact else message
+        return OutOfReachError(
+            f"nothing was tested: pytest.exit() ended the run before the first test ({shown}). "
+            "With returncode=0 the run would pass: give another returncode, or let the tracker "
+            "raise an error"
+        )
 
     def parametrise(self, metafunc: pytest.Metafunc, values: Mapping[str, Any]) -> None:
         """Parametrise a test by turns, see `items.parametrise`."""

@@ -50,6 +50,18 @@ def refuse_mistakes(config: pytest.Config, start: Callable[[], SessionHooks]) ->
         ) from stopped
 
 
+def refuse_early_exit(config: pytest.Config, message: str, started: SessionHooks | None) -> None:
+    """Raise an error if ``pytest.exit`` ends a run with status 0 before collection.
+
+    The tracker may have called it, or a hook of a conftest file. pytest calls no hook at the end of
+    such a session. A later end is judged like that of any incomplete run.
+    """
+    # An ini file also applies to runs of unrelated tests, which may end as they like.
+    typed = any(one.on_command_line for one in given_options(config))
+    if typed and started is not None and started.must_judge:
+        raise started.gate.end(started.early_exit(message))
+
+
 def check_test(
     metafunc: pytest.Metafunc,
     markers: Sequence[pytest.Mark],

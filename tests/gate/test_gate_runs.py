@@ -395,7 +395,68 @@ def test_a_session_that_a_test_ends_in_peace_passes_no_gate(known: pytest.Pytest
     )
     result = known.runpytest_inprocess("--dst-max-failure-rate=50%", *OPTIONS)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["failed: only * turns were run (interrupted): *"])
+    result.stdout.fnmatch_lines(["failed: only * turns were run (pytest.exit(): enough): *"])
+
+
+#: A tracker that ends pytest with status 0 after so many contexts, in each process.
+LEAVES = """
+import itertools, pytest
+numbers = itertools.count(1)
+def bot(context):
+    if next(numbers) == {asked}:
+        pytest.exit("enough of it", returncode=0)
+    return {{"hotel-name": context.user}}
+"""
+
+
+@WORKERS
+@pytest.mark.parametrize("options", [(), ("--dst-max-failure-rate=100%",)], ids=["no", "gate"])
+def test_a_tracker_that_ends_pytest_before_the_first_test_passes_nothing(
+    pytester: pytest.Pytester, workers: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(leaves=LEAVES.format(asked=2))
+    result = pytester.runpytest_inprocess("--dst-model=leaves:bot", *OPTIONS, *options, *workers)
+    assert result.ret == 6
+    assert result.errlines[0].startswith("Exit: nothing was tested:")
+    assert "enough of it" in result.errlines[0]
+
+
+@pytest.mark.parametrize(("workers", "status"), [((), 1), (("-n", "2"), 2)])
+def test_a_tracker_that_ends_pytest_in_a_test_passes_no_gate(
+    pytester: pytest.Pytester, workers: tuple[str, ...], status: int
+) -> None:
+    pytester.makepyfile(leaves=LEAVES.format(asked=1), test_mine=f"{OWN}{SUITE}")
+    result = pytester.runpytest_inprocess("--dst-max-failure-rate=100%", *OPTIONS, *workers)
+    assert result.ret == status
+    result.stdout.fnmatch_lines(["failed: only 0 of 45 turns were run (pytest.exit(): enough of*"])
+    if not workers:  # A run without a gate may end as the suite likes.
+        assert pytester.runpytest_inprocess(*OPTIONS).ret == 0
+
+
+OWN = """
+import leaves, pytest
+@pytest.fixture(scope="session")
+def dst_model():
+    return leaves.bot
+"""
+EXITS = "import pytest\n{hook}\n    pytest.exit('no service', returncode=0)\n"
+
+
+def test_a_hook_that_ends_pytest_passes_no_gate_of_our_tests(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(leaves=LEAVES.format(asked=1), test_mine=f"{OWN}{SUITE}")
+    pytester.makepyfile(test_other="def test_it(): pass\n")
+    pytester.makeini("[pytest]\ndst_max_failure_rate = 100%\ndst_turns = 4\n")
+    for hook, typed, status in (
+        ("def pytest_sessionstart():", (), 0),
+        ("def pytest_sessionstart():", ("--dst-max-failure-rate=5%",), 6),
+        ("def pytest_collection_modifyitems():", (), 1),
+        ("def pytest_collection_modifyitems():", ("test_other.py",), 0),
+        ("def pytest_runtest_setup():", (), 1),
+        ("def pytest_runtest_setup():", ("test_other.py",), 0),
+    ):
+        pytester.makeconftest(EXITS.format(hook=hook))
+        found = pytester.runpytest_inprocess("-p", "no:cacheprovider", *typed)
+        assert found.ret == status, (hook, typed)
 
 
 @WORKERS
