@@ -107,6 +107,17 @@ def _same_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
 
 
+@pytest.fixture(autouse=True)
+def _own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Forget the modules that a test wrote and imported. Others write modules of the same names."""
+    known = set(sys.modules)
+    yield
+    written = str(tmp_path_factory.getbasetemp())
+    for name in sys.modules.keys() - known:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(written):
+            del sys.modules[name]
+
+
 @pytest.fixture
 def new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start Python itself for each process of a test, with hashes other than here."""
