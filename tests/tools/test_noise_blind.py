@@ -17,20 +17,25 @@ from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.tables import plain
 from tools.noise import blind, build
 from tools.noise.blind_score import write_key, write_sheet
+from tools.noise.sources import read_slips
 
+#: All stand in the list of slips, or sentences with them would count as clean.
+SLIPS = {"restaurant": "resturant", "their": "thier", "want": "wnat", "a lot": "alot"}
+#: Some more slips and their words. From the few above, a model learns too few letters.
+MORE = [(words[0], typed) for typed, words in [*read_slips().items()][::40] if typed.isalpha()]
 CLEAN = (
     "i need a restaurant in the centre please.",
     "their museum is different from the other museum.",
     "book a table for tomorrow because i want to eat there!",
-    "thank you a lot for the information",
+    "thank you a lot for the information.",
     "is there a hotel near it?",
+    *(f"{word} is fine." for word, _ in MORE),
 )
-SLIPS = {"restaurant": "resturant", "their": "thier", "tomorrow": "tomorow", "a lot": "alot"}
 #: Two slips in one sentence: none of them is shown.
 TWICE = "thier resturant is closed."
 HEAD = "# Dialogue ID\tTurn Index\tLast Turn\tSystem Response\tUser Utterance\thotel-area"
 DIALOGUES = 500
-ITEMS = 4
+ITEMS = 8
 
 
 def slipped(text: str) -> str:
@@ -45,10 +50,12 @@ def folder(tmp_path: Path) -> Path:
     rows = [HEAD]
     dialogues = []
     for number in range(DIALOGUES):
-        clean = [CLEAN[number % len(CLEAN)], CLEAN[(number + 1) % len(CLEAN)]]
+        clean = [CLEAN[number % 5], CLEAN[(number + 1) % 5]]
         texts = [slipped(clean[0]) if number % 4 == 0 else clean[0], clean[1]]
         if number % 4 == 1:
             texts.append(TWICE)
+        word, typed = MORE[number % len(MORE)]
+        texts.append(f"{typed if number % 4 == 3 else word} is fine.")
         rows.append(f"D{number}\t0\tTrue\t\t{' '.join(texts)}\tnone")
         if number % 2:
             said = [{"speaker": "USER", "utterance": text.capitalize()} for text in texts]
@@ -103,7 +110,7 @@ def test_each_item_is_a_sentence_with_one_slip(run: Callable[..., Path]):
         mended = f"{found[1]}{known['word']}{found[3]}".lower()
         assert mended in CLEAN
         if known["kind"] == "real":
-            assert SLIPS[known["word"]] == known["typed"]
+            assert (known["word"], known["typed"]) in {*SLIPS.items(), *MORE}
     assert {row["kind"] for row in key[:ITEMS]} == {"real", "made"}
 
 
