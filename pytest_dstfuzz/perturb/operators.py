@@ -1060,17 +1060,17 @@ class NoiseSupport:
         owners = range(len(left), len(words))
         mates = [tuple([other - at for other in owners if other != at]) for at in range(len(words))]
         kept, lost, explained = [], [], []
-        recoverable = self._recoverable(part, words, ends, guards)
+        places = [owner(start, part.text[start:end], ends) for _, start, end, *_ in part.changes]
+        recoverable = self._recoverable(part, words, places, guards)
         found: dict[tuple[int, tuple[str, str]], list[SlipPlace]] = {}
-        for change in part.changes:
+        for change, at in zip(part.changes, places, strict=True):
             kind, start, end, after, weight = change
             before = part.text[start:end]
-            at = owner(start, before, ends)
             name = SLIP_KINDS[kind]
             recovered = False
             if name not in self._used or not keys.issuperset(after):
                 allowed = False
-            elif kind in IN_WORDS and (guards.roles[at] == LOCKED or kind == TWO):
+            elif _needs_reader(kind, guards.roles[at]):
                 allowed = recovered = change in recoverable
             elif kind in LETTER_KINDS:
                 typo = Typo(start - words[at].start, end - words[at].start, (after,))
@@ -1099,19 +1099,25 @@ class NoiseSupport:
         )
 
     def _recoverable(
-        self, part: Changes, words: Sequence[Word], ends: Sequence[int], guards: Guards
+        self, part: Changes, words: Sequence[Word], places: Sequence[int], guards: Guards
     ) -> set[Change]:
-        """Return the slips that only a reader allows and from which it recovers the word."""
+        """Return the slips that only a reader allows and from which it recovers the word.
+
+        Args:
+            part: the slips.
+            words: the words of the part.
+            places: the index of the word of each slip.
+            guards: the locks on the words.
+        """
         if self._reader is None:
             return set()
         typed: dict[int, dict[str, Change]] = {}
-        for change in part.changes:
+        for change, at in zip(part.changes, places, strict=True):
             kind, start, end, after, _ = change
-            if kind not in IN_WORDS or SLIP_KINDS[kind] not in self._used:
+            word, role = words[at], guards.roles[at]
+            if not _needs_reader(kind, role) or SLIP_KINDS[kind] not in self._used:
                 continue
-            at = owner(start, part.text[start:end], ends)
-            word, locked = words[at], guards.roles[at] == LOCKED
-            if (locked and guards.reasons[at] not in _READABLE) or not (locked or kind == TWO):
+            if role == LOCKED and guards.reasons[at] not in _READABLE:
                 continue
             if word.start <= start and end <= word.end:
                 before, rest = part.text[word.start : start], part.text[end : word.end]
@@ -1165,6 +1171,11 @@ class NoiseSupport:
         if kind != "swap" and any(map(str.isdigit, typo.choices[0])):
             return False  # The result would be a number.
         return self._policy.takes(word, typo)
+
+
+def _needs_reader(kind: str, role: int) -> bool:
+    """Return whether only a reader may allow a slip of a kind in a word with a role."""
+    return kind in IN_WORDS and (role == LOCKED or kind == TWO)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -159,7 +159,10 @@ class SlipReader:
     def read_all(
         self, word: str, texts: Sequence[str], said: Collection[str] = ()
     ) -> list[SlipReading]:
-        """Return how a reader understands each of some texts; see `read`. This is faster."""
+        """Return how a reader understands each of ``texts``; see `read`.
+
+        One call for all texts of a word is faster than one call for each.
+        """
         word, said = word.lower(), frozenset(said)
         lower = [text.lower() for text in texts]
         self._learn(word, lower)
