@@ -21,7 +21,7 @@ RULES = {
     "flight-time": r"\b(morning|afternoon|evening|night)\b",
     "flight-seat": r"\b(window|aisle)\b",
 }
-# What the bot has just asked for: a bare answer will do.
+# Questions of the bot that a bare value answers, and the slot of each.
 QUESTIONS = {
     r"where .*\bfrom\b": ("flight-origin", CITY),
     r"where .*\b(?:fly|go) to\b": ("flight-destination", CITY),

@@ -43,7 +43,7 @@ class Build(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What came of one build."""
+    """The result of one build."""
 
     build: Build
     #: Turns whose clean answer is another one than the bot's.

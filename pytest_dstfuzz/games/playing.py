@@ -122,7 +122,7 @@ def _told(asked: Callable[[], object], who: str) -> object:
 
 @dataclass(frozen=True)
 class AdversarySide:
-    """What the adversaries may use in addition to the game: a voice and a language model."""
+    """Resources of the adversaries in addition to the game: a voice and a language model."""
 
     #: Speaks for the adversary, with its goal; by default lines of the game are drawn. It must not
     #: be the agent under test.

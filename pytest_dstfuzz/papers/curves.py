@@ -84,7 +84,7 @@ class _Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What a campaign has found after each number of variants. Number 0 is the clean turns."""
+    """Findings of a campaign after each number of variants. Number 0 is the clean turns."""
 
     turns: Floats  #: [dialogues], number of turns.
     calls: Floats  #: [dialogues, numbers of variants]; ``broken`` and ``mass`` likewise.
@@ -587,7 +587,7 @@ _MOST_ROWS: Final = 8
 
 
 class Point(NamedTuple):
-    """What one run has found after one number of calls."""
+    """Findings of one run after one number of calls."""
 
     contender: Contender
     course: Course

@@ -554,7 +554,7 @@ class Relation(Protocol):
 
     @property
     def expects(self) -> str:
-        """What users may expect, as one sentence: ``the slot takes the new value``.
+        """The expectation of users, as one sentence: ``the slot takes the new value``.
 
         ``{stays}`` expands to a phrase for "the state stays", "the answer stays" or "the calls
         stay", see `Words.fill`.

@@ -125,7 +125,7 @@ def plants(seed: int) -> frozenset[Exchanges]:
 
 @dataclass(frozen=True)
 class Counted:
-    """What came of the variants of one run, beside the truth."""
+    """Counts of the variants of one run, beside the truth."""
 
     found: int
     missed: int

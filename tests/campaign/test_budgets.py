@@ -37,7 +37,7 @@ def test_calls_are_spent_on_whole_turns(lexicon: Lexicon) -> None:
         tested = [result for result in results if result.outcome != "skipped"]
         skipped = [result for result in results if result.outcome == "skipped"]
         assert len(results) == len(full)
-        # What was tested is what an unlimited run finds, an open cause apart.
+        # The tested turns equal those of an unlimited run, except for open causes.
         whole = {result.id: result for result in full}
         for result in tested:
             outcomes = [variant.outcome for variant in result.variants]
@@ -167,7 +167,7 @@ def test_seconds_are_spread_over_as_many_turns_as_the_checks_say(lexicon: Lexico
 def test_every_turn_gets_its_first_variant_before_any_gets_its_second(
     lexicon: Lexicon, slower: float
 ) -> None:
-    """Whatever the first answers say of the speed."""
+    """The speed of the first answers does not matter."""
     now = [0.0]
 
     class Slow(WordBot):

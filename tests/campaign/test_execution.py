@@ -235,7 +235,7 @@ def test_batches_are_full_and_similar_in_length(lexicon: Lexicon) -> None:
     settings = Settings.of(validity="edit-rate", variants=4, batch_size=16, shrink=False)
     bot = WordBot()
     list(campaign(lexicon, bot, settings=settings, window=10_000).run())
-    # What would fill a batch in part waits for the next request, but for the last one.
+    # Only the last batch may be partly full.
     assert bot.batches[:-1] == [16] * (len(bot.batches) - 1)
     sizes = [context.size() for context in bot.asked]
     falls = sum(after < before for before, after in pairwise(sizes))

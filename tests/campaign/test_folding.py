@@ -138,7 +138,7 @@ def test_folding_twice_changes_nothing(numbers: list[int]) -> None:
     once = NEAR.alike(given, CLEAN)
     assert NEAR.alike(once, CLEAN) == once
     own = NEAR.to_clean(given, given, reply_outcome(said(once)[0] or ""), CLEAN)
-    assert len({*said(own)}) == 1  # What was said to the clean turn is never a change.
+    assert len({*said(own)}) == 1  # The answer to the clean turn is never a change.
 
 
 class Counting:
@@ -160,7 +160,7 @@ class Counting:
 
 
 class Between(Relation):
-    """What is said in two other contexts: to a longer one, and to one that is longer still."""
+    """Compares the replies in two longer contexts, one a word longer than the other."""
 
     name = "between"
     edits = "own"
@@ -187,7 +187,7 @@ def test_a_rewrite_may_be_held_against_another_one(lexicon: Lexicon) -> None:
     broken, held = found["where is it luggage now"], found["where is it now"]
     assert (broken.outcome, broken.case, broken.failure) == ("violation", "A-0", "changed")
     assert (held.outcome, len(held.expected)) == ("held", 1)
-    assert len(turn.variants) == 2  # What asks the same is asked once.
+    assert len(turn.variants) == 2  # Equal contexts are asked once.
     # Three clean ones; five of the variant, and seven of what it is held against.
     assert turn.calls == 3 + 5 + 7
 

@@ -56,7 +56,7 @@ def test_a_campaign_leaves_nothing_that_only_a_search_would_free(options: dict[s
     """While none is made, what dialogues under way held would add up from one to the next."""
     campaign = Campaign(WordBot(), "sample", Settings.of(turns=40, variants=3, **options))
     results = iter(campaign)
-    next(results)  # What is made once, with references to itself, stays.
+    next(results)  # Objects made once, with references to themselves, stay.
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)

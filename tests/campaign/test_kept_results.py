@@ -167,7 +167,7 @@ def relabelled(dialogue: Dialogue) -> Dialogue:
         replace(DATA, dialogues=(relabelled(DATA.dialogues[0]), *DATA.dialogues[1:])),
         replace(DATA, cue_words=("zzz",)),
         replace(DATA, name="another"),
-        # What other dialogues say may go into a variant.
+        # A variant may use words of other dialogues.
         replace(DATA, dialogues=SAMPLE.dialogues[:5]),
     ],
     ids=["label", "cue words", "name", "one more"],
@@ -297,7 +297,7 @@ def test_another_noise_model_in_the_same_file_is_run_anew(
 def test_words_of_a_suite_are_looked_up_each_time(
     run: Run, edits: list[str], lexicon: Lexicon
 ) -> None:
-    """Whatever their fingerprint says."""
+    """Their fingerprint does not matter."""
     for _ in range(2):
         edits.clear()
         run(words=replace(lexicon))

@@ -337,7 +337,7 @@ def test_a_failure_of_the_tracker_breaks_nothing(lexicon: Lexicon) -> None:
 
 
 def test_only_valid_variants_are_tried(lexicon: Lexicon) -> None:
-    """What is shown as the smallest version keeps every lock that the variant kept."""
+    """The smallest version keeps every lock that the variant kept."""
     settings = Settings.of(validity="strict", variants=30, transformations=6, attack="cumulative")
     results = run(lexicon, TypoBot(), settings, data=data_of(TALK), plan=[(TALK, 1)])
     rules = CampaignSpec.of(settings.variant, data_of(TALK), lexicon)

@@ -275,7 +275,7 @@ def test_laws_of_turns_that_are_done_once_broken(
             if variant.outcome == "violation" and variant.context != USERS[:place]:
                 assert not changed <= brought
             if variant.outcome == "carried":
-                # What a duplicate changed stands at the variant that it copies.
+                # The variant that a duplicate copies holds its changes.
                 everything = {
                     (change.slot, change.before, change.after)
                     for past in done[:place]

@@ -381,7 +381,7 @@ def test_the_forecast_follows_what_is_left() -> None:
 
 @pytest.mark.parametrize("raised", [True, False])
 def test_a_tracker_that_gives_up_is_asked_nothing_more(raised: bool) -> None:
-    """What it did not answer has not failed: nobody knows."""
+    """Turns without an answer do not count as failed."""
     events: list[Event] = []
 
     class GivesUp(WordBot):

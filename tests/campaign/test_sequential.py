@@ -130,7 +130,7 @@ def test_what_is_undecided_is_said_and_not_counted() -> None:
     assert kinds == {"unstable"}
     item = others[0].variants[0]
     assert item.votes is not None
-    # What could not be decided by as many answers as one context may get is not asked for.
+    # The vote ends early if the remaining answers cannot decide it.
     assert 16 <= item.votes.asked <= MOST
     assert item.reason == "unstable: the answers do not decide whether there is a change"
     summary = summarise(results)

@@ -221,7 +221,7 @@ def test_a_full_disk_ends_the_keeping_and_nothing_else(path: Path) -> None:
     assert done.stdout.startswith(
         f"1 predictions are not cached: the cache {path} cannot be used ("
     )
-    # What was kept before is sound.
+    # Entries stored before are still there.
     store = reopened(path)
     assert store.get([b"first"]) == {b"first": b"value"}
     assert store.problems == []

@@ -95,7 +95,7 @@ class FussyBot(WordBot):
 
 
 class PanicError(BaseException):
-    """What a panic in Rust looks like from Python: no `Exception`."""
+    """A panic in Rust as Python sees it: no `Exception`."""
 
 
 def talk(name: str, *users: str, labels: Sequence[Mapping[str, str] | None] = ()) -> Dialogue:

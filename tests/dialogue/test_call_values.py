@@ -1,4 +1,4 @@
-"""What is locked of tool calls without an ontology: recorded values and members of enums."""
+"""Locked values of tool calls without an ontology: recorded values and members of enums."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_both_copies_of_the_2_1_test_split_agree(
     equal = sum(not change for change in changes) / len(pairs)
     record_property("label_agreement", round(equal, 4))
     assert len(pairs) == 7368
-    # What is left are labels that the TRADE layout leaves out, not other spellings.
+    # The rest are labels that the TRADE layout leaves out, not other spellings.
     assert equal >= 0.985
     assert sum(c.after is not None for change in changes for c in change) <= 1
 

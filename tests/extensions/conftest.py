@@ -1,4 +1,4 @@
-"""What the tests of extensions share: suites of an own bot, run in a session of their own."""
+"""Fixtures for the tests of extensions: suites of an own bot, run in a session of their own."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_markers_that_draw_otherwise_leave_no_figure(bot: pytest.Pytester) -> No
 DEAF = """
 def track(context):
     said = " ".join(context.user_utterances)
-    # Whatever the area is, it is the north.
+    # The area does not matter: the answer is always north.
     areas = ("north", "south", "east", "west", "centre")
     return {"hotel-area": "north"} if any(word in said for word in areas) else {}
 """

@@ -200,7 +200,7 @@ def test_own_edits_are_compared_whatever_the_search() -> None:
     ]
     assert judgement.comparison is not None
     assert [each["looked_for"] for each in judgement.comparison["weaknesses"]["new"]] == [True] * 2
-    # What decides their rewrites, too, must be the same.
+    # The options that decide their rewrites must be equal too.
     other = judged(new, gates, old, {**OTHER_SEARCH, "seed": 1})
     assert other.not_compared == ("seed: 0 in the baseline, 1 now",)
 

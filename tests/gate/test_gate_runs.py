@@ -382,7 +382,7 @@ def test_a_suite_that_asks_for_nothing_passes_no_gate(
         assert result.ret == status
         failed = "failed: no turn was tested (45 selected turns have no result)"
         assert (failed in result.outlines) == bool(status)
-    # Who chooses other tests is not asked for these.
+    # A run of other tests need not hold these.
     assert known.runpytest_inprocess("--dst-baseline=base.json", *OPTIONS, "test_other.py").ret == 0
 
 

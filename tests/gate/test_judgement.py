@@ -194,7 +194,7 @@ def test_another_campaign_is_named_and_not_compared() -> None:
     old: Baseline = replace(baseline(*HELD), campaign={**CAMPAIGN, "seed": 3})
     judgement = judge(session(build(*WORSE)), Gates(), old)
     assert judgement.not_compared == ("seed: 3 in the baseline, 0 now",)
-    # What variants are made of says nothing about the clean answers, nor about identical ones.
+    # The seed of the variants affects neither clean answers nor identical variants.
     assert judgement.comparison is not None
     assert judgement.comparison["clean"]["turns"] == 40
     assert judgement.comparison["difference"] is None

@@ -1,4 +1,4 @@
-"""What contributors run: hooks of commits, and the matrix of versions."""
+"""Commands of contributors: hooks of commits, and the matrix of versions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_matrix_is_what_the_package_says() -> None:
 
 
 def test_what_is_asked_for_by_name_is_pinned() -> None:
-    """What users or tests install is the same everywhere; benchmarks and pages may follow."""
+    """Users and tests install the same versions everywhere. Benchmarks and pages may differ."""
     names = {
         re.split(r"[^\w-]", line)[0].lower()
         for extra in ("all", "test", "dev")

@@ -1,4 +1,4 @@
-"""What is built: a wheel with its licence and metadata, and a source distribution with it all."""
+"""The builds: a wheel with its licence and metadata, and a source distribution with all files."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_wheel_has_licence_types_and_metadata(tmp_path: Path) -> None:
 
 
 def check_metadata(metadata: Message) -> None:
-    """What an index shows of the package is there, and honest."""
+    """The metadata that an index shows is complete and true."""
     assert metadata["License-Expression"] == "MIT"
     assert "LICENSE" in metadata.get_all("License-File", [])
     classifiers = metadata.get_all("Classifier", [])

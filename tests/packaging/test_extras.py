@@ -41,7 +41,7 @@ def named_extras() -> list[tuple[str, str, frozenset[str]]]:
             called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id
             if called in ("needs_extra", "MissingExtraError"):
                 words = [part.value for part in node.args if isinstance(part, ast.Constant)]
-                # What is computed is tested where it is used.
+                # Computed names are tested by their users.
                 if len(words) == len(node.args):
                     place = f"{path.relative_to(ROOT)}:{node.lineno}"
                     found.append((place, words[1], frozenset(words[2:])))

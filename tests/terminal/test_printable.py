@@ -1,4 +1,4 @@
-"""Whatever data and services say, a terminal shows it and a runner takes no command from it."""
+"""Text of data and services reaches a terminal or a CI runner, but never commands it."""
 
 from __future__ import annotations
 

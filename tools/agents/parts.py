@@ -68,7 +68,7 @@ class HalfPolicy(Policy):
     ) -> PolicyChoice:
         """Choose as the whole policy does, but with one half from the attempt's random stream."""
         (self._coin,) = rng.spawn(1)
-        # What is drawn uniformly needs no noise around it.
+        # A uniform draw needs no noise around it.
         spread = 0.0 if self._drawn == "parameters" else explore.spread
         return super().choose(view, trace, k, rng, replace(explore, spread=spread))
 

@@ -1,4 +1,4 @@
-"""What the search ``noise`` saves: calls for an interval as narrow as that of plain sampling.
+"""Measure how many calls the search ``noise`` saves for an interval of the same width.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What the commands that measure trackers under noise have in common."""
+"""Shared parts of the commands that measure trackers under noise."""
 
 from __future__ import annotations
 

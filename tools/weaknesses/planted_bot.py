@@ -29,7 +29,7 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 
 
 class Slot(NamedTuple):
-    """What the tracker knows about a slot."""
+    """A slot as the tracker knows it."""
 
     name: str
     values: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What the shipped assistant's network reads: words, schemas and a memory of the dialogue."""
+"""The input of the shipped assistant's network: words, schemas and a memory of the dialogue."""
 
 from __future__ import annotations
 
