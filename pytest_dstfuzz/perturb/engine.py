@@ -14,6 +14,7 @@ import numpy as np
 from pytest_dstfuzz.config import PROFILES, VALIDITIES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.perturb import validity
 from pytest_dstfuzz.perturb.draft import (
     FREE,
@@ -297,6 +298,32 @@ class PartialVariant(NamedTuple):
     draft: Draft
 
 
+@lru_cache(maxsize=4)
+def _locks(
+    lexicon: Lexicon,
+    values: tuple[tuple[str, tuple[str, ...]], ...],
+    cue_words: tuple[str, ...],
+    user: tuple[str, ...],
+) -> Locks:
+    """Return the locks for a data set. Campaigns on the same data share them."""
+    return Locks(lexicon, Ontology(dict(values)), cue_words, user)
+
+
+@lru_cache(maxsize=4)
+def _support(
+    lexicon: Lexicon,
+    locks: Locks | None,
+    selection: Selection,
+    model: NoiseModel,
+    reader: SlipReader | None,
+    *,
+    by_slips: bool,
+) -> NoiseSupport:
+    """Return the allowed slips. Campaigns with the same locks and noise share them."""
+    policy = EditPolicy(lexicon, locks, selection, by_slips=by_slips)
+    return NoiseSupport(NoiseInUse(model, None), policy, reader)
+
+
 class Perturber:
     """Makes variants of utterances under one validity profile."""
 
@@ -348,15 +375,16 @@ class Perturber:
         self.validity = validity
         self.max_edit_rate = max_edit_rate
         self._flat_rate = flat_rate
+        values = {} if ontology is None else ontology.values
+        self._values = tuple((slot, tuple(found)) for slot, found in values.items())
         # Build them in all profiles, so that a broken lock is always an error.
-        guards = Locks(lexicon, ontology, cue_words, locks)
+        guards = _locks(lexicon, self._values, tuple(cue_words), tuple(locks))
         self.profile = PROFILES[validity]
         self._locks = guards if self.profile.locks else None
         self._guards = guards
         self._nearest_first = order == "distance"
         self._lexicon = lexicon
         self._models, self._slip_rate = tuple(noise), slip_rate
-        self._values = {} if ontology is None else ontology.values
         self._use(select(tuple(edits), self.profile.operators))
         self._refuse_unknown(Edits.of(edits).named if self.profile.noise else ())
 
@@ -397,9 +425,22 @@ class Perturber:
             nearest_first=self._nearest_first,
             by_slips=self.profile.noise,
         )
-        reader = self._reader if self._slips and self.profile.noise else None
-        self._support = NoiseSupport(self.noise, self._edit_policy, reader) if self._slips else None
+        self._support = self._find_support(selection) if self._slips else None
         self._check = StrictCheck(self._guards, self._edit_policy) if self._locks else None
+
+    def _find_support(self, selection: Selection) -> NoiseSupport:
+        reader = self._reader if self.profile.noise else None
+        used = chain.from_iterable(self._edit_policy.operators.values())
+        if not all(item.operator.shipped for item in used):  # A suite may change its operators.
+            return NoiseSupport(self.noise, self._edit_policy, reader)
+        return _support(
+            self._lexicon,
+            self._locks,
+            selection,
+            self.noise.model,
+            reader,
+            by_slips=self.profile.noise,
+        )
 
     @property
     def _slips(self) -> bool:
@@ -410,7 +451,7 @@ class Perturber:
     @cached_property
     def _reader(self) -> SlipReader:
         """The reader of slips in locked words. It knows the values of the data."""
-        return SlipReader.of(self._lexicon, self.noise.model, self._values)
+        return SlipReader.of(self._lexicon, self.noise.model, dict(self._values))
 
     @property
     def guards(self) -> Locks:
