@@ -5,6 +5,7 @@ Commands import their dependencies when they run, so that help and usage errors 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -35,6 +36,8 @@ EXIT_ERROR = 2
 EXIT_FAULT = 3
 #: By convention, 128 + the number of the signal.
 EXIT_INTERRUPTED = 130
+#: Errors of a disk that is full.
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 _MODULES = (
     trackers,
@@ -78,20 +81,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"\ndstfuzz: interrupted; {kept}", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader has closed the pipe. Otherwise Python complains when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except OSError as error:
+        return _end_output(error)
     except Exception:  # noqa: BLE001 - shown in full, with advice
-        traceback.print_exc()
-        print(
-            "\n"
-            "dstfuzz: this is a bug in dstfuzz. Please report it with the lines above and the "
-            "output of `dstfuzz doctor`",
-            file=sys.stderr,
-        )
-        return EXIT_FAULT
+        return _tell_bug()
     return status
+
+
+def _end_output(error: OSError) -> int:
+    """Discard the rest of the output if it cannot be written, and return the exit status."""
+    full = error.errno in _FULL
+    if not full and not isinstance(error, BrokenPipeError):
+        return _tell_bug()
+    if full:
+        print(f"dstfuzz: error: cannot write the output: {error.strerror}", file=sys.stderr)
+    # Otherwise Python complains when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # Without an error if the reader has closed the pipe.
+    return EXIT_ERROR if full else 0
+
+
+def _tell_bug() -> int:
+    """Print the current exception with advice, and return the exit status."""
+    traceback.print_exc()
+    print(
+        "\n"
+        "dstfuzz: this is a bug in dstfuzz. Please report it with the lines above and the "
+        "output of `dstfuzz doctor`",
+        file=sys.stderr,
+    )
+    return EXIT_FAULT
 
 
 def _command(words: Sequence[str]) -> Command:

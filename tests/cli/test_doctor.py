@@ -275,6 +275,22 @@ def test_a_fault_of_ours_says_how_to_report_it(
     assert "output of `dstfuzz doctor`" in shown.splitlines()[-1]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_message_and_no_fault_of_ours(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        found = subprocess.run(
+            [sys.executable, "-m", "pytest_dstfuzz.cli", "doctor"],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert found.returncode == cli.EXIT_ERROR
+    (line,) = found.stderr.splitlines()
+    assert "cannot write the output" in line
+
+
 def test_it_works_where_packages_of_the_base_install_are_missing(tmp_path: Path) -> None:
     code = (
         "import sys\n"

@@ -52,9 +52,16 @@ _STATUSES: Final = {
 _PARTS: Final = {"experiment": tuple(EXPERIMENTS), "train-tracker": ("trade", "simpletod")}
 #: Exit statuses of the command ``dstfuzz``.
 _COMMAND_STATUSES: Final = {
-    0: "done",
-    1: "a check of `dstfuzz check-tracker` failed",
-    2: "a wrong option, wrong data, or anything else that the message explains",
+    0: "done; also if the reader of the output closed the pipe, as `head` does",
+    1: (
+        "a check of `dstfuzz check-tracker` failed, `dstfuzz doctor` found a problem, or a budget "
+        "ended `dstfuzz campaign` before all turns were tested: the same command continues it"
+    ),
+    2: (
+        "a wrong option, wrong data, an output that cannot be written, or anything else that the "
+        "message explains"
+    ),
+    3: "a bug in dstfuzz, with a traceback to report",
     130: "interrupted by Ctrl-C; the message says what is kept",
 }
 
