@@ -13,7 +13,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import cache, partial, reduce
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -208,7 +208,7 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
     from pytest_dstfuzz.plugin.steps import refuse_early_exit, refuse_mistakes  # noqa: PLC0415
 
     try:
-        refuse_mistakes(config, partial(_started, config))
+        refuse_mistakes(config, _unknown_keys(config), partial(_started, config))
         return (yield)
     except pytest.exit.Exception as ended:
         if ended.returncode == pytest.ExitCode.OK:
@@ -382,8 +382,30 @@ class PlainImports(MetaPathFinder):
             sys.meta_path.remove(self)
 
 
+def _unknown_keys(config: pytest.Config) -> list[str]:
+    """Return the keys of the ini file and of ``-o`` that only look like those of the plugin.
+
+    A key that another plugin or a conftest file has registered is theirs.
+    """
+    # pytest offers no public list. Without it, an unknown key is only pytest's warning.
+    parser = getattr(config, "_parser", None)
+    known = {*getattr(parser, "_inidict", ()), *getattr(parser, "_ini_aliases", ())}
+    written: Iterable[str] = getattr(config, "_get_unknown_ini_keys", list)()
+    typed = (word.partition("=")[0] for word in config.getoption("override_ini", None) or ())
+    return sorted(
+        key
+        for key in {*written, *typed}
+        if key.startswith(("dst_", "dst-")) and known and key not in known
+    )
+
+
 def _is_given(config: pytest.Config) -> bool:
-    """Return whether the command line or the ini file sets an option of the plugin."""
+    """Return whether the command line or the ini file sets an option of the plugin.
+
+    A misspelled key counts too. Otherwise pytest would ignore it, and with it a limit.
+    """
+    if _unknown_keys(config):
+        return True
     names = [f"dst_{name}" for name in _always()["ini"]]
     try:
         return any(

@@ -55,13 +55,16 @@ class GivenOption(NamedTuple):
 
 def given_options(config: pytest.Config) -> tuple[GivenOption, ...]:
     """Return the options with a value from the command line or the ini file."""
-    keys = [item.name for item in OPTIONS if item.has_ini]
-    for name in _overridden(config):
-        if name not in keys:
-            raise unknown_name("key of -o:", f"dst_{name}", [f"dst_{key}" for key in keys])
     items = (item for item in OPTIONS if item.has_ini)
     found = [given for item in items if (given := _given(config, item)) is not None]
     return (*found, *_shipped_assistant(found))
+
+
+def unknown_key(config: pytest.Config, name: str) -> UserError:
+    """Return the error for a key of the ini file or of ``-o`` that nobody has registered."""
+    keys = [f"dst_{item.name}" for item in OPTIONS if item.has_ini]
+    typed = name.removeprefix("dst_") in _overridden(config)
+    return unknown_name("key of -o:" if typed else f"key in {config.inipath}:", name, keys)
 
 
 def _shipped_assistant(found: Sequence[GivenOption]) -> Iterator[GivenOption]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.plugin.options import given_options, read_settings
+from pytest_dstfuzz.plugin.options import given_options, read_settings, unknown_key
 from pytest_dstfuzz.plugin.selection import marker_values, own_suite, selection_of
 
 if TYPE_CHECKING:
@@ -25,10 +25,17 @@ _ORDERLY = (
 )
 
 
-def refuse_mistakes(config: pytest.Config, start: Callable[[], SessionHooks]) -> None:
-    """Raise an error for wrong options, data and trackers before collection."""
+def refuse_mistakes(
+    config: pytest.Config, unknown: Sequence[str], start: Callable[[], SessionHooks]
+) -> None:
+    """Raise an error for wrong options, data and trackers before collection.
+
+    ``unknown`` are the keys that look like keys of the plugin, and that nobody has registered.
+    """
     started: SessionHooks | None = None
     try:
+        if unknown:
+            raise unknown_key(config, unknown[0])
         given = given_options(config)
         if given:
             read_settings(config)

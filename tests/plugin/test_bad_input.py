@@ -185,6 +185,36 @@ def folder(bot: pytest.Pytester) -> Path:
     return bot.path
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pytest.ini", "[pytest]\ndst_max_failure_rat = 5%\n"),
+        ("pyproject.toml", "[tool.pytest.ini_options]\ndst_max_failure_rat = '5%'\n"),
+        ("pytest.ini", "[pytest]\ndst-max-failure-rate = 5%\n"),
+    ],
+)
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_a_misspelled_key_is_no_gate_that_passes(
+    suite: pytest.Pytester, name: str, text: str, workers: tuple[str, ...]
+) -> None:
+    (suite.path / name).write_text(text, encoding="utf-8")
+    result = suite.runpytest_inprocess(*workers)
+    assert result.ret == 4
+    (line,) = filter(None, result.errlines)
+    assert str(suite.path / name) in line
+    assert "'dst_max_failure_rate'" in line
+
+
+def test_a_key_that_somebody_else_registered_is_theirs(bot: pytest.Pytester) -> None:
+    bot.makeini("[pytest]\ndst_zone = summer\n")
+    bot.makeconftest("def pytest_addoption(parser): parser.addini('dst_zone', 'time')\n")
+    bot.makepyfile("def test_it(request): assert request.config.getini('dst_zone')\n")
+    for options in ((), ("-o", "dst_zone=winter"), ("-o", "dst_zone=winter", "--dst-turns=2")):
+        assert bot.runpytest_inprocess(*options).ret == 0
+    # Nobody has registered this one.
+    assert bot.runpytest_inprocess("-o", "dst_zoen=winter").ret == 4
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("options", "message", "workers"),
