@@ -395,7 +395,7 @@ def _unknown_keys(config: pytest.Config) -> list[str]:
     return sorted(
         key
         for key in {*written, *typed}
-        if key.startswith(("dst_", "dst-")) and known and key not in known
+        if key.lower().startswith(("dst_", "dst-")) and known and key not in known
     )
 
 

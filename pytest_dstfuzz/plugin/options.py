@@ -63,7 +63,8 @@ def given_options(config: pytest.Config) -> tuple[GivenOption, ...]:
 def unknown_key(config: pytest.Config, name: str) -> UserError:
     """Return the error for a key of the ini file or of ``-o`` that nobody has registered."""
     keys = [f"dst_{item.name}" for item in OPTIONS if item.has_ini]
-    typed = name.removeprefix("dst_") in _overridden(config)
+    overridden = config.getoption("override_ini", None) or ()
+    typed = any(word.partition("=")[0] == name for word in overridden)
     return unknown_name("key of -o:" if typed else f"key in {config.inipath}:", name, keys)
 
 

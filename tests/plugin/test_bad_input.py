@@ -191,6 +191,15 @@ def folder(bot: pytest.Pytester) -> Path:
         ("pytest.ini", "[pytest]\ndst_max_failure_rat = 5%\n"),
         ("pyproject.toml", "[tool.pytest.ini_options]\ndst_max_failure_rat = '5%'\n"),
         ("pytest.ini", "[pytest]\ndst-max-failure-rate = 5%\n"),
+        ("tox.ini", "[pytest]\nDST_MAX_FAILURE_RATE = 5%\n"),
+        ("setup.cfg", "[tool:pytest]\ndst_max_failure_rates = 5%\n"),
+        pytest.param(
+            "pyproject.toml",
+            "[tool.pytest]\ndst_max_failure_rat = '5%'\n",
+            marks=pytest.mark.skipif(
+                pytest.version_tuple < (9, 0), reason="pytest reads [tool.pytest] since 9.0"
+            ),
+        ),
     ],
 )
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
@@ -211,8 +220,11 @@ def test_a_key_that_somebody_else_registered_is_theirs(bot: pytest.Pytester) -> 
     bot.makepyfile("def test_it(request): assert request.config.getini('dst_zone')\n")
     for options in ((), ("-o", "dst_zone=winter"), ("-o", "dst_zone=winter", "--dst-turns=2")):
         assert bot.runpytest_inprocess(*options).ret == 0
-    # Nobody has registered this one.
-    assert bot.runpytest_inprocess("-o", "dst_zoen=winter").ret == 4
+    # Nobody has registered these.
+    for key in ("dst_zoen", "dst-zone", "DST_ZONE"):
+        found = bot.runpytest_inprocess("-o", f"{key}=winter")
+        assert found.ret == 4
+        assert f"-o: '{key}'" in found.errlines[0]
 
 
 @pytest.mark.usefixtures("folder")
