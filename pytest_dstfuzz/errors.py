@@ -95,11 +95,14 @@ def needs_extra(feature: str, extra: str, *modules: str) -> Iterator[None]:
         raise MissingExtraError(feature, extra, missing) from error
 
 
-def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """Return the valid name most similar to ``name``, or ``None`` if none is similar."""
+def nearest(name: str, valid: Iterable[str], cutoff: float = 0.5) -> str | None:
+    """Return the valid name most similar to ``name``, or ``None`` if none is similar.
+
+    ``cutoff`` is the least similarity, from 0 to 1 for equal names.
+    """
     names = sorted(valid)
     folded = {candidate.casefold(): candidate for candidate in names}
-    close = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=cutoff)
     return folded[close[0]] if close else None
 
 

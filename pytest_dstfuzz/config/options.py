@@ -31,7 +31,7 @@ from pytest_dstfuzz.config.secret import (
     Address,
     mask_credentials,
 )
-from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.transformations import ALL, EXTRA, TRANSFORMATIONS
 
@@ -399,9 +399,21 @@ def keys_of(kinds: tuple[str, ...]) -> str:
 #: The tables of this package in ``pyproject.toml``.
 TABLES: Final = tuple(f"[tool.dstfuzz.{name}]" for name in ("arguments", "gates", "tracker"))
 
+#: Least similarity of a misspelled name of the package. That of ``fuzz`` is 0.73.
+_SAME_NAME: Final = 0.8
+
 
 def check_tables(path: Path) -> None:
-    """Raise an error for an unknown table of this package in a ``pyproject.toml``."""
+    """Raise an error for an unknown table of this package in a ``pyproject.toml``.
+
+    A table with a misspelled name of the package counts too: its limits would not apply.
+    """
+    whole = read_table(path, "[]")
+    tool = whole.get("tool", {})
+    for name in (*whole, *(f"tool.{name}" for name in tool)) if isinstance(tool, Mapping) else ():
+        plain = re.sub(r"^(tool\.)?(pytest)?|[^a-z]", "", name.lower())
+        if name != "tool.dstfuzz" and nearest(plain, ["dstfuzz"], cutoff=_SAME_NAME):
+            raise UserError(f"{path}: unknown table [{name}]. Did you mean [tool.dstfuzz]?")
     names = [name.strip("[]").rpartition(".")[2] for name in TABLES]
     found = read_table(path, "[tool.dstfuzz]")
     for name in found if isinstance(found, Mapping) else ():

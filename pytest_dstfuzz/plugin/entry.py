@@ -172,6 +172,7 @@ def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None]:
     """If a run uses this package, import it without assertion rewriting, even in conftest.py."""
+    early_config.pluginmanager.register(_EarlyExit(), "dstfuzz-early-exit")
     if any(word.startswith(("--dst-", "--no-dst-")) for word in args):
         _use(early_config)
     yield
@@ -346,6 +347,38 @@ def dst_conformance(request: pytest.FixtureRequest, dst_model: object) -> DstCon
     has passed the preflight before.
     """
     return _started(request.config).conformance(request, dst_model)
+
+
+class _EarlyExit:
+    """Fails a run with a gate that ``pytest.exit`` ends with status 0 before its tests are known.
+
+    A hook of a conftest file may call it when pytest is configured, before the session starts or
+    during collection. This object therefore exists before pytest reads conftest files.
+    """
+
+    def __init__(self) -> None:
+        self._tests_known = False
+        self._left = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self) -> None:
+        """Note that the hooks of a session with robustness tests judge every later end."""
+        self._tests_known = True
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Note that the run was ended with status 0."""
+        status = getattr(excinfo.value, "returncode", None)
+        self._left = status == pytest.ExitCode.OK and not self._tests_known
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, int, int]:
+        """Return another status if nothing was judged although a gate is set."""
+        status = yield
+        if status != pytest.ExitCode.OK or not self._left or hasattr(config, "workerinput"):
+            return status
+        from pytest_dstfuzz.plugin.steps import early_exit_status  # noqa: PLC0415
+
+        return early_exit_status(config)
 
 
 class _WorkerResults:

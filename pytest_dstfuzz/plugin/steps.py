@@ -5,13 +5,15 @@ Loads no large modules, because every run with an option imports it, even if it 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.plugin.options import given_options, read_settings, unknown_key
+from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
+from pytest_dstfuzz.plugin.options import gates_of, given_options, read_settings, unknown_key
 from pytest_dstfuzz.plugin.selection import marker_values, own_suite, selection_of
 
 if TYPE_CHECKING:
@@ -60,13 +62,34 @@ def refuse_mistakes(
 def refuse_early_exit(config: pytest.Config, message: str, started: SessionHooks | None) -> None:
     """Raise an error if ``pytest.exit`` ends a run with status 0 before collection.
 
-    The tracker may have called it, or a hook of a conftest file. pytest calls no hook at the end of
-    such a session. A later end is judged like that of any incomplete run.
+    The tracker may have called it, with a message that must be redacted before pytest prints it. A
+    later end is judged like that of any incomplete run.
     """
-    # An ini file also applies to runs of unrelated tests, which may end as they like.
     typed = any(one.on_command_line for one in given_options(config))
     if typed and started is not None and started.must_judge:
         raise started.gate.end(started.early_exit(message))
+
+
+def early_exit_status(config: pytest.Config) -> int:
+    """Return the status of a run that ``pytest.exit`` ended with 0 before its tests were known.
+
+    Nobody knows whether it had robustness tests, so it fails even if only a file sets the gate.
+    """
+    try:
+        settings = read_settings(config)
+        gated = gates_of(config, settings).given or settings.gate.baseline is not None
+    except UserError as error:
+        raise pytest.UsageError(str(error)) from error
+    typed = any(one.name == "model" and one.on_command_line for one in given_options(config))
+    if not (gated or typed) or config.getoption("collectonly"):
+        return pytest.ExitCode.OK
+    what = "a gate is set" if gated else "the command line names a tracker"
+    print(
+        f"dstfuzz: nothing was tested although {what}: pytest.exit() ended the run before its "
+        "tests were known. With returncode=0 the run would pass: give another returncode",
+        file=sys.stderr,
+    )
+    return INFRASTRUCTURE
 
 
 def check_test(

@@ -447,8 +447,17 @@ def test_a_hook_that_ends_pytest_passes_no_gate_of_our_tests(pytester: pytest.Py
     pytester.makepyfile(test_other="def test_it(): pass\n")
     pytester.makeini("[pytest]\ndst_max_failure_rate = 100%\ndst_turns = 4\n")
     for hook, typed, status in (
-        ("def pytest_sessionstart():", (), 0),
+        ("def pytest_configure():", (), 6),
+        ("def pytest_configure():", ("-n", "2"), 6),
+        ("def pytest_configure():", ("--no-dst-max-failure-rate",), 0),
+        ("def pytest_configure():", ("--no-dst-max-failure-rate", "--dst-model=leaves:bot"), 6),
+        ("def pytest_configure():", ("--collect-only",), 0),
+        ("def pytest_sessionstart():", (), 6),
+        ("def pytest_sessionstart():", ("-n", "2"), 6),
+        ("def pytest_sessionstart():", ("--no-dst-max-failure-rate",), 0),
         ("def pytest_sessionstart():", ("--dst-max-failure-rate=5%",), 6),
+        ("def pytest_collection():", (), 6),
+        ("def pytest_collectstart():", (), 6),
         ("def pytest_collection_modifyitems():", (), 1),
         ("def pytest_collection_modifyitems():", ("test_other.py",), 0),
         ("def pytest_runtest_setup():", (), 1),
@@ -457,6 +466,19 @@ def test_a_hook_that_ends_pytest_passes_no_gate_of_our_tests(pytester: pytest.Py
         pytester.makeconftest(EXITS.format(hook=hook))
         found = pytester.runpytest_inprocess("-p", "no:cacheprovider", *typed)
         assert found.ret == status, (hook, typed)
+
+
+@pytest.mark.parametrize("start", ["configure", "sessionstart", "collection"])
+def test_a_hook_that_ends_pytest_passes_no_gate_of_a_table(
+    pytester: pytest.Pytester, start: str
+) -> None:
+    pytester.makepyfile(test_other="def test_it(): pass\n")
+    pytester.makeconftest(EXITS.format(hook=f"def pytest_{start}():"))
+    assert pytester.runpytest_inprocess().ret == 0
+    pytester.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-failure-rate = '5%'\n")
+    found = pytester.runpytest_inprocess()
+    assert found.ret == 6
+    assert "nothing was tested" in found.errlines[-1]
 
 
 @WORKERS

@@ -146,6 +146,9 @@ def test_limits_on_a_part_are_refused_before_anything_is_asked(
     [
         ("[tool.dstfuzz.gate]\nmax-failure-rate = 1\n", (), "Did you mean 'gates'"),
         ("[tool.dstfuzz]\nturns = 3\n", (), "unknown table of"),
+        ("[tool.dstfuz.gates]\nmax-failure-rate = 1\n", (), "unknown table [tool.dstfuz]"),
+        ("[tool.pytest-dstfuzz.gates]\nmax-failure-rate = 1\n", (), "mean [tool.dstfuzz]"),
+        ("[dstfuzz.gates]\nmax-failure-rate = 1\n", (), "mean [tool.dstfuzz]"),
         (
             "",
             ("--dst-relation=negation", "-odst_max_estimated_failures=5"),
@@ -160,6 +163,21 @@ def test_a_limit_that_judges_nothing_is_refused(
     result = suite.runpytest_inprocess("--dst-model=mybot:steady", "--dst-turns=4", *options)
     assert result.ret == 4
     assert message in result.stderr.str()
+
+
+def test_a_misspelled_table_fails_tests_of_turns_and_no_others(suite: pytest.Pytester) -> None:
+    suite.makepyprojecttoml("[tool.dstfuz.gates]\nmax-failure-rate = 1\n[tool.fuzz]\nruns = 3\n")
+    suite.makepyfile(
+        test_other="def test_it(): pass\n",
+        test_mine="import mybot, pytest\n"
+        "@pytest.fixture(scope='session')\n"
+        "def dst_model(): return mybot.steady\n"
+        "def test_turns(dst_turn): dst_turn.assert_unchanged()\n",
+    )
+    assert suite.runpytest_inprocess("test_other.py").ret == 0
+    result = suite.runpytest_inprocess("test_mine.py")
+    assert result.ret not in (0, 1)
+    result.stdout.fnmatch_lines(["*unknown table [[]tool.dstfuz]*"])
 
 
 @pytest.mark.parametrize("output", ["--dst-report=part.json", "--dst-report=part.html"])
