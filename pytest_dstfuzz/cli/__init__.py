@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TextIO
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import (
@@ -69,48 +69,58 @@ Each command has its own --help."""
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default that of the process, and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    status = 0
+    try:
+        try:
+            status = _run(words)
+        finally:
+            # Otherwise Python does it at exit, with another status if it fails.
+            sys.stdout.flush()
+    except OSError as error:
+        # Python must not try it again at exit.
+        _discard(sys.stdout)
+        if isinstance(error, BrokenPipeError):
+            return status  # It is no error that the reader has gone.
+        _complain(f"dstfuzz: error: cannot write the output: {error.strerror}")
+        return EXIT_ERROR
+    return status
+
+
+def _run(words: Sequence[str]) -> int:
+    """Run one command line. It raises an error only if the output cannot be written."""
     kept = "nothing was started"
     try:
         command = _command(words)
         kept = command.kept
-        status = command.run(words[1:])
-        sys.stdout.flush()
+        return command.run(words[1:])
     except DstFuzzError as error:
-        print(f"dstfuzz: error: {error}", file=sys.stderr)
+        _complain(f"dstfuzz: error: {error}")
         return EXIT_ERROR
     except KeyboardInterrupt:
-        print(f"\ndstfuzz: interrupted; {kept}", file=sys.stderr)
+        _complain(f"\ndstfuzz: interrupted; {kept}")
         return EXIT_INTERRUPTED
-    except OSError as error:
-        return _end_output(error)
-    except Exception:  # noqa: BLE001 - shown in full, with advice
-        return _tell_bug()
-    return status
+    except Exception as error:
+        if isinstance(error, BrokenPipeError) or getattr(error, "errno", None) in _FULL:
+            raise
+        _complain(
+            f"{traceback.format_exc()}\n"
+            "dstfuzz: this is a bug in dstfuzz. Please report it with the lines above and the "
+            "output of `dstfuzz doctor`"
+        )
+        return EXIT_FAULT
 
 
-def _end_output(error: OSError) -> int:
-    """Discard the rest of the output if it cannot be written, and return the exit status."""
-    full = error.errno in _FULL
-    if not full and not isinstance(error, BrokenPipeError):
-        return _tell_bug()
-    if full:
-        print(f"dstfuzz: error: cannot write the output: {error.strerror}", file=sys.stderr)
-    # Otherwise Python complains when it flushes at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    # Without an error if the reader has closed the pipe.
-    return EXIT_ERROR if full else 0
+def _complain(text: str) -> None:
+    """Print an error. If its stream cannot be written, only the exit status shows it."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _discard(sys.stderr)
 
 
-def _tell_bug() -> int:
-    """Print the current exception with advice, and return the exit status."""
-    traceback.print_exc()
-    print(
-        "\n"
-        "dstfuzz: this is a bug in dstfuzz. Please report it with the lines above and the "
-        "output of `dstfuzz doctor`",
-        file=sys.stderr,
-    )
-    return EXIT_FAULT
+def _discard(stream: TextIO) -> None:
+    """Discard the rest of a stream of this process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _command(words: Sequence[str]) -> Command:

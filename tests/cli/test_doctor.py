@@ -262,35 +262,6 @@ def test_a_file_that_is_nested_without_end_is_one_problem(tmp_path: Path) -> Non
     assert problems == [f"{path} is nested too deeply to be read"]
 
 
-def test_a_fault_of_ours_says_how_to_report_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def faulty(_: object) -> int:
-        raise ZeroDivisionError("nobody thought of it")
-
-    monkeypatch.setattr(cli.COMMANDS.find("doctor"), "run", faulty)
-    assert cli.main(["doctor"]) == cli.EXIT_FAULT
-    shown = capsys.readouterr().err
-    assert "ZeroDivisionError: nobody thought of it" in shown
-    assert "output of `dstfuzz doctor`" in shown.splitlines()[-1]
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_one_message_and_no_fault_of_ours(tmp_path: Path) -> None:
-    with Path("/dev/full").open("w", encoding="utf-8") as full:
-        found = subprocess.run(
-            [sys.executable, "-m", "pytest_dstfuzz.cli", "doctor"],
-            cwd=tmp_path,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert found.returncode == cli.EXIT_ERROR
-    (line,) = found.stderr.splitlines()
-    assert "cannot write the output" in line
-
-
 def test_it_works_where_packages_of_the_base_install_are_missing(tmp_path: Path) -> None:
     code = (
         "import sys\n"

@@ -51,11 +51,12 @@ _STATUSES: Final = {
 #: Commands whose first argument chooses one of several with options of their own.
 _PARTS: Final = {"experiment": tuple(EXPERIMENTS), "train-tracker": ("trade", "simpletod")}
 #: Exit statuses of the command ``dstfuzz``.
-_COMMAND_STATUSES: Final = {
+COMMAND_STATUSES: Final = {
     0: "done; also if the reader of the output closed the pipe, as `head` does",
     1: (
-        "a check of `dstfuzz check-tracker` failed, `dstfuzz doctor` found a problem, or a budget "
-        "ended `dstfuzz campaign` before all turns were tested: the same command continues it"
+        "`dstfuzz check-tracker`: a check failed; `dstfuzz doctor`: there is a problem; "
+        "`dstfuzz sweep`: a cell could not be run; `dstfuzz campaign`: a budget ended the run "
+        "before all turns were tested, and the same command continues it"
     ),
     2: (
         "a wrong option, wrong data, an output that cannot be written, or anything else that the "
@@ -153,7 +154,7 @@ def exit_codes() -> str:
             "## pytest",
             _table(("exit status", "meaning"), statuses),
             "## The command `dstfuzz`",
-            _table(("exit status", "meaning"), _COMMAND_STATUSES),
+            _table(("exit status", "meaning"), COMMAND_STATUSES),
         )
     )
 
