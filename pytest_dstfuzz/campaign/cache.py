@@ -162,6 +162,13 @@ class Store:
         if values:
             self._try(lambda base: self._put(base, values, owner), None)
 
+    def add(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Store keys without a value, and return those that were not there.
+
+        If the file cannot be used, returns all keys.
+        """
+        return self._try(lambda base: self._add(base, keys), set(keys)) if keys else set()
+
     def claim(self, run: str, owner: str, keys: Sequence[bytes]) -> set[bytes]:
         """Claim keys that have no value, so that no other process of the run computes them too.
 
@@ -273,6 +280,15 @@ class Store:
         if shrunk:
             # The pragma takes one step per page, and `execute` makes only one step.
             base.executescript("PRAGMA incremental_vacuum")
+
+    def _add(self, base: sqlite3.Connection, keys: Sequence[bytes]) -> set[bytes]:
+        insert, today = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)", _today()
+        with _transaction(base):
+            return {
+                key
+                for key in keys
+                if base.execute(insert, (key, _checksum(key, b""), today)).rowcount
+            }
 
     def _claim(
         self, base: sqlite3.Connection, run: str, owner: str, keys: Sequence[bytes]
@@ -445,11 +461,15 @@ class PredictionCache:
     """The predictions of one tracker in a store, which other trackers may share.
 
     ``run`` is the name of the run if several of its processes share the store. They do not ask for
-    the same context at the same time. ``""`` if there is only one process.
+    the same context at the same time. ``""`` if there is only one process. In ``counted``, a store
+    of that run, they note the values that they asked for or counted as recalled.
     """
 
-    def __init__(self, store: Store, scope: bytes, run: str = "") -> None:
+    def __init__(
+        self, store: Store, scope: bytes, run: str = "", counted: Store | None = None
+    ) -> None:
         self._store = store
+        self._counted = counted
         self._scope = hashlib.sha256(scope)
         self._run = run
         self._owner = uuid.uuid4().hex if run else ""
@@ -473,7 +493,13 @@ class PredictionCache:
             for context, answer in answers.items()
             if isinstance(answer, Prediction) and not restarts(context)
         }
+        # Before another process can recall them.
+        self._count_once(values)
         self._store.put(values, owner=self._owner)
+
+    def count_recalled(self, contexts: Iterable[Context]) -> int:
+        """Return how many of some recalled contexts no process of this run asked or counted."""
+        return len(self._count_once([self._key(context) for context in contexts]))
 
     def texts(self, keys: Mapping[Name, object]) -> dict[Name, bytes]:
         """Return the cached text of each name in ``keys``, which maps names to keys."""
@@ -483,7 +509,21 @@ class PredictionCache:
     def keep_texts(self, texts: Iterable[tuple[object, bytes]]) -> None:
         """Store texts by keys, which are JSON values."""
         values = {self._digest(key): text for key, text in texts}
+        # Before another process can recall them.
+        self._count_once(values)
         self._store.put(values, owner=self._owner)
+
+    def count_texts(self, keys: Mapping[Name, object]) -> set[Name]:
+        """Return the names whose recalled texts no process of this run stored or counted."""
+        digests = {self._digest(key): name for name, key in keys.items()}
+        return {digests[key] for key in self._count_once(digests)}
+
+    def _count_once(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Return the keys that no process of this run has given to this method before."""
+        # The store may have a value under the key itself.
+        marks = {hashlib.sha256(b"counted" + key).digest(): key for key in keys}
+        new = set(marks) if self._counted is None else self._counted.add(list(marks))
+        return {marks[mark] for mark in new}
 
     def digest_of(self, data: DialogueSet, digest: Callable[[DialogueSet], str]) -> str:
         """Return the digest of data. It is computed once for all campaigns of a session."""

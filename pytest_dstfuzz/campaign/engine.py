@@ -87,6 +87,11 @@ class ResultCache:
                     kept[name] = _KEPT(text)
         return kept
 
+    def count_answers(self, planned: Sequence[_Planned], found: Mapping[str, KeptDialogue]) -> int:
+        """Return the number of answers behind those results that no other process has counted."""
+        keys = {one[0].id: self._key(one) for one in planned if one[0].id in found}
+        return sum(found[name].answers for name in self._cache.count_texts(keys))
+
     def keep(
         self, found: Sequence[tuple[_Planned, Mapping[Context, Answer], list[TurnResult]]]
     ) -> None:
@@ -598,7 +603,9 @@ class CampaignEngine:
         pilot = self._chosen_pilot() if self._begun == 1 else ()
         ahead = pilot or self._look_ahead([self._plan[place] for place in waiting])
         found = {} if self._kept is None else self._kept.recall(ahead)
-        self._predictor.spare(sum(one.answers for one in found.values()))
+        if self._kept is not None and found:
+            self._predictor.never_give_up()
+            self._predictor.spare(self._kept.count_answers(ahead, found))
         self._keep({self._position[name]: one.results for name, one in found.items()})
         window = [planned for planned in ahead if planned[0].id not in found]
         if not window:

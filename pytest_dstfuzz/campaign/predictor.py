@@ -364,7 +364,6 @@ class Predictor:
     def spare(self, answers: int) -> None:
         """Count answers that cached results made unnecessary as recalled from the cache."""
         self.recalled += answers
-        self._answered = self._answered or bool(answers)
 
     def forget(self) -> None:
         """Clear the answers in memory."""
@@ -411,8 +410,10 @@ class Predictor:
         while missing:
             recalled = cache.recall(missing)
             self._remember(recalled)
-            # A cached answer shows that this tracker works.
-            self.spare(len(recalled))
+            if recalled:
+                # A cached answer shows that this tracker works.
+                self.never_give_up()
+                self.spare(cache.count_recalled(recalled))
             answers.update(recalled)
             missing = [context for context in missing if context not in recalled]
             mine = cache.claim(missing)

@@ -150,7 +150,7 @@ class Caches:
     ) -> PredictionCache:
         reply = replace(self._settings.reply, outcome=outcome)
         scope = scope_of((*who, identity_of(self._settings, "tracker")), data, reply)
-        return PredictionCache(store, scope, self._run)
+        return PredictionCache(store, scope, self._run, self._shared)
 
     @cached_property
     def _kept(self) -> Store | None:

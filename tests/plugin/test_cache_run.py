@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -227,8 +228,28 @@ def test_workers_ask_for_each_context_once(
     spread, _ = run(bot, "-n", "2", f"--dist={dist}", model=f"cachedbot:{model}")
     assert without_run(spread) == without_run(alone)
     assert sorted(asked(bot)) == sorted(once)
-    assert spread["run"]["contexts"]["asked"] == alone["run"]["contexts"]["asked"]
+    contexts = spread["run"]["contexts"]
+    # None of these answers is from an earlier run, although workers recall those of others.
+    assert contexts == {"asked": alone["run"]["contexts"]["asked"], "recalled": 0}
     assert list(temporary.glob("dstfuzz-*")) == []
+
+
+def test_workers_count_each_recalled_answer_once(bot: pytest.Pytester) -> None:
+    spread = ("-n", "2", "--dist=worksteal")
+    first, _ = run(bot, *spread)
+    calls = first["run"]["contexts"]["asked"]
+    for options in ((), spread):
+        again, _ = run(bot, *options)
+        assert again["run"]["contexts"] == {"asked": 0, "recalled": calls}
+    # A run with other variants recalls some answers one by one.
+    (bot.path / CACHE).rename(bot.path / "kept")
+    found = []
+    for options in ((), spread):
+        shutil.copy(bot.path / "kept", bot.path / CACHE)
+        other, _ = run(bot, "--dst-variants=4", *options)
+        found.append(other["run"]["contexts"])
+    assert found[0] == found[1]
+    assert min(found[0].values()) > 0
 
 
 def test_trackers_of_one_class_are_told_apart_by_workers(
