@@ -15,10 +15,15 @@ from pytest_dstfuzz.errors import UserError
 if TYPE_CHECKING:
     from pytest_dstfuzz.relations.sources import CandidateSource
 
-_READ: Final = ("data", "split", "domains", "slots", "turns", "lock", "seed")
+_READ: Final = (
+    *("data", "split", "domains", "slots", "outcome", "tools"),
+    *("turns", "lock", "seed"),
+)
 _EXAMPLES = """\
   dstfuzz freeze --data mine.jsonl --source phrase-table --output frozen.jsonl
   dstfuzz freeze --data mine.jsonl --source retrieval --pool multiwoz21 --output frozen.jsonl
+  dstfuzz freeze --data mine.jsonl --outcome tool-calls --tools tools.json \\
+    --source phrase-table --output frozen.jsonl
   (review the file: "verdict": "keeps" or "changes", and your name as "reviewer")
   pytest --dst-model=trade --dst-data=mine.jsonl --dst-relation=frozen:frozen.jsonl
 If the file exists, new candidates are added. Its candidates and verdicts do not change."""
@@ -78,7 +83,9 @@ def _freeze(given: Namespace) -> None:
     how, seed = settings.data, settings.variant.seed
     there = read_frozen(given.output) if given.output.exists() else FrozenFile()
     source = _source(given)
-    data = with_slots(load_dialogues(how.data, how.split), how.slots)
+    outcome = settings.reply.outcome
+    read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
+    data = with_slots(read, how.slots)
     sampled = sample_turns(data, how.turns, seed, how.domains)
     turns = [(dialogue, index) for dialogue, last in sampled for index in range(last + 1)]
     rows = list(

@@ -27,6 +27,7 @@ _READ: Final = (
     "slots",
     "lock",
     "outcome",
+    "tools",
 )
 _EXAMPLES = """\
   dstfuzz relations                                      all relations
@@ -70,7 +71,8 @@ def _show(given: Namespace) -> None:
 
         how = settings.data
         outcome = settings.reply.outcome
-        data = with_slots(load_dialogues(how.data, how.split, outcome=outcome), how.slots)
+        read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
+        data = with_slots(read, how.slots)
         data = with_frozen(with_paraphrases(data, how.tools_paraphrase), how.frozen)
         data = sample_set(data, None, settings.variant.seed, how.domains)
     problems: list[str] = []

@@ -37,6 +37,38 @@ def test_candidates_are_added_and_verdicts_stay(
     assert "to 1 of 366 turns" in capsys.readouterr().out
 
 
+def called(people: int) -> dict[str, str]:
+    return {"name": "book", "arguments": json.dumps({"people": people})}
+
+
+def test_the_turns_of_dialogues_with_tools_in_another_file_are_found_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talks = [
+        {
+            "id": str(people),
+            "messages": [
+                {"role": "user", "content": f"I need a table for {people}."},
+                {"role": "assistant", "tool_calls": [{"function": called(people)}]},
+            ],
+        }
+        for people in (2, 3)
+    ]
+    tool = {"name": "book", "parameters": {"properties": {"people": {"type": "integer"}}}}
+    data, tools, path = (tmp_path / name for name in ("talks.jsonl", "tools.json", "f.jsonl"))
+    data.write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
+    tools.write_text(json.dumps([{"type": "function", "function": tool}]), encoding="utf-8")
+    given = ["--data", str(data), "--outcome", "tool-calls", "--tools", str(tools)]
+    assert main(["freeze", *given, "--source", "phrase-table", "--output", str(path)]) == 0
+    head, *rows = path.read_text(encoding="utf-8").splitlines()
+    kept = [json.dumps({**json.loads(row), "verdict": "keeps", "reviewer": "ann"}) for row in rows]
+    assert len(kept) > 1
+    path.write_text("\n".join([head, *kept, ""]), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["relations", f"frozen:{path}", *given]) == 0
+    assert "to 2 of 2 turns" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [
