@@ -143,10 +143,12 @@ def test_a_full_disk_is_one_message_and_the_run_goes_on(folder: Path) -> None:
 
 def test_a_run_that_asks_nothing_says_so(folder: Path) -> None:
     words = ("--model=wordbot:heard", "--turns=5", "--results=run")
-    assert "tracker was not asked" not in campaign(folder, *words).stdout
+    assert "tracker was not asked" not in campaign(folder, *words, "--report=first.json").stdout
     again = campaign(folder, *words, "--report=again.json")
     assert "tracker was not asked" in again.stdout
-    run = json.loads((folder / "again.json").read_text(encoding="utf-8"))["run"]
+    text = (folder / "again.json").read_text(encoding="utf-8")
+    assert "first.json" not in text
+    run = json.loads(text)["run"]
     assert run["contexts"]["asked"] == 0
     assert "again.json" in run["command"]
 
