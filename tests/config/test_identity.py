@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pytest_dstfuzz import BeliefState, Campaign, Context, UserError
 from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
-from pytest_dstfuzz.campaign.engine import open_result_cache
+from pytest_dstfuzz.campaign.engine import data_digest, open_result_cache
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import (
     OPTIONS,
@@ -28,6 +29,8 @@ from pytest_dstfuzz.config import (
 from pytest_dstfuzz.config.identity import decides
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.relations.sources import FrozenFile, FrozenRow
+from pytest_dstfuzz.scale import sweeps
 from pytest_dstfuzz.scale.results import (
     ResultFolder,
     RunManifest,
@@ -147,6 +150,90 @@ def test_a_value_that_decides_is_in_every_key(
     )
     assert answers or part != "tracker"
     assert kept or part not in ("variant", "reply")
+
+
+def cell_of(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the folder name of a sweep's cell with settings, whatever else they would need."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Settings, "of", lambda **_: settings)
+        return sweeps._make_cell({}, {"search": ""}, Path("sweep.toml")).name
+
+
+@pytest.mark.parametrize("name", [item.name for item in DECIDING])
+def test_a_value_that_decides_is_in_the_name_of_a_cell(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    one = Settings()
+    other = changed(one, name, other_value(name, one.option(name)))
+    assert cell_of(one, monkeypatch) == cell_of(Settings(), monkeypatch)
+    assert cell_of(one, monkeypatch) != cell_of(other, monkeypatch)
+
+
+BOOK = {"name": "book", "parameters": {"properties": {"people": {"type": "integer"}}}}
+TALK = {
+    "id": "a",
+    "messages": [
+        {"role": "user", "content": "A table for two."},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "book", "arguments": "{}"}}]},
+    ],
+}
+
+
+def write_read_files(folder: Path, word: str = "", of: str = "") -> dict[str, str]:
+    """Write a file for each option that names dialogues or words for them; return their paths.
+
+    The file of one option, ``of``, has another ``word``.
+    """
+    words = dict.fromkeys(READ, "plain") | {of: word}
+    talk = json.dumps(TALK).replace("two", words["data"])
+    tool = {**BOOK, "description": words["tools"]}
+    turn = msgspec.structs.replace(KEYED, text=words["frozen"])
+    texts = {
+        "data": ("talks.jsonl", talk),
+        "tools": ("tools.json", json.dumps([tool])),
+        "tools_paraphrase": ("words.json", json.dumps([{"tools": {"book": words[PHRASES]}}])),
+    }
+    for name, text in texts.values():
+        (folder / name).write_text(text, encoding="utf-8")
+    FrozenFile({"me": "mine"}, (turn,)).write(folder / "frozen.jsonl")
+    named = {option: str(folder / name) for option, (name, _) in texts.items()}
+    return {**named, "frozen": str(folder / "frozen.jsonl")}
+
+
+PHRASES = "tools_paraphrase"
+#: Options that name files of dialogues, or of words for them.
+READ = [item.name for item in OPTIONS if item.part == "data" and "path" in item.scopes]
+KEYED = FrozenRow("0" * 16, "A table for two.", "plain", "me", verdict="keeps", reviewer="ann")
+
+
+@pytest.mark.parametrize("name", READ)
+def test_the_content_of_a_file_of_dialogues_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    paths = write_read_files(tmp_path)
+    assert paths.keys() == set(READ)
+    relation = f"tools-paraphrase:{paths[PHRASES]}"
+    plain = {key: paths[key] for key in ("data", "tools")}
+
+    def found() -> tuple[RunManifest, str, str]:
+        given = Settings.of(outcome="tool-calls", relation=relation, search="random", **plain)
+        settings = changed(given, "frozen", paths["frozen"])
+        campaign = Campaign(lambda _: [], settings=settings)
+        digest = data_digest(campaign.data)
+        return manifest_of(campaign), digest, cell_of(settings, monkeypatch)
+
+    first, *kept = found()
+    again, *same = found()
+    assert not first.differing(again)
+    assert same == kept
+    write_read_files(tmp_path, "other", name)
+    other, *new = found()
+    assert first.differing(other)
+    # The digest is in the key of kept results, and the last one names the cell of a sweep.
+    assert [a != b for a, b in zip(kept, new, strict=True)] == [True, True]
+    open_folder(tmp_path / "run", first).close()
+    with pytest.raises(UserError, match="results of another run"):
+        open_folder(tmp_path / "run", other)
 
 
 def named(name: str, text: str) -> Any:
@@ -294,3 +381,30 @@ def test_code_is_known_by_its_own_files_alone() -> None:
     assert code_of(heard) == code_of(heard)
     assert is_own_function("mine.rules:same")
     assert not is_own_function("embedding:minilm")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"arguments": ("hotel-area=samerule:same",)},
+        {"outcome": "reply", "compare": "samerule:same"},
+    ],
+    ids=["arguments", "compare"],
+)
+def test_the_code_of_a_function_of_an_option_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "samerule", raising=False)
+    file = tmp_path / "samerule.py"
+    found = []
+    for result in ("True", "False"):
+        file.write_text(f"def same(one, other):\n    return {result}\n", encoding="utf-8")
+        settings = Settings.of(turns=4, search="random", **given)
+        campaign = Campaign(lambda _: {}, settings=settings)
+        found.append(manifest_of(campaign))
+    monkeypatch.delitem(sys.modules, "samerule")
+    assert found[0].differing(found[1])
+    open_folder(tmp_path / "run", found[0]).close()
+    with pytest.raises(UserError, match="samerule:same"):
+        open_folder(tmp_path / "run", found[1])
