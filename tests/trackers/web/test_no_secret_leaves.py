@@ -89,9 +89,13 @@ def options(prefix: str, address: str) -> list[str]:
     ]
 
 
+#: Suffixes of the files that runs write.
+WRITTEN = (".json", ".jsonl", ".xml", ".md", ".csv", ".html")
+
+
 def written(folder: Path, *texts: str) -> str:
     """Return texts, and all that lies in a folder, in lower case."""
-    files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".json", ".xml", ".md")]
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in WRITTEN]
     return "\n".join([*texts, *(path.read_text(encoding="utf-8") for path in files)]).lower()
 
 
@@ -190,6 +194,7 @@ def right(asked: Asked) -> Says:
 COMMANDS = {
     "evaluate": (failing, [], 0),
     "check-tracker": (refusing, [], 2),
+    "campaign": (right, ["--results=out", "--turns=2", "--variants=1", "--report=r.html"], 0),
     "train-agent": (good, ["--data=sample", "--split=test", "--output=agent"], 2),
     "experiment rq1": (right, ["--k=1", "--output=rq1", "--max-dialogues=1", "--split=test"], 0),
 }
@@ -213,6 +218,30 @@ def test_a_command_tells_no_secret(
     said = written(tmp_path, *capsys.readouterr())
     assert MARKER.lower() not in said
     assert "***@127.0.0.1" in said or command == "train-agent"
+
+
+def test_a_sweep_tells_no_secret(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    serve: Serve,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    address = serve(right).url.replace("//", f"//u:{MARKER}@")
+    models = [f"{address}?key={MARKER}-{number}" for number in range(2)]
+    # The file of the user may have it, so it is in another folder.
+    file = tmp_path_factory.mktemp("sweep") / "sweep.toml"
+    file.write_text(
+        f"[settings]\nturns = 2\nvariants = 1\n[axes]\nmodel = {json.dumps(models)}\n"
+        f'header = ["X-Key: {MARKER}-1", "X-Key: {MARKER}-2"]\n',
+        encoding="utf-8",
+    )
+    assert main(["sweep", str(file), "--output", "out"]) == 0
+    said = written(tmp_path, *capsys.readouterr())
+    assert MARKER.lower() not in said
+    assert "***@127.0.0.1" in said
+    assert MARKER.lower() not in " ".join(map(str, tmp_path.rglob("*"))).lower()
 
 
 @pytest.mark.parametrize(
