@@ -42,7 +42,7 @@ def calls(bot: pytest.Pytester) -> pytest.Pytester:
 
 @pytest.mark.nightly
 def test_every_command_repeats_one_test(calls: pytest.Pytester) -> None:
-    first = calls.runpytest_inprocess(FAIL, "--dst-data=calls.jsonl")
+    first = calls.runpytest_inprocess(FAIL, "--dst-data=calls.jsonl", "-v")
     assert first.parseoutcomes() == {"failed": 2 * len(IDS)}
     commands = re.findall(r"repeat with: pytest (.*)", first.stdout.str())
     assert len(set(commands)) == 2 * len(IDS)
