@@ -129,6 +129,36 @@ def table_rules(path: Path) -> list[str]:
     return rule_lines(read_table(path, ARGUMENTS_TABLE), f"{path}: {ARGUMENTS_TABLE}")
 
 
+SYNONYMS_TABLE: Final = "[tool.dstfuzz.synonyms]"
+
+
+def _phrase(text: str) -> str:
+    return " ".join(text.lower().replace("’", "'").split())
+
+
+def table_synonyms(path: Path) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of phrases in the table ``[tool.dstfuzz.synonyms]``.
+
+    Raises:
+        UserError: the table does not have a phrase or a list of phrases for each phrase.
+    """
+    table, where = read_table(path, SYNONYMS_TABLE), f"{path}: {SYNONYMS_TABLE}"
+    if not isinstance(table, Mapping):
+        raise UserError(f'{where} must be a table of words, such as fix = ["repair", "mend"]')
+    found: list[tuple[str, str]] = []
+    for name, given in table.items():
+        others = [given] if isinstance(given, str) else given
+        if not isinstance(others, list) or not all(isinstance(one, str) for one in others):
+            raise UserError(f"{where}: {name} must be a text or a list of texts, not {given!r}")
+        pairs = [(_phrase(name), _phrase(one)) for one in others]
+        if odd := next((pair for pair in pairs if not all(pair) or pair[0] == pair[1]), None):
+            raise UserError(
+                f"{where}: {name} = {odd[1]!r} is no synonym: write two different words or phrases"
+            )
+        found += pairs
+    return tuple(found)
+
+
 CALL_OPTIONS: tuple[Option, ...] = (
     _call(
         "call_order",
@@ -397,7 +427,9 @@ def keys_of(kinds: tuple[str, ...]) -> str:
 
 
 #: The tables of this package in ``pyproject.toml``.
-TABLES: Final = tuple(f"[tool.dstfuzz.{name}]" for name in ("arguments", "gates", "tracker"))
+TABLES: Final = tuple(
+    f"[tool.dstfuzz.{name}]" for name in ("arguments", "gates", "synonyms", "tracker")
+)
 
 #: Least similarity of a misspelled name of the package. That of ``fuzz`` is 0.73.
 _SAME_NAME: Final = 0.8

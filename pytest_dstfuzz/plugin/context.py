@@ -49,6 +49,7 @@ from pytest_dstfuzz.plugin.options import (
     beside_ini,
     given_options,
     read_settings,
+    synonyms_of,
     table_rules_of,
 )
 from pytest_dstfuzz.plugin.relations import each_of
@@ -251,8 +252,8 @@ class RunContext:
 
     @cached_property
     def lexicon(self) -> Lexicon:
-        """The shipped words for perturbations. A suite may use its own."""
-        return load_lexicon()
+        """The shipped words for perturbations, with the synonyms of ``pyproject.toml``."""
+        return load_lexicon().with_synonyms(synonyms_of(self.config))
 
     @property
     def worker(self) -> Mapping[str, Any]:

@@ -29,7 +29,7 @@ from pytest_dstfuzz.config import (
     split_named,
 )
 from pytest_dstfuzz.config.options import TABLE as KEY_TABLE
-from pytest_dstfuzz.config.options import check_tables, table_keys, table_rules
+from pytest_dstfuzz.config.options import check_tables, table_keys, table_rules, table_synonyms
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, check_added, read_gates
@@ -209,6 +209,12 @@ def table_rules_of(config: pytest.Config) -> list[str]:
     """Return the rules in the table ``[tool.dstfuzz.arguments]`` as texts ``ARGUMENT=RULE``."""
     path = _pyproject(config)
     return table_rules(path) if path.is_file() else []
+
+
+def synonyms_of(config: pytest.Config) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of phrases in the table ``[tool.dstfuzz.synonyms]``."""
+    path = _pyproject(config)
+    return table_synonyms(path) if path.is_file() else ()
 
 
 def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> None:

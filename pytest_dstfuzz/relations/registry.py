@@ -21,8 +21,12 @@ MODULES: Final = (
     "unchanged",
     "should_change.relations",
     "paraphrase",
+    "wording",
+    "synonyms",
+    "notation",
     "sources",
     "rounds",
+    "shape",
     "tools",
     "contexts",
     "metal",
@@ -36,9 +40,18 @@ ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.relations"
 ALL: Final = "all"
 #: Repeats the variants of ``metamorphic`` if the clean answer is right.
 REPEATS: Final = "gold"
-#: Published sets of relations, each with one name.
+#: Sets of relations, each with one name.
 FAMILIES: Final = {
     "mortar": ("same-context", "lost-context", "contexts-agree", "contexts-differ"),
+    "wording": (
+        "politeness",
+        "indirect-question",
+        "filler-sentences",
+        "synonyms",
+        "register",
+        "number-format",
+        "letter-case",
+    ),
     "metal": ("metal-synonyms", "metal-word", "metal-typos", "metal-leet"),
 }
 #: Relations that ``all`` leaves out: one that repeats another, and a baseline that edits without
@@ -102,7 +115,7 @@ def relations_named(
     ``all`` stands for the shipped relations except ``gold``, which repeats ``metamorphic``, and the
     baseline ``metal``. If ``data`` is given, ``all`` leaves out relations that cannot apply to it.
     If ``outcome`` is given, it leaves out relations that do not support this kind of answer.
-    ``mortar`` and ``metal`` stand for four relations each.
+    ``mortar`` and ``metal`` stand for four relations each, and ``wording`` for seven.
 
     Raises:
         UserError: a relation does not exist (the message suggests the nearest name), a name

@@ -96,7 +96,7 @@ def test_all_names_are_listed() -> None:
         *("bandit", "bandit:PATH", "vowels"),
     )
     assert RELATIONS.names[:2] == ("metamorphic", "gold")
-    assert RELATIONS.names[-4:] == ("all", "mortar", "metal", "closed-slots")
+    assert RELATIONS.names[-5:] == ("all", "mortar", "wording", "metal", "closed-slots")
     assert RELATIONS.single == (*RELATIONS.shipped, "closed-slots")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from importlib import resources
@@ -116,6 +116,8 @@ class Lexicon:
     #: SHA-256 of the compiled file and, if there are any, the names of the user's own sources.
     fingerprint: str
     _tables: Mapping[str, Any]
+    #: Pairs of phrases that the user calls synonyms.
+    own_synonyms: tuple[tuple[str, str], ...] = ()
     _synonym_source: SynonymSource | None = None
     _neighbour_source: NeighbourSource | None = None
     _insertion_source: InsertionSource | None = None
@@ -250,6 +252,15 @@ class Lexicon:
             _neighbour_source=neighbours or self._neighbour_source,
             _insertion_source=insertions or self._insertion_source,
         )
+
+    def with_synonyms(self, pairs: Iterable[tuple[str, str]]) -> Lexicon:
+        """Return a lexicon with pairs of phrases for the relation ``synonyms``."""
+        own = (*self.own_synonyms, *pairs)
+        if own == self.own_synonyms:
+            return self
+        identity = json.dumps([self.fingerprint, own])
+        fingerprint = hashlib.sha256(identity.encode()).hexdigest()
+        return replace(self, fingerprint=fingerprint, own_synonyms=own)
 
     def _look_up(self, table: str, word: str) -> tuple[str, ...]:
         entry: str = self._tables[table].get(word.lower(), "")

@@ -1,0 +1,737 @@
+"""Relations on wording: politeness, indirect questions, synonyms, register, numbers, fillers.
+
+Each says a turn in other words with the same meaning, and expects the same answer of every kind.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
+
+from pytest_dstfuzz.perturb.words import Word, take_apart, word_set
+from pytest_dstfuzz.relations.registry import register_relation
+from pytest_dstfuzz.relations.relation import (
+    Inapplicable,
+    Relation,
+    Replacement,
+    Rewrite,
+    Scene,
+    TurnStart,
+)
+from pytest_dstfuzz.relations.sources import find_broken_lock
+from pytest_dstfuzz.relations.values import sentence_of
+
+#: Replacements that belong together: a question mark goes with the words that ask.
+Change = tuple[Replacement, ...]
+#: Number of random combinations of changes per turn, after each change alone.
+_COMBINED: Final = 8
+
+
+class Wording(Relation):
+    """Expects the same answer although a turn is worded otherwise.
+
+    A subclass defines `changes` and ``most``. A rewrite makes one change, or several that do not
+    touch each other. A rewrite that breaks a lock is left out.
+    """
+
+    expects = "{stays}"
+    edits = "own"
+    english = True
+    #: Maximum number of changes in one rewrite.
+    most = 2
+
+    @abstractmethod
+    def changes(self, scene: Scene) -> Iterable[Change]:
+        """Return the changes of wording that fit the turn."""
+
+    def keeps_locks(self, scene: Scene, text: str) -> bool:
+        """Return whether a text has all locked words of the turn, and no others."""
+        return not find_broken_lock(scene, text)
+
+    def begin(self, scene: Scene) -> TurnStart:
+        """Return rewrites with one or more changes, or the reason why there are none."""
+        found = [one for one in self.changes(scene) if self._fits(scene, one)]
+        if not found:
+            return Inapplicable(self.reasons[-1])
+        return self._rewrites(scene, found)
+
+    def _fits(self, scene: Scene, change: Change) -> bool:
+        text = scene.rewrite(change).seen.user
+        return text.split() != scene.turn.user.split() and self.keeps_locks(scene, text)
+
+    def _rewrites(self, scene: Scene, found: Sequence[Change]) -> Iterator[Rewrite]:
+        order = scene.rng.permutation(len(found)).tolist()
+        chosen: list[tuple[Change, ...]] = [(found[place],) for place in order]
+        chosen += [some for _ in range(_COMBINED) if len(some := self._some(scene, found)) > 1]
+        seen = set()
+        for some in chosen:
+            edits = tuple(sorted(chain.from_iterable(some)))
+            about = ", ".join(dict.fromkeys(one.operator.replace("_", " ") for one in edits))
+            rewrite = scene.rewrite(edits, about=about, separable=len(edits) == len(some))
+            text = rewrite.seen.user
+            if text not in seen and (len(some) == 1 or self.keeps_locks(scene, text)):
+                seen.add(text)
+                yield rewrite
+
+    def _some(self, scene: Scene, found: Sequence[Change]) -> tuple[Change, ...]:
+        """Return random changes that do not touch each other."""
+        chosen: list[Change] = []
+        for place in scene.rng.permutation(len(found)).tolist():
+            one = found[place]
+            if len(chosen) < self.most and all(_apart(one, other) for other in chosen):
+                chosen.append(one)
+        return tuple(chosen)
+
+
+def _apart(one: Change, other: Change) -> bool:
+    return one[-1].end < other[0].start or other[-1].end < one[0].start
+
+
+class Sentence(NamedTuple):
+    """A sentence of a turn: the words, and the marks that end it."""
+
+    words: tuple[Word, ...]
+    #: The words in lower case, with straight apostrophes.
+    said: tuple[str, ...]
+    #: Index of the first word in the utterance.
+    first: int
+    #: Offset of the first mark after the last word, and the mark, such as `?`, or ``""``.
+    mark_at: int
+    mark: str
+    #: Whether it is the last sentence.
+    last: bool
+    #: The gaps between the words.
+    gaps: tuple[str, ...]
+
+    @property
+    def start(self) -> int:
+        """Offset of the first word."""
+        return self.words[0].start
+
+    @property
+    def end(self) -> int:
+        """Offset after the last word."""
+        return self.words[-1].end
+
+    @property
+    def asks(self) -> bool:
+        """Whether it ends in a question mark."""
+        return "?" in self.mark
+
+    @property
+    def capital(self) -> bool:
+        """Whether the first word has a capital letter that it owes to its place."""
+        return self.words[0].text[0].isupper()
+
+
+def sentences(user: str) -> Iterator[Sentence]:
+    """Yield the sentences of an utterance."""
+    parts = take_apart(user)
+    words, gaps = parts.words, parts.gaps
+    first = 0
+    while first < len(words):
+        last = sentence_of(parts, first)[-1]
+        gap = gaps[last + 1]
+        left = len(gap) - len(gap.lstrip())
+        mark = gap.strip()[:1]
+        mark = mark if mark in {".", "?", "!"} else ""
+        inner = tuple(gaps[first + 1 : last + 1])
+        part = words[first : last + 1]
+        said = tuple(word.lower.replace("’", "'") for word in part)
+        at = words[last].end + left if mark else words[last].end
+        yield Sentence(part, said, first, at, mark, not user[at + len(mark) :].strip(), inner)
+        first = last + 1
+
+
+def _lowered(scene: Scene, sentence: Sentence, place: int = 0) -> str:
+    """Return a word of a sentence as it is written inside a sentence."""
+    word = sentence.words[place]
+    named = scene.guarded.reasons[sentence.first + place] in {"name", "value", "user", "exact"}
+    if named or word.lower.partition("'")[0] == "i" or (len(word.text) > 1 and word.text.isupper()):
+        return word.text
+    return word.text[0].lower() + word.text[1:]
+
+
+def _raised(text: str, like: Sentence) -> str:
+    """Return a text with a capital letter if the sentence has one."""
+    return text[0].upper() + text[1:] if like.capital or text[0] == "I" else text
+
+
+def _at_end(sentence: Sentence, mark: str, operator: str) -> Change:
+    """Return the change of the mark that ends a sentence, or nothing if it stays."""
+    if sentence.mark == mark:
+        return ()
+    at = sentence.mark_at
+    return (Replacement(at, at + len(sentence.mark), mark, operator),)
+
+
+#: Verbs that begin a request, and the words with which their object begins.
+_ASKED: Final = word_set(
+    """find book give show tell send make reserve get look search check list recommend suggest
+    help play add order cancel change schedule transfer rent buy provide call reschedule renew
+    repair fix deliver explain confirm"""
+)
+_OBJECTS: Final = word_set(
+    """me us a an the my our your for it some this that these those him her them up all any another
+    one two three four five six seven eight"""
+)
+_NEEDS: Final = re.compile(
+    r"(?:i|we) (?:also )?(?:need|want|would like|am looking for|are looking for)\b"
+    r"|(?:i'm|we're) (?:also )?looking for\b|(?:i'd|we'd) like\b|(?:i|we) 'd like\b"
+)
+_CAN_YOU: Final = ("can", "could", "would", "will")
+_PERMITS: Final = re.compile(r"(?:can|could|may) (?:i|we) (?:please )?(?:get|have|book|reserve)\b")
+#: Beginnings of a bare answer to a question: `A cheap one`.
+_BARE: Final = word_set("a an the in for at on from to")
+#: Words that no bare answer has, and no sentence before a final `please`.
+_CLAUSED: Final = word_set(
+    """is are was were am be i we you it that do does did have has but because since so if though
+    although while thanks thank please goodbye bye sorry great perfect yes no not"""
+)
+_JOINED: Final = word_set("but because since so though although while thanks thank please")
+_THANKS: Final = re.compile(
+    r"(?:thank you|thanks)(?: so much| very much| a lot)?"
+    r"(?: for (?:all )?(?:of )?(?:your|the|that) (?:help|assistance|time|info|information))?"
+)
+_GREETING: Final = re.compile(
+    r"(?:hi|hello|hey)(?: there)?|good (?:morning|afternoon|evening)|greetings"
+)
+_ANSWERED: Final = word_set("yo yes yeah yep ok okay sure no nope well great and also so")
+_FAREWELL: Final = word_set("thanks thank bye goodbye cheers")
+_LONGEST: Final = 18
+_FEWEST: Final = 3
+_NO_POLITENESS: Final = "no request or question to which politeness can be added, and none to drop"
+
+
+def requests(sentence: Sentence) -> bool:
+    """Return whether a sentence is a request in the imperative, such as `Find me a room`."""
+    said = sentence.said
+    said = said[1:] if said[0] == "please" else said
+    return not sentence.asks and len(said) >= _FEWEST and said[0] in _ASKED and _has_object(said)
+
+
+def _has_object(said: Sequence[str]) -> bool:
+    return len(said) > 1 and (said[1] in _OBJECTS or (said[1].isdigit() and len(said) > 2))
+
+
+def says_need(sentence: Sentence) -> bool:
+    """Return whether a sentence says that the user needs something."""
+    return not sentence.asks and _NEEDS.match(" ".join(sentence.said)) is not None
+
+
+def _asks_to(sentence: Sentence) -> bool:
+    """Return whether a sentence begins `Can you find me`, `Could you please book the`."""
+    said = [word for word in sentence.said if word != "please"]
+    return (
+        said[:1] != []
+        and said[0] in _CAN_YOU
+        and said[1:2] == ["you"]
+        and (len(said) > 3 and said[2] in _ASKED and _has_object(said[2:]))
+    )
+
+
+def is_polite(sentence: Sentence) -> bool:
+    """Return whether a sentence is only a greeting or thanks."""
+    text = " ".join(sentence.said)
+    return any(pattern.fullmatch(text) for pattern in (_GREETING, _THANKS))
+
+
+@register_relation
+class Politeness(Wording):
+    """Adds or drops a greeting, `please`, `thanks` or `could you`. The answer must stay the same.
+
+    Source: own.
+    """
+
+    name = "politeness"
+    source = "rules of this package (MIT)"
+    reasons = (_NO_POLITENESS,)
+
+    def changes(self, scene: Scene) -> Iterator[Change]:
+        """Return the polite words that fit the turn, and those that may go."""
+        parts = list(sentences(scene.turn.user))
+        yield from _greetings(scene, parts)
+        yield from _thanks(scene, parts)
+        pleading = any("please" in one.said for one in parts)
+        for one in parts:
+            yield from _less_pleading(scene, one) if pleading else _pleases(scene, one)
+            yield from _could_you(scene, one)
+            yield from _wishes(one)
+
+
+def _greetings(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
+    """Yield a greeting before the first turn, or the first turn without its greeting."""
+    if not parts or scene.index:
+        return
+    first = parts[0]
+    text = " ".join(first.said)
+    greets = _GREETING.match(text)
+    if not greets:
+        if any(map(_speaks, parts)) and first.said[0] not in _ANSWERED:
+            for hello in ("Hello", "Hi"):
+                mark = "! " if first.capital else ", "
+                said = hello if first.capital else hello.lower()
+                yield (Replacement(first.start, first.start, f"{said}{mark}", "greeting_added"),)
+        return
+    count = len(greets[0].split())
+    if count == len(first.said) and len(parts) > 1:
+        yield (Replacement(first.start, parts[1].start, "", "greeting_dropped"),)
+    elif count < len(first.said) - 1 and "," in first.gaps[count - 1]:
+        yield _from_word(scene, first, count, "greeting_dropped")
+
+
+def _from_word(scene: Scene, sentence: Sentence, place: int, operator: str) -> Change:
+    """Return the change that lets a sentence begin with a later word of it."""
+    word = sentence.words[place]
+    free = scene.guarded.reasons[sentence.first + place] in {"", "cue", "request"}
+    text = _raised(word.text, sentence) if free else word.text
+    return (Replacement(sentence.start, word.end, text, operator),)
+
+
+def _speaks(sentence: Sentence) -> bool:
+    """Return whether a sentence asks for something."""
+    asks = sentence.asks and len(sentence.said) > _FEWEST
+    return asks or requests(sentence) or says_need(sentence) or _asks_to(sentence)
+
+
+def _thanks(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
+    """Yield the turn with thanks at the end, and without the thanks that it has."""
+    said = {word for one in parts for word in one.said}
+    if _FAREWELL.isdisjoint(said):
+        if parts and _speaks(parts[-1]):
+            last = parts[-1]
+            at = last.mark_at + len(last.mark)
+            if last.mark:
+                yield (Replacement(at, at, " Thanks!", "thanks_added"),)
+                yield (Replacement(at, at, " Thank you.", "thanks_added"),)
+            elif last.said[-1] != "please":
+                yield (Replacement(at, at, ", thanks", "thanks_added"),)
+        return
+    for place, one in enumerate(parts):
+        found = _THANKS.match(" ".join(one.said))
+        count = len(found[0].split()) if found else 0
+        others = [other for other in parts if other is not one]
+        if not count or (one.said[:1] and place and "no" in parts[place - 1].said):
+            continue
+        if count == len(one.said) and any(map(_speaks, others)):
+            if place:
+                before = parts[place - 1]
+                cut = before.mark_at + len(before.mark)
+                end = one.mark_at + len(one.mark)
+                yield (Replacement(cut, end, "", "thanks_dropped"),)
+            else:
+                yield (Replacement(one.start, parts[1].start, "", "thanks_dropped"),)
+        elif count < len(one.said) - _FEWEST and "," in one.gaps[count - 1]:
+            yield _from_word(scene, one, count, "thanks_dropped")
+
+
+def _pleases(scene: Scene, one: Sentence) -> Iterator[Change]:
+    """Yield a sentence with `please`."""
+    if not _JOINED.isdisjoint(one.said) or len(one.said) > _LONGEST:
+        return
+    if requests(one):
+        text = f"{_raised('please', one)} {_lowered(scene, one)}"
+        yield (Replacement(one.start, one.words[0].end, text, "please_added"),)
+    if _asks_to(one):
+        at = one.words[1].end
+        yield (Replacement(at, at, " please", "please_added"),)
+    needs = one.last and says_need(one) and "help" not in one.said
+    permits = one.asks and _PERMITS.match(" ".join(one.said))
+    if requests(one) or _asks_to(one) or needs or permits or _is_bare(scene, one):
+        yield (Replacement(one.end, one.end, ", please", "please_added"),)
+
+
+def _is_bare(scene: Scene, one: Sentence) -> bool:
+    """Return whether a turn is a bare answer to a question, such as `In the north`."""
+    few = 1 < len(one.said) <= 2 * _FEWEST
+    alone = one.last and one.first == 0
+    asked = scene.turn.system.rstrip().endswith("?")
+    return few and alone and asked and one.said[0] in _BARE and _CLAUSED.isdisjoint(one.said)
+
+
+def _less_pleading(scene: Scene, one: Sentence) -> Iterator[Change]:
+    """Yield a sentence without its `please`."""
+    said = one.said
+    place = said.index("please") if "please" in said else 0
+    if not place and said[0] != "please":
+        return
+    if len(said) <= _FEWEST or said.count("please") > 1 or scene.guarded.reasons[one.first + place]:
+        return
+    word = one.words[place]
+    if place == 0:
+        if said[1] in _ASKED and not one.gaps[0].strip():
+            yield _from_word(scene, one, 1, "please_dropped")
+        return
+    before = said[place - 1]
+    if before in {"to", "yes", "yeah", "yep", "ok", "okay", "sure", "no", "and"}:
+        return
+    ends = place == len(said) - 1
+    if ends or (not one.gaps[place].strip() and said[:2] in {(c, "you") for c in _CAN_YOU}):
+        yield (Replacement(one.words[place - 1].end, word.end, "", "please_dropped"),)
+
+
+def _could_you(scene: Scene, one: Sentence) -> Iterator[Change]:
+    """Yield `Could you find me a room?` for `Find me a room.`, and the other way round."""
+    if requests(one) and _JOINED.isdisjoint(one.said) and len(one.said) <= _LONGEST:
+        for ask in ("could you", "can you"):
+            text = f"{_raised(ask, one)} {_lowered(scene, one)}"
+            begins = Replacement(one.start, one.words[0].end, text, "could_you_added")
+            yield (begins, *_at_end(one, "?", "could_you_added"))
+    elif one.asks and _asks_to(one) and _one_request(one) and "help" not in one.said:
+        place = one.said.index("you") + 1
+        word = one.words[place]
+        text = _raised(_lowered(scene, one, place), one)
+        begins = Replacement(one.start, word.end, text, "could_you_dropped")
+        yield (begins, *_at_end(one, ".", "could_you_dropped"))
+
+
+_SECOND: Final = re.compile(r"\b(?:and|or|but|if)\b|,")
+
+
+def _one_request(one: Sentence) -> bool:
+    """Return whether a sentence has one clause."""
+    pairs = zip(one.said, (*one.gaps, ""), strict=True)
+    return _SECOND.search(" ".join(f"{word}{gap.strip()}" for word, gap in pairs)) is None
+
+
+def _wishes(one: Sentence) -> Iterator[Change]:
+    """Yield `I'd like` for `I want`, and the other way round."""
+    said = one.said
+    if said[:2] in {("i", "want"), ("we", "want")} and said[2:3] and said[2] in _WANTED:
+        whole = "I would like" if said[0] == "i" else _raised("we would like", one)
+        yield (Replacement(one.start, one.words[1].end, whole, "wish"),)
+    if said[:2] in {("i'd", "like"), ("we'd", "like")} and said[2:3] and said[2] in _WANTED:
+        yield (Replacement(one.words[0].end - 2, one.words[1].end, " want", "wish"),)
+    wishes = said[:3] in {("i", "would", "like"), ("we", "would", "like")}
+    if wishes and said[3:4] and said[3] in _WANTED:
+        yield (Replacement(one.words[1].start, one.words[2].end, "want", "wish"),)
+
+
+_WANTED: Final = word_set("to a an the some two three four")
+
+
+_NO_QUESTION: Final = "no question that can be asked indirectly, and no indirect question"
+#: Words before an indirect question, and the mark after it.
+_FRAMES: Final = (
+    ("I'd like to know", "."),
+    ("I would like to know", "."),
+    ("Can you tell me", "?"),
+    ("Could you tell me", "?"),
+    ("I was wondering", "."),
+)
+_INDIRECT: Final = re.compile(
+    r"(?:i'd like to know|i would like to know|i want to know|i need to know|i was wondering"
+    r"|(?:can|could) you (?:please )?tell me|tell me|please tell me|do you know) "
+    r"(?=(?:what|when|where|how|which|who|if|whether)\b)"
+)
+#: Pronouns as subjects, with the form of `be` and whether `does` goes with it.
+_BE: Final = {"you": "are", "they": "are", "we": "are", "i": "am", "it": "is", "there": "is"}
+_DETERMINERS: Final = word_set("the your my our this that their its")
+#: Verbs after a subject that is a noun: `When does the museum open?`
+_VERBS: Final = word_set(
+    """open close cost leave arrive take start begin end have offer serve accept include depart get
+    run last need cover work charge deliver stop go come provide allow"""
+)
+_IRREGULAR: Final = {"have": "has", "do": "does", "go": "goes"}
+#: Questions with `can` that are requests.
+_REQUESTED: Final = word_set(
+    """try change do get have book reserve ask see help find make order just also please you use
+    speak talk know"""
+)
+_WH: Final = re.compile(
+    r"(?:what time|what day|when|where|why|how (?:much|long|far|often|many [a-z]+|old|big|late)"
+    r"|what|which [a-z]+|what (?:kind|type|sort) of [a-z]+|who|how)\b"
+)
+#: Words after which a question has more than one clause, or is a set phrase.
+_BROKEN: Final = word_set("if because since but so when where while unless please thanks about or")
+#: `and` before these joins a second question.
+_SECOND_QUESTION: Final = re.compile(
+    r"\b(?:and|or) (?:what|when|where|how|who|which|is|are|do|does|can|could|will|would)\b"
+)
+#: Verbs after `do you` in questions that ask for advice or are requests.
+_ADVICE: Final = word_set("think suggest recommend know want mind like not need prefer have mean")
+_MOST_WORDS: Final = 14
+
+
+def _edit(start: int, end: int, after: str) -> Replacement:
+    return Replacement(start, end, after, "indirect")
+
+
+@register_relation
+class IndirectQuestion(Wording):
+    """Asks direct questions indirectly, and indirect ones directly. The answer must stay the same.
+
+    Source: own.
+    """
+
+    name = "indirect-question"
+    source = "rules of this package (MIT)"
+    reasons = (_NO_QUESTION,)
+
+    def changes(self, scene: Scene) -> Iterator[Change]:
+        """Return the questions of the turn with other frames."""
+        for one in sentences(scene.turn.user):
+            frame = _INDIRECT.match(" ".join(one.said))
+            if frame:
+                yield from _reframed(scene, one, len(frame[0].split()))
+            elif one.asks and len(one.said) <= _MOST_WORDS:
+                yield from _framed(scene, one)
+
+
+def _framed(scene: Scene, one: Sentence) -> Iterator[Change]:
+    """Yield a direct question as an indirect one."""
+    if any(gap.strip() for gap in one.gaps) or _SECOND_QUESTION.search(" ".join(one.said)):
+        return
+    edits = _wh_question(scene, one) or _polar_question(scene, one)
+    if edits is None:
+        return
+    polar = edits[0].after.split()[0] == "if"
+    for frame, mark in _FRAMES:
+        if frame == "I was wondering" and not polar:
+            continue
+        first = edits[0]
+        said = frame if one.capital or frame[0] == "I" else frame[0].lower() + frame[1:]
+        begins = first._replace(after=f"{said} {first.after}")
+        yield (begins, *edits[1:], *_at_end(one, mark, "indirect"))
+
+
+def _reframed(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
+    """Yield an indirect question with other words before it, and without any if it can."""
+    old = " ".join(one.said[:count])
+    whether = one.said[count] in {"if", "whether"}
+    if any(gap.strip() for gap in one.gaps[:count]) or len(one.said) > 2 * _MOST_WORDS:
+        return
+    if any("," in gap for gap in one.gaps) or not _BROKEN.isdisjoint(one.said[count + 1 :]):
+        return
+    after = " ".join(one.said[count:])
+    if _SECOND_QUESTION.search(after) or re.search(r"\byou (?:can|could|would|will)\b", after):
+        return
+    yield from _direct(scene, one, count)
+    for frame, mark in _FRAMES:
+        if frame.lower() == old or (frame == "I was wondering" and not whether):
+            continue
+        said = frame if one.capital or frame[0] == "I" else frame[0].lower() + frame[1:]
+        begins = Replacement(one.start, one.words[count - 1].end, said, "reframed")
+        yield (begins, *_at_end(one, mark, "reframed"))
+
+
+def _direct(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
+    """Yield an indirect question as a direct one: `When do you open?`."""
+    said, words = one.said, one.words
+    lead = said[count]
+    turned = ""
+    if lead in {"if", "whether"} and len(said) > count + 3:
+        subject, verb = said[count + 1 : count + 3]
+        last = count + 2
+        if subject in _BE and verb in {"is", "are"} and _BE[subject] in {verb, "is"}:
+            turned = f"{verb} {subject}"
+        elif subject in {"you", "they", "we", "i"} and verb in _VERBS:
+            turned, last = f"do {subject}", count + 1
+    else:
+        found = _WH.match(" ".join(said[count:]))
+        last = count + len(found[0].split()) if found else 0
+        pair = said[last : last + 2]
+        if len(pair) == 2 and pair[0] in {"you", "they", "we", "i"} and pair[1] in _VERBS:
+            turned = f"{_lowered(scene, one, count)}"
+            between = [words[place].text for place in range(count + 1, last)]
+            turned = " ".join([turned, *between, "do", pair[0]])
+    if turned:
+        turned = re.sub(r"\bi$", "I", turned)
+        begins = Replacement(one.start, words[last].end, _raised(turned, one), "direct")
+        yield (begins, *_at_end(one, "?", "direct"))
+
+
+def _acts(scene: Scene, said: Sequence[str]) -> bool:
+    """Return whether `do you` begins a question about what somebody does: `do you deliver`."""
+    verb, by_user = said[2], said[1] in {"i", "we"}
+    if verb in {"have", "need"}:
+        return by_user == (verb == "need")
+    known = verb in _VERBS or scene.lexicon.majority_pos(verb) == "verb"
+    return known and verb not in _ADVICE and verb not in _ASKED - {"deliver", "repair", "fix"}
+
+
+def _polar_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
+    """Return the edits that make `if they have a pool` of `Do they have a pool?`."""
+    said = one.said
+    if len(said) < _FEWEST or not _BROKEN.isdisjoint(said[1:]):
+        return None
+    helper, subject = said[0], said[1]
+    if helper == "does" and "and" not in said:
+        return _third_person(one, 0, "if")
+    turned, last = "", 1
+    if helper == "do" and subject in {"you", "they", "we", "i"} and _acts(scene, said):
+        turned, last = "if", 0
+    if helper in {"is", "are"} and (subject == "there" or _BE.get(subject) == helper):
+        sure = said[2] in {"sure", "able"}
+        turned = "" if sure else f"if {_lowered(scene, one, 1)} {helper}"
+    if helper == "can" and subject in {"i", "we"} and said[2] not in _REQUESTED:
+        turned = f"if {'I' if subject == 'i' else 'we'} can"
+    return [_edit(one.start, one.words[last].end, turned)] if turned else None
+
+
+def _third_person(one: Sentence, helper: int, lead: str) -> list[Replacement] | None:
+    """Return the edits that make `it costs` of `does it cost`, with ``lead`` before it."""
+    said = one.said
+    verb = _verb_after(said, helper + 1)
+    if verb is None:
+        return None
+    word = one.words[verb]
+    base = word.lower
+    form = _IRREGULAR.get(base) or base + ("es" if base.endswith(("s", "ch", "sh")) else "s")
+    drop = _edit(one.words[helper].start, one.words[helper + 1].start, "")
+    if not helper:
+        drop = drop._replace(after=f"{lead} ")
+    return [drop, _edit(word.start, word.end, form)]
+
+
+def _verb_after(said: Sequence[str], subject: int) -> int | None:
+    """Return the index of the verb after a subject of one to four words."""
+    if said[subject : subject + 1] in (["it"], ("it",)):
+        verb = subject + 1
+        return verb if said[verb : verb + 1] and said[verb] in _VERBS else None
+    if subject >= len(said) or said[subject] not in _DETERMINERS:
+        return None
+    for verb in range(subject + 2, min(subject + 5, len(said))):
+        if said[verb] in _VERBS:
+            return verb
+    return None
+
+
+def _wh_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
+    """Return the edits that make `when you open` of `When do you open?`."""
+    said = one.said
+    found = _WH.match(" ".join(said))
+    count = len(found[0].split()) if found else 0
+    if not count or len(said) < count + 2 or not _BROKEN.isdisjoint(said[count:]):
+        return None
+    helper, subject = said[count], said[count + 1]
+    lower = _lowered(scene, one)
+    lead = _edit(one.start, one.words[0].end, lower)
+    gone = _edit(one.words[count].start, one.words[count + 1].start, "")
+    if helper == "does" and "and" not in said:
+        edits = _third_person(one, count, "")
+        return None if edits is None else [lead, *edits]
+    long = found is not None and found[0] == "how" and len(said) > _MOST_AFTER_HOW
+    if (
+        helper in {"is", "are"}
+        and subject in _DETERMINERS
+        and not long
+        and _AFTER_NOUN.isdisjoint(said)
+    ):
+        return _moved_to_end(one, lead, gone, count)
+    if helper == "do" and subject in {"you", "they", "we", "i"}:
+        verb = said[count + 2 : count + 3]
+        return [lead, gone] if verb and verb[0] not in _ADVICE - {"need", "have"} else None
+    turned = ""
+    if helper in {"is", "are"} and _BE.get(subject) == helper and subject != "there":
+        turned = f"{_lowered(scene, one, count + 1)} {helper}" if len(said) <= count + 3 else ""
+    if helper in {"can", "should"} and subject in {"i", "we"}:
+        turned = f"{'I' if subject == 'i' else 'we'} {helper}"
+    swapped = _edit(one.words[count].start, one.words[count + 1].end, turned)
+    return [lead, swapped] if turned else None
+
+
+#: Words with which `is` at the end of a long question is hard to read.
+_AFTER_NOUN: Final = word_set("and per that which who")
+#: `I'd like to know how the weather in Oslo is` has too many words before `is`.
+_MOST_AFTER_HOW: Final = 4
+_LEAST_MOVED: Final = 2
+_MOST_MOVED: Final = 9
+#: Verb forms and adverbs before which `is` stands: `where the museum is located`.
+_PREDICATES: Final = word_set("located called closed open available included near like required")
+
+
+def _moved_to_end(
+    one: Sentence, lead: Replacement, gone: Replacement, count: int
+) -> list[Replacement] | None:
+    """Return the edits that make `what the address is` of `What is the address?`."""
+    said = one.said
+    if not _LEAST_MOVED < len(said) - count <= _MOST_MOVED:
+        return None
+    place = next((n for n in range(count + 2, len(said)) if said[n] in _PREDICATES), len(said))
+    if place == len(said):
+        return [lead, gone, _edit(one.end, one.end, f" {said[count]}")]
+    at = one.words[place].start
+    return [lead, gone, _edit(at, at, f"{said[count]} ")]
+
+
+_NO_FILLER: Final = "no request or question beside which a filler sentence can stand"
+#: Sentences before a question, before the first request, and before an answer.
+_BEFORE_QUESTION: Final = (
+    "I have a quick question.",
+    "Just a quick question.",
+    "I have a question.",
+)
+_BEFORE_REQUEST: Final = (
+    "I hope you can help me.",
+    "I could use some help.",
+    "I was hoping you could help me.",
+    "Sorry to bother you.",
+)
+_BEFORE_ANSWER: Final = ("Let me see.", "Let me think.")
+#: Sentences after the first turn, after a later question, and after a later request.
+_AFTER_FIRST: Final = ("I hope you can help me.", "I would really appreciate your help.")
+_AFTER_QUESTION: Final = ("Just curious.", "Just so I know.")
+_AFTER_REQUEST: Final = ("Take your time.", "I really appreciate your help.")
+_QUESTION_WORDS: Final = word_set(
+    "what what's when where where's which who how do does is are can could may will"
+)
+_ENOUGH: Final = 4
+
+
+@register_relation
+class FillerSentences(Wording):
+    """Adds a sentence that says nothing before or after a turn. The answer must stay the same.
+
+    Source: own.
+    """
+
+    name = "filler-sentences"
+    source = "sentences of this package (MIT)"
+    reasons = (_NO_FILLER,)
+    most = 1
+
+    def changes(self, scene: Scene) -> Iterator[Change]:
+        """Return the filler sentences that fit the turn."""
+        parts = list(sentences(scene.turn.user))
+        if not parts or sum(len(one.said) for one in parts) < _ENOUGH:
+            return
+        first, last = parts[0], parts[-1]
+        for text in _openers(scene, first):
+            said = text if first.capital or text[:2] == "I " else text[0].lower() + text[1:]
+            yield (Replacement(first.start, first.start, f"{said} ", "filler_before"),)
+        if last.mark and _FAREWELL.isdisjoint(word for one in parts for word in one.said):
+            at = last.mark_at + len(last.mark)
+            for text in _closers(scene, last):
+                yield (Replacement(at, at, f" {text}", "filler_after"),)
+
+
+def _openers(scene: Scene, first: Sentence) -> Sequence[str]:
+    """Return sentences that fit before the first one of a turn."""
+    said = first.said
+    if said[0] in _ANSWERED or _GREETING.match(" ".join(said)) or said[0] in _FAREWELL:
+        return ()
+    if not {"help", "question", "also", "another"}.isdisjoint(said):
+        return ()
+    if first.asks and not _asks_to(first):
+        fits = said[0] in _QUESTION_WORDS and said[1:2] != ("about",) and len(said) > _FEWEST
+        return _BEFORE_QUESTION if fits else ()
+    if scene.index == 0:
+        return _BEFORE_REQUEST if requests(first) or _asks_to(first) or says_need(first) else ()
+    asked = scene.turn.system.rstrip().endswith("?")
+    return _BEFORE_ANSWER if asked and says_need(first) else ()
+
+
+def _closers(scene: Scene, last: Sentence) -> Sequence[str]:
+    """Return sentences that fit after the last one of a turn."""
+    if "help" in last.said or not _speaks(last):
+        return ()
+    if scene.index == 0:
+        return _AFTER_FIRST
+    if requests(last) or _asks_to(last):
+        return _AFTER_REQUEST
+    fits = last.asks and last.said[0] in _QUESTION_WORDS and not _PERMITS.match(" ".join(last.said))
+    return _AFTER_QUESTION if fits and last.said[1] != "about" else ()

@@ -1,0 +1,108 @@
+"""Asides, values said again, and turns said in two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.locks import Locks
+from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.relations.relation import UNCHANGED, Inapplicable, Rewrite, Scenes, begin
+
+Rewritten = Callable[..., list[Rewrite]]
+STATE = {"hotel-area": "north", "hotel-pricerange": "cheap"}
+
+
+def test_an_aside_comes_before_the_turn(rewritten: Rewritten):
+    found = rewritten("aside", "In the north.", STATE, system="In which area?")
+    assert found
+    for one in found:
+        *_, aside, last = one.seen.exchanges
+        assert (aside.system, last.user) == ("In which area?", "In the north.")
+        assert aside.user.endswith("?")
+        assert last.system.endswith("In which area?")
+        assert len(one.seen.exchanges) == len(one.reference.exchanges) + 1
+        assert one.expected == UNCHANGED
+    assert rewritten("aside", "In the north.", STATE) == []
+
+
+def talk(scenes: Scenes, *said: tuple[str, Mapping[str, str]]) -> list[str]:
+    turns = [
+        Turn(index, "Anything else?" if index else "", user, BeliefState(state))
+        for index, (user, state) in enumerate(said)
+    ]
+    scene = scenes.labelled("restate", Dialogue("d", tuple(turns)), len(turns) - 1)
+    begun = begin(relation_by_name("restate"), scene)
+    return [] if isinstance(begun, Inapplicable) else [one.seen.user for one in begun]
+
+
+CHEAP = ("I would like a cheap hotel.", {"hotel-pricerange": "cheap"})
+
+
+def test_a_need_is_said_once_more(scenes: Scenes):
+    found = talk(scenes, CHEAP, ("In the north.", STATE))
+    assert set(found) == {
+        f"In the north. {lead} I would like a cheap hotel."
+        for lead in ("Once again:", "To repeat:", "As I said:")
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "user", "state"),
+    [
+        (CHEAP, "In the north?", STATE),
+        (CHEAP, "In the north, thanks.", STATE),
+        (CHEAP, "That one is fine.", STATE),
+        (CHEAP, "An expensive one in the north.", {**STATE, "hotel-pricerange": "expensive"}),
+        (CHEAP, "A museum in the north.", {**CHEAP[1], "attraction-area": "north"}),
+        (("I want to book a cheap hotel.", CHEAP[1]), "In the north.", STATE),
+        (("Is there a cheap hotel?", CHEAP[1]), "In the north.", STATE),
+    ],
+)
+def test_some_needs_are_not_said_once_more(
+    scenes: Scenes, first: tuple[str, Mapping[str, str]], user: str, state: Mapping[str, str]
+):
+    assert talk(scenes, first, (user, state)) == []
+
+
+def test_a_turn_is_said_in_two(rewritten: Rewritten):
+    user = "I need a hotel. It should be cheap. Is it in the north?"
+    found = rewritten("split", user, STATE)
+    said = [tuple(exchange.user for exchange in one.seen.exchanges) for one in found]
+    assert said == [
+        ("I need a hotel.", "It should be cheap. Is it in the north?"),
+        ("I need a hotel. It should be cheap.", "Is it in the north?"),
+    ]
+    assert all(one.seen.exchanges[1].system == "Okay." for one in found)
+
+
+@pytest.mark.parametrize(
+    "user", ["A cheap hotel.", "Is there a hotel? It must be cheap.", "Yes. No."]
+)
+def test_some_turns_are_not_cut(rewritten: Rewritten, user: str):
+    assert rewritten("split", user, STATE) == []
+
+
+def test_replies_have_no_state_that_two_turns_could_share():
+    assert relation_by_name("split").on == ("state", "tool-calls")
+    assert set(relation_by_name("aside").on) == {"state", "reply", "tool-calls"}
+
+
+@pytest.mark.parametrize("name", ["aside", "restate", "split"])
+def test_assistants_that_call_tools_are_tested(name: str):
+    data, words = load_dialogues("sample-tools", outcome="tool-calls"), load_lexicon()
+    guards = Locks(words, data.ontology, data.cue_words)
+    scenes = Scenes(data, words, guards, 0, ReplySettings(outcome="tool-calls"))
+    relation, applies = relation_by_name(name), 0
+    for dialogue in data.dialogues:
+        for turn in dialogue.turns:
+            if turn.calls is None:
+                continue
+            begun = begin(relation, scenes.labelled(name, dialogue, turn.index))
+            applies += not isinstance(begun, Inapplicable)
+    assert applies > 1
