@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, pairwise
-from typing import Final
+from typing import ClassVar, Final
 
-from pytest_dstfuzz.dialogue.calls import Outcome, members_of
+from pytest_dstfuzz.dialogue.calls import REPLY, Outcome, OutcomeKind, members_of
 from pytest_dstfuzz.dialogue.dialogues import (
     DONTCARE,
     Admissible,
@@ -46,6 +46,11 @@ from pytest_dstfuzz.relations.should_change.base import (
     shortly,
     some,
     tables_of,
+)
+from pytest_dstfuzz.relations.should_change.replies import (
+    NO_OPPOSITE,
+    NOT_ONE,
+    negate_statement,
 )
 from pytest_dstfuzz.relations.should_change.sites import (
     BY_SYSTEM,
@@ -637,11 +642,19 @@ _FRAGMENTS: Final = word_set("in on at for from to with preferably maybe and or"
 
 @register_relation
 class Negation(ShouldChange):
-    """Negates a wish. The slot may then have any value except the unwanted one."""
+    """Negates a wish. The slot may then have any value except the unwanted one.
+
+    A reply must differ. For replies, a statement may also lose its negation.
+    """
 
     name = "negation"
-    expects = "the slot does not keep the rejected value, and all others stay"
-    reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS)
+    expects = "the slot does not keep the rejected value, and all others stay; a reply differs"
+    on: ClassVar[tuple[OutcomeKind, ...]] = ("state", "tool-calls", "reply")
+    reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS, NOT_ONE, NO_OPPOSITE)
+
+    def begin(self, scene: Scene) -> TurnStart:
+        """Return the turn with its wish negated, or the reason why there is none."""
+        return negate_statement(scene) if scene.kind.name == REPLY else super().begin(scene)
 
     def edited(self, scene: Scene) -> EditedTurn:
         """Return a rewrite for each slot whose value is the only one of its clause."""

@@ -1,0 +1,80 @@
+"""A statement to a bot that replies, with the opposite meaning: what is written and expected."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dstfuzz import Campaign, Settings
+from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.calls import Outcome
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.locks import Locks
+from pytest_dstfuzz.relations.relation import OTHER_REPLY, Inapplicable, Scene, Scenes, begin
+from pytest_dstfuzz.relations.should_change.relations import Negation
+from pytest_dstfuzz.relations.should_change.replies import NO_OPPOSITE, NOT_ONE
+
+
+def scene_of(user: str) -> Scene:
+    data = DialogueSet("bot", "test", (Dialogue("d", (Turn(0, "", user),)),))
+    words = load_lexicon()
+    scenes = Scenes(data, words, Locks(words), 0, ReplySettings(outcome="reply"))
+    return scenes.of("negation", data.dialogues[0], 0, [Outcome({"reply": "Fine."})])
+
+
+@pytest.mark.parametrize(
+    ("user", "opposite"),
+    [
+        ("I want olives on my pizza, please.", "I do not want olives on my pizza, please."),
+        ("I don't want olives.", "I want olives."),
+        ("I do not need a bag. Thanks!", "I need a bag. Thanks!"),
+        ("Hi! I'm looking for a gift.", "Hi! I'm not looking for a gift."),
+        ("Cancel my order.", "Do not cancel my order."),
+        ("Please cancel my order.", "Please do not cancel my order."),
+        ("Don't cancel my order.", "Cancel my order."),
+        ("My parcel has not arrived.", "My parcel has arrived."),
+        ("My card isn't working.", "My card is working."),
+        ("My new card is working.", "My new card is not working."),
+        ("I can't log in.", "I can log in."),
+    ],
+)
+def test_a_statement_takes_its_opposite(user: str, opposite: str) -> None:
+    begun = begin(Negation(), scene_of(user))
+    assert isinstance(begun, list)
+    assert [(one.seen.user, one.expected) for one in begun] == [(opposite, OTHER_REPLY)]
+
+
+@pytest.mark.parametrize(
+    ("user", "reason"),
+    [
+        ("Is it open?", NOT_ONE),
+        ("I need a bag. I have a card.", NOT_ONE),
+        ("My order has arrived. What now?", NOT_ONE),
+        ("Thank you!", NOT_ONE),
+        ("I want to know your address.", NO_OPPOSITE),
+        ("I don't care about the price.", NO_OPPOSITE),
+        ("I don't want nothing.", NO_OPPOSITE),
+        ("I am in Oslo, find me a house.", NO_OPPOSITE),
+        ("Two.", NO_OPPOSITE),
+    ],
+)
+def test_some_statements_stay(user: str, reason: str) -> None:
+    assert begin(Negation(), scene_of(user)) == Inapplicable(reason)
+
+
+def test_a_bot_that_ignores_negation_is_found() -> None:
+    asked = DialogueSet("bot", "test", (Dialogue("d", (Turn(0, "", "I don't want olives."),)),))
+    settings = Settings.of(outcome="reply", variants=2)
+
+    def deaf(context: Context) -> str:
+        return "A pizza with olives." if "olives" in context.user else "Sorry?"
+
+    def right(context: Context) -> str:
+        refused = "don't" in context.user or "not" in context.user
+        return "A pizza without olives." if refused else deaf(context)
+
+    found = {
+        bot: [turn.outcome for turn in Campaign(bot, asked, settings, relation="negation")]
+        for bot in (deaf, right)
+    }
+    assert found == {deaf: ["violation"], right: ["held"]}
