@@ -18,7 +18,7 @@ from pytest_dstfuzz.campaign.results import BatchDone, BudgetReached, ErrorSeen,
 from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology, in_own_names
-from pytest_dstfuzz.errors import GivenUpError, MalformedAnswerError, UserError
+from pytest_dstfuzz.errors import GivenUpError, UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.trackers.adapting import arriving
 from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Tracker, Usage, usage_of
@@ -31,6 +31,7 @@ from pytest_dstfuzz.trackers.validation import (
     describe_error,
     end_at_deadline,
     find_own_line,
+    is_malformed,
     passes_through,
 )
 
@@ -495,7 +496,9 @@ class Predictor:
             with end_at_deadline(self.budget.deadline):
                 with arriving(self._tracker, take):
                     first = as_list(self._tracker.predict(list(batch)), len(batch))
-                asked = ask_malformed_again(self._tracker, batch, first, self.retries)
+                asked = ask_malformed_again(
+                    self._tracker, batch, first, self.retries, self._kind.name
+                )
         except (BatchInterrupt, Overrun) as stopped:
             self._cut_short(batch, stopped, answered)
             return
@@ -529,7 +532,7 @@ class Predictor:
         self, batch: Sequence[Context], answered: _Batch, place: int, answer: object
     ) -> None:
         """Record an answer that arrives before the rest of its batch, unless it will be retried."""
-        if isinstance(answer, MalformedAnswerError):
+        if is_malformed(answer, self._kind.name):
             return
         self._take(batch[place], answer, answered)
         if time.monotonic() - answered.since >= WRITE_EVERY:

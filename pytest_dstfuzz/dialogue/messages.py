@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.calls import ToolCall, canonical
-from pytest_dstfuzz.errors import DataError, MalformedAnswerError, TrackerError
+from pytest_dstfuzz.errors import DataError, MalformedAnswerError
 from pytest_dstfuzz.json_data import parse_json
 from pytest_dstfuzz.printable import SHOWN, describe, shorten_text
 
@@ -210,8 +210,8 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
             searched for calls.
 
     Raises:
-        TrackerError: If it is not a message. If a call cannot be read, the error is a
-            `MalformedAnswerError` that names the call.
+        MalformedAnswerError: If it is not a message, or if a call cannot be read. Then the error
+            names the call.
     """
     given = _part(message, "tool_calls")
     if broken := _part(message, "invalid_tool_calls"):  # LangChain stores them separately.
@@ -222,7 +222,7 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
         if (old := _part(message, "function_call")) is not None:
             return (_call(old, "the call"),)
         if _part(message, "content") is None and _part(message, "role") is None:
-            raise TrackerError(
+            raise MalformedAnswerError(
                 f"the assistant returned {describe(message)} instead of a message: a dictionary "
                 'with "content", "tool_calls" or both'
             )
@@ -237,7 +237,9 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
 
 def _listed(given: object) -> Sequence[object]:
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
-        raise TrackerError(f"the assistant's tool_calls are {describe(given)} instead of a list")
+        raise MalformedAnswerError(
+            f"the assistant's tool_calls are {describe(given)} instead of a list"
+        )
     return given
 
 

@@ -25,7 +25,7 @@ from typing import Final
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS, History, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.errors import DataError, TrackerError, UserError
+from pytest_dstfuzz.errors import DataError, MalformedAnswerError, UserError
 from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, make_instance
 from pytest_dstfuzz.trackers.calls import as_caller
@@ -184,9 +184,9 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
         try:
             return Prediction(normalise_state(answer, normalisation))
         except DataError as error:
-            raise TrackerError(f"{who} returned an invalid state: {error}") from error
+            raise MalformedAnswerError(f"{who} returned an invalid state: {error}") from error
     hint = f"; if the system replies to users, add {REPLIES}" if isinstance(answer, str) else ""
-    raise TrackerError(
+    raise MalformedAnswerError(
         f"{who} must return a mapping slot -> value or a Prediction, not {describe(answer)}{hint}"
     )
 
@@ -203,14 +203,14 @@ def _joined_slots(answer: object, who: str) -> dict[str, object]:
     """Flatten a ConvLab-3 belief state ``domain -> slot -> value`` to ``domain-slot -> value``."""
     belief = answer.get("belief_state", answer) if isinstance(answer, Mapping) else answer
     if not isinstance(belief, Mapping):
-        raise TrackerError(
+        raise MalformedAnswerError(
             f"{who} of a ConvLab-3 tracker must return {{'belief_state': {{domain: {{slot: "
             f"value}}}}}}, not {describe(answer)}"
         )
     joined: dict[str, object] = {}
     for domain, slots in belief.items():
         if not isinstance(slots, Mapping):
-            raise TrackerError(
+            raise MalformedAnswerError(
                 f"{who} of a ConvLab-3 tracker must return slot -> value for each domain; "
                 f"{domain!r} has {describe(slots)}"
             )

@@ -219,7 +219,9 @@ def check_prediction(
     ``None`` or not complete, every slot is accepted.
 
     Raises:
-        TrackerError: the answer is malformed, or is itself a `TrackerError`.
+        MalformedAnswerError: the answer does not have the form of one.
+        TrackerError: the answer is itself a `TrackerError`, or has an unknown slot or an invalid
+            impurity.
     """
     if isinstance(answered, TrackerError):
         raise TrackerError(describe_error(answered))
@@ -227,30 +229,56 @@ def check_prediction(
         return _checked_reply(answered)
     if outcome == TOOL_CALLS:
         return _checked_calls(answered)
-    if not isinstance(answered, Prediction | Mapping):
-        raise TrackerError(
-            f"the tracker returned {kind_of(answered)} instead of a Prediction or a mapping "
-            f"slot -> value{_REPLIES if isinstance(answered, str) else ''}"
-        )
-    raw, impurities = (
-        (answered.state, answered.impurities)
-        if isinstance(answered, Prediction)
-        else (answered, None)
-    )
+    raw = _readable_state(answered)
+    impurities = answered.impurities if isinstance(answered, Prediction) else None
     try:
-        problem = state_problem(raw)
-        state = _normalised(raw, normalisation) if not problem else BeliefState({})
-        problem = problem or unknown_slot(state, ontology) or impurity_problem(impurities)
+        state = _normalised(raw, normalisation)
+        problem = unknown_slot(state, ontology) or impurity_problem(impurities)
     except Exception as error:
         # The tracker's mapping may compute its items, and so may raise.
-        raise TrackerError(
-            f"the tracker returned {kind_of(raw)} that cannot be read: {describe_error(error)}"
-        ) from error
+        raise _unreadable(raw, error) from error
     if problem:
         raise TrackerError(f"the tracker returned {problem}")
     if isinstance(answered, Prediction) and state is raw:
         return answered
     return Prediction(state, impurities)
+
+
+def is_malformed(answered: object, outcome: OutcomeKind = "state") -> bool:
+    """Return whether an answer does not have the form of one, so that it is worth another try."""
+    if isinstance(answered, TrackerError):
+        return isinstance(answered, MalformedAnswerError)
+    try:
+        if outcome == "state":
+            _readable_state(answered)
+        else:
+            check_prediction(answered, outcome=outcome)
+    except MalformedAnswerError:
+        return True
+    return False
+
+
+def _readable_state(answered: object) -> Mapping[str, str]:
+    """Return the belief state of an answer, with texts as its values."""
+    if not isinstance(answered, Prediction | Mapping):
+        raise MalformedAnswerError(
+            f"the tracker returned {kind_of(answered)} instead of a Prediction or a mapping "
+            f"slot -> value{_REPLIES if isinstance(answered, str) else ''}"
+        )
+    raw = answered.state if isinstance(answered, Prediction) else answered
+    try:
+        problem = state_problem(raw)
+    except Exception as error:
+        raise _unreadable(raw, error) from error
+    if problem:
+        raise MalformedAnswerError(f"the tracker returned {problem}")
+    return raw
+
+
+def _unreadable(raw: object, error: Exception) -> MalformedAnswerError:
+    return MalformedAnswerError(
+        f"the tracker returned {kind_of(raw)} that cannot be read: {describe_error(error)}"
+    )
 
 
 def _checked_reply(answered: object) -> Prediction:
@@ -259,12 +287,12 @@ def _checked_reply(answered: object) -> Prediction:
     if text is None and isinstance(answered, Prediction) and answered.state:
         text = answered.state
     if isinstance(text, Mapping):
-        raise TrackerError(
+        raise MalformedAnswerError(
             f"the bot returned {kind_of(text)} instead of a reply, which must be a text; if it is "
             "a tracker of belief states, leave --dst-outcome=reply out"
         )
     if problem := reply_problem(text):
-        raise TrackerError(f"the bot returned {problem}")
+        raise MalformedAnswerError(f"the bot returned {problem}")
     reply = reply_outcome(str(text))
     return Prediction(reply, reply=reply[REPLY])
 
@@ -273,12 +301,12 @@ def _checked_calls(answered: object) -> Prediction:
     """Return the calls of an assistant as a prediction with nothing else."""
     calls = answered.calls if isinstance(answered, Prediction) else answered
     if not isinstance(calls, Mapping):
-        raise TrackerError(
+        raise MalformedAnswerError(
             f"the assistant returned {kind_of(answered)} instead of tool calls: a message as in "
             "OpenAI's API, or a Prediction with calls"
         )
     if problem := state_problem(calls):
-        raise TrackerError(f"the assistant returned {problem}")
+        raise MalformedAnswerError(f"the assistant returned {problem}")
     outcome = calls if isinstance(calls, Outcome) else Outcome(calls)
     return Prediction(outcome, calls=outcome)
 
@@ -395,10 +423,10 @@ def ask_raw(
         TrackerRaisedError: the tracker raised an exception.
         TrackerError: the tracker raised this itself, or did not return one answer per context.
     """
-    # Counted first, because a tracker may remove contexts from the list.
-    expected = len(batch)
+    # Copied first, because a tracker may remove contexts from the list.
+    asked = list(batch)
     try:
-        answers = as_list(tracker.predict(batch), expected)
+        answers = as_list(tracker.predict(batch), len(asked))
     except (UserError, TrackerError):
         raise
     except BaseException as error:
@@ -407,7 +435,7 @@ def ask_raw(
         raise TrackerRaisedError(
             f"{KINDS[outcome].words.who} raised {describe_error(error)}"
         ) from error
-    answers, _ = ask_malformed_again(tracker, batch, answers)
+    answers, _ = ask_malformed_again(tracker, asked, answers, outcome=outcome)
     for answer in answers:
         if isinstance(answer, GivenUpError):
             raise answer
@@ -422,17 +450,21 @@ class AskedAgain(NamedTuple):
 
 
 def ask_malformed_again(
-    tracker: Tracker, batch: Sequence[Context], answers: Sequence[object], retries: int = RETRIES
+    tracker: Tracker,
+    batch: Sequence[Context],
+    answers: Sequence[object],
+    retries: int = RETRIES,
+    outcome: OutcomeKind = "state",
 ) -> AskedAgain:
-    """Ask again for the contexts of a batch whose answers are a `MalformedAnswerError`.
+    """Ask again for the contexts of a batch whose answers are malformed (see `is_malformed`).
 
     All remaining contexts are asked together, at most ``retries`` times. If an interrupt or the
     deadline ends the run, the exception propagates with the well-formed answers.
     """
     found = list(answers)
-    counts = [int(isinstance(answer, MalformedAnswerError)) for answer in found]
+    counts = [int(is_malformed(answer, outcome)) for answer in found]
+    left = [place for place, count in enumerate(counts) if count]
     for _ in range(retries):
-        left = [place for place, one in enumerate(found) if isinstance(one, MalformedAnswerError)]
         if not left:
             break
         try:
@@ -440,7 +472,7 @@ def ask_malformed_again(
         except (BatchInterrupt, Overrun) as stopped:
             for number, answer in stopped.answers.items():
                 found[left[number]] = answer
-            read = (n for n, one in enumerate(found) if not isinstance(one, MalformedAnswerError))
+            read = (n for n, one in enumerate(found) if not is_malformed(one, outcome))
             stopped.answers = {place: found[place] for place in read}
             raise
         except BaseException as error:
@@ -449,7 +481,8 @@ def ask_malformed_again(
             break  # Report the first malformed answers.
         for place, answer in zip(left, again, strict=True):
             found[place] = answer
-            counts[place] += isinstance(answer, MalformedAnswerError)
+            counts[place] += is_malformed(answer, outcome)
+        left = [place for place in left if is_malformed(found[place], outcome)]
     return AskedAgain(found, counts)
 
 

@@ -21,7 +21,7 @@ from pytest_dstfuzz.trackers.adapters import (
 )
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Prediction, gini_impurity, notes_of
-from pytest_dstfuzz.trackers.validation import check_prediction
+from pytest_dstfuzz.trackers.validation import check_prediction, preflight
 
 CONTEXT = Context((Exchange("", "a Large pizza"), Exchange("ok", "make it small")))
 
@@ -128,22 +128,20 @@ def test_a_class_that_refuses_tells_why() -> None:
 
 @pytest.mark.parametrize("answer", [None, "large", ["large"], 3.5])
 def test_a_function_that_returns_no_state_is_told(answer: object) -> None:
-    with pytest.raises(TrackerError, match=r"must return a mapping slot -> value or a Prediction"):
-        as_tracker(lambda _: answer).predict([CONTEXT])
+    with pytest.raises(UserError, match=r"must return a mapping slot -> value or a Prediction"):
+        preflight(as_tracker(lambda _: answer), [CONTEXT])
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")]])
 def test_a_number_that_is_none_is_no_value(value: object) -> None:
     tracker = as_tracker(lambda _: {"hotel-stars": value})
-    with pytest.raises(TrackerError, match=r"'hotel-stars' is -?(nan|inf), which is not allowed"):
-        tracker.predict([Context((Exchange("", "hi"),))])
+    with pytest.raises(UserError, match=r"'hotel-stars' is -?(nan|inf), which is not allowed"):
+        preflight(tracker, [Context((Exchange("", "hi"),))])
 
 
 def test_a_state_of_wrong_types_is_told() -> None:
-    with pytest.raises(
-        TrackerError, match=r"the tracker function returned an invalid state: .*size"
-    ):
-        as_tracker(lambda _: {"size": object()}).predict([CONTEXT])
+    with pytest.raises(UserError, match=r"the tracker function returned an invalid state: .*size"):
+        preflight(as_tracker(lambda _: {"size": object()}), [CONTEXT])
 
 
 def test_the_notes_of_a_tracker_are_sentences() -> None:
@@ -261,7 +259,7 @@ def test_of_two_convlab_methods_the_one_that_was_written_last_is_called() -> Non
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        (None, r"^update\(\) of a ConvLab-3 tracker must return .* not None$"),
+        (None, r": update\(\) of a ConvLab-3 tracker must return .* not None$"),
         ({"belief_state": [1]}, r"must return .*, not dict \{'belief_state': \[1\]\}$"),
         ({"hotel": "north"}, r"slot -> value for each domain; 'hotel' has str 'north'$"),
         ({"hotel": {"area": {}}}, r"update\(\) returned an invalid state: .*'hotel-area'"),
@@ -272,8 +270,8 @@ def test_a_convlab_tracker_that_returns_no_state_is_told(answer: object, complai
         def update(self, action: object) -> Any:  # noqa: ARG002 - the interface has it
             return answer
 
-    with pytest.raises(TrackerError, match=complaint):
-        as_tracker(Wrong()).predict([CONTEXT])
+    with pytest.raises(UserError, match=complaint):
+        preflight(as_tracker(Wrong()), [CONTEXT])
 
 
 # -- by name ----------------------------------------------------------------------------

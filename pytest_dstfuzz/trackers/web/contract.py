@@ -56,8 +56,8 @@ class ContractError(DstFuzzError):
     """A request or an answer has the wrong shape. The message names the right one."""
 
 
-class UnreadableMessageError(ContractError):
-    """An assistant's message has malformed calls; the next answer of its model may be valid."""
+class UnreadableAnswerError(ContractError):
+    """The answer to a dialogue does not have the form of one; the next answer may be valid."""
 
 
 def wrong(value: object, place: str, right: str) -> ContractError:
@@ -136,11 +136,8 @@ def read_message(body: object) -> Prediction:
         )
     try:
         return as_calls(body)
-    except TrackerError as error:
-        what = f"answered with a message that cannot be read: {error}"
-        if isinstance(error, MalformedAnswerError):
-            raise UnreadableMessageError(what) from None
-        raise ContractError(what) from None
+    except MalformedAnswerError as error:
+        raise ContractError(f"answered with a message that cannot be read: {error}") from None
 
 
 def message_json(answer: Prediction | Mapping[str, str]) -> dict[str, Any]:
@@ -334,8 +331,11 @@ def answers_json(
 
 def read_answers(
     body: object, asked: int, outcome: OutcomeKind = "state"
-) -> list[Prediction | str]:
-    """Return the predictions in an answer to ``asked`` dialogues, with a text for each failure."""
+) -> list[Prediction | str | UnreadableAnswerError]:
+    """Return the predictions in an answer to ``asked`` dialogues.
+
+    In their place are the texts of failures, and the errors of answers that cannot be read.
+    """
     answers = body.get("answers") if isinstance(body, Mapping) else None
     if not isinstance(answers, list):
         each = "MESSAGE" if outcome == TOOL_CALLS else f'{{"{outcome}": ...}}'
@@ -352,22 +352,34 @@ def read_answers(
     return [_part(answer, place, outcome) for place, answer in enumerate(answers)]
 
 
-def _part(answer: object, place: int, outcome: OutcomeKind) -> Prediction | str:
+def _part(
+    answer: object, place: int, outcome: OutcomeKind
+) -> Prediction | str | UnreadableAnswerError:
     if isinstance(answer, Mapping) and outcome not in answer and "error" in answer:
         if isinstance(why := answer["error"], str):
             return why
         raise wrong(why, f'as "error" of "answers"[{place}]', "it must be a text")
     try:
         return read_answer(answer, outcome)
-    except ContractError as error:
-        raise ContractError(f'{error} (in "answers"[{place}])') from None
+    except UnreadableAnswerError as error:
+        return UnreadableAnswerError(f'{error} (in "answers"[{place}])')
 
 
 def read_answer(body: object, outcome: OutcomeKind = "state") -> Prediction:
     """Return the prediction in an answer, with the tested outcome.
 
     States are not normalised or checked for unknown slots. The caller does that.
+
+    Raises:
+        UnreadableAnswerError: the answer does not have this form.
     """
+    try:
+        return _answered(body, outcome)
+    except ContractError as error:
+        raise UnreadableAnswerError(str(error)) from None
+
+
+def _answered(body: object, outcome: OutcomeKind) -> Prediction:
     if outcome == TOOL_CALLS:
         return read_message(body)
     if not isinstance(body, Mapping) or outcome not in body:

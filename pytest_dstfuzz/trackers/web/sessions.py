@@ -235,7 +235,7 @@ class SessionTracker:
         try:
             return self._response.read(reply.json(), self._outcome)
         except ContractError as error:
-            raise MalformedReply(str(error)) from None
+            raise MalformedReply(str(error), unreadable=True) from None
 
 
 def create(url: Address, service: ServiceSettings, settings: Settings) -> SessionTracker:

@@ -27,7 +27,7 @@ from pytest_dstfuzz.trackers.web.contract import (
     REPLIES,
     About,
     ContractError,
-    UnreadableMessageError,
+    UnreadableAnswerError,
 )
 from pytest_dstfuzz.trackers.web.sessions import SessionTracker
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
@@ -71,6 +71,8 @@ class WebTracker:
         self.repeatable = self.about.repeatable
         #: Most dialogues per request. ``None`` means one, in the form for a single dialogue.
         self._most = self.about.dialogues
+        #: Whether an answer in a group could be read.
+        self._reads_groups = False
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Return a prediction for each context, or an error in its place."""
@@ -128,14 +130,37 @@ class WebTracker:
 
     async def _together(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
         """Send one request for several contexts."""
-        read = partial(
-            _read,
-            partial(contract.read_answers, asked=len(places), outcome=self._outcome),
-        )
+        read = partial(self._read_group, len(places))
         together = [contexts[place] for place in places]
         body = contract.group_json(together, self._outcome, self._opening)
         found = await self.transport.ask("POST", body=body, read=read, worth=len(places))
         return [self._failure(answer) if isinstance(answer, str) else answer for answer in found]
+
+    def _read_group(self, asked: int, reply: Reply) -> list[Prediction | str | TrackerError]:
+        """Return the answers to a group, with an error in place of each that cannot be read.
+
+        If none can be read, and none ever was, the group fails: a service may not know this form.
+        """
+        read = partial(_read, partial(contract.read_answers, asked=asked, outcome=self._outcome))
+        found = clean = read(reply)
+        broken = [one for one in found if isinstance(one, UnreadableAnswerError)]
+        self._reads_groups = self._reads_groups or len(broken) < asked
+        if broken and not self._reads_groups:
+            raise MalformedReply(str(broken[0]))
+        if broken:
+            # A message may show half a credential, so the reply is redacted and read again.
+            redacted = self.transport.secrets.redact(reply.text).encode()
+            clean = read(replace(reply, content=redacted))
+        return [
+            self._malformed(again) if isinstance(one, UnreadableAnswerError) else one
+            for one, again in zip(found, clean, strict=True)
+        ]
+
+    def _malformed(self, why: object) -> MalformedAnswerError:
+        """Return the error in place of an answer that cannot be read."""
+        what = why if isinstance(why, UnreadableAnswerError) else "answered in an unknown form"
+        line = f"the service at {self.transport.address} {what}"
+        return MalformedAnswerError(self.transport.secrets.redact(" ".join(line.split())))
 
     async def _alone(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
         """Send the request for one context."""
@@ -189,7 +214,7 @@ def _read(read: Callable[[Any], T], reply: Reply) -> T:
     try:
         return read(reply.json())
     except ContractError as error:
-        unreadable = isinstance(error, UnreadableMessageError)
+        unreadable = isinstance(error, UnreadableAnswerError)
         raise MalformedReply(str(error), unreadable=unreadable) from None
 
 
