@@ -123,13 +123,16 @@ def test_too_few_predictions_are_blamed_on_the_batches_that_lack_them() -> None:
     assert [c.user for c, a in answers.items() if isinstance(a, TrackerFailure)] == ["bad"]
 
 
-def test_one_wrong_entry_needs_no_second_call() -> None:
+def test_one_wrong_entry_is_asked_for_again_alone() -> None:
+    asked: list[int] = []
+
     def one_wrong(batch: Sequence[Context]) -> list[Any]:
+        asked.append(len(batch))
         return [7 if c.user == "bad" else {"hotel-area": "north"} for c in batch]
 
     bot = Says(one_wrong)
-    answers = Predictor(bot, 5, ontology=ONTOLOGY).predict(contexts("a", "bad", "b"))
-    assert bot.calls == 1
+    answers = Predictor(bot, 5, ontology=ONTOLOGY, retries=2).predict(contexts("a", "bad", "b"))
+    assert asked == [3, 1, 1]
     assert [isinstance(a, TrackerFailure) for a in answers.values()] == [0, 0, 1]  # by length
 
 

@@ -62,12 +62,12 @@ def test_an_interrupt_keeps_what_could_be_read() -> None:
     class Stopped:
         def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
             assert list(contexts) == CONTEXTS[1:]
-            raise BatchInterrupt({0: "late"})
+            raise BatchInterrupt({0: {"size": "late"}})
 
-    given = ["one", MalformedAnswerError("no"), MalformedAnswerError("no")]
+    given = [{"size": "one"}, MalformedAnswerError("no"), MalformedAnswerError("no")]
     with pytest.raises(BatchInterrupt) as stopped:
         ask_malformed_again(Stopped(), CONTEXTS, given)  # type: ignore[arg-type]
-    assert stopped.value.answers == {0: "one", 1: "late"}
+    assert stopped.value.answers == {0: {"size": "one"}, 1: {"size": "late"}}
 
 
 @pytest.mark.parametrize("every", [2, 3, 7, 12])

@@ -18,10 +18,11 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
+LABEL = BeliefState({"hotel-area": "north"})
 TALKS = [
     Dialogue(
         place,
-        (Turn(0, "", f"could you book a table near the {place} please", BeliefState({})),),
+        (Turn(0, "", f"could you book a table near the {place} please", LABEL),),
         (Tool("book_table", "Book a table."),),
     )
     for place in ("station", "market", "river")
