@@ -16,6 +16,7 @@ from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.web.contract import (
     ContractError,
+    UnreadableAnswerError,
     answers_json,
     group_json,
     is_group,
@@ -88,11 +89,6 @@ def test_a_request_of_another_shape(body: Any, message: str) -> None:
         ({"answers": [STATE]}, 'answered with 1 "answers" to 2 dialogues; there must be one for'),
         ({"answers": [STATE] * 3}, 'answered with 3 "answers" to 2 dialogues; there must be one'),
         (
-            {"answers": [STATE, {"state": {"a-b": {}}}]},
-            'or set it to null (in "answers"[1])',
-        ),
-        ({"answers": [STATE, None]}, 'answered with None; it must be {"state"'),
-        (
             {"answers": [{"error": 7}, STATE]},
             'answered with int 7 as "error" of "answers"[0]; it must be a text',
         ),
@@ -102,6 +98,20 @@ def test_an_answer_of_another_shape(body: Any, message: str) -> None:
     with pytest.raises(ContractError) as caught:
         read_answers(body, 2)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"state": {"a-b": {}}}, 'or set it to null (in "answers"[1])'),
+        (None, 'answered with None; it must be {"state"'),
+    ],
+)
+def test_one_answer_that_cannot_be_read_costs_no_other(answer: Any, message: str) -> None:
+    first, second = read_answers({"answers": [STATE, answer]}, 2)
+    assert isinstance(first, Prediction)
+    assert isinstance(second, UnreadableAnswerError)
+    assert message in str(second)
 
 
 def test_a_state_counts_whatever_else_is_said() -> None:

@@ -18,11 +18,10 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
-LABEL = BeliefState({"hotel-area": "north"})
 TALKS = [
     Dialogue(
         place,
-        (Turn(0, "", f"could you book a table near the {place} please", LABEL),),
+        (Turn(0, "", f"could you book a table near the {place} please", BeliefState({})),),
         (Tool("book_table", "Book a table."),),
     )
     for place in ("station", "market", "river")
@@ -124,7 +123,8 @@ DOORS = [function, async_function, batches, service, grouped, described, chat]
 
 def run(door: Any, now: Now, serve: Serve) -> dict[str, Any]:
     bot, keys = door(now, serve)
-    settings = Settings.of(outcome=now.kind, repeatable=False, variants=3, tracker=keys)
+    slots = {"slots": "hotel-area"} if now.kind == "state" else {}
+    settings = Settings.of(outcome=now.kind, repeatable=False, variants=3, tracker=keys, **slots)
     campaign = Campaign(bot, TALKS, settings)
     turns = list(campaign)
     return build_report(turns, campaign.settings, RunInfo.of(campaign.data))
