@@ -17,14 +17,27 @@ from pytest_dstfuzz.config import Address, Header, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
-from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, nearest, unknown_name
+from pytest_dstfuzz.errors import (
+    GivenUpError,
+    MalformedAnswerError,
+    TrackerError,
+    UserError,
+    nearest,
+    unknown_name,
+)
 from pytest_dstfuzz.printable import describe, format_count, format_list
 from pytest_dstfuzz.trackers.adapters import as_prediction
 from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import unknown_slot
-from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
+from pytest_dstfuzz.trackers.web.transport import (
+    MalformedReply,
+    Reply,
+    ServiceError,
+    Transport,
+    read_of_bot,
+)
 
 #: The option as shown in messages.
 _OPTION = "--dst-tracker slot-map=FILE (TOML or JSON; dstfuzz: --tracker)"
@@ -255,7 +268,12 @@ class RasaTracker:
                 )
         heard = 0
         for _ in range(self.tries):
-            told = await self._conversation(messages)
+            try:
+                told = await self._conversation(messages)
+            except ServiceError as error:
+                if error.unreadable:
+                    raise MalformedAnswerError(str(error)) from None
+                raise
             heard = told.heard
             if heard == len(messages):
                 self._refuse_idle_actions(told)
@@ -299,7 +317,9 @@ class RasaTracker:
                 ) from None
         # Ask for all events, because a bot may restart the conversation.
         return await self.transport.ask(
-            "GET", f"conversations/{name}/tracker?include_events=ALL", read=_read_tracker
+            "GET",
+            f"conversations/{name}/tracker?include_events=ALL",
+            read=read_of_bot(_read_tracker),
         )
 
 

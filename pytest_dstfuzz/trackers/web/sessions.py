@@ -24,7 +24,13 @@ from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.web import contract
 from pytest_dstfuzz.trackers.web.contract import ContractError
-from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
+from pytest_dstfuzz.trackers.web.transport import (
+    MalformedReply,
+    Reply,
+    ServiceError,
+    Transport,
+    read_of_bot,
+)
 
 #: Placeholders of a request.
 _TEXT, _SESSION = "$text", "$session"
@@ -225,9 +231,10 @@ class SessionTracker:
         # Random ids: they do not affect results, and no two processes may share a conversation.
         session = f"dstfuzz-{uuid.uuid4().hex}"
         collected: dict[str, str] = {}
+        read = read_of_bot(self._read)
         for message in messages:
             method, path, body = self._request.filled(session, message)
-            found = await self.transport.ask(method, path, body, read=self._read, once=True)
+            found = await self.transport.ask(method, path, body, read=read, once=True)
             collected |= found.state
         return Prediction(BeliefState(collected)) if self._response.collects else found
 
@@ -235,7 +242,7 @@ class SessionTracker:
         try:
             return self._response.read(reply.json(), self._outcome)
         except ContractError as error:
-            raise MalformedReply(str(error), unreadable=True) from None
+            raise MalformedReply(str(error)) from None
 
 
 def create(url: Address, service: ServiceSettings, settings: Settings) -> SessionTracker:

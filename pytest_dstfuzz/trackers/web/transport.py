@@ -159,7 +159,7 @@ class MalformedReply(TrackerError):  # noqa: N818 - the name describes the reply
     #: Whether the failure is probably temporary, so that it is retried as often as other failures.
     #: An answer of another shape is retried only once.
     passing: bool = False
-    #: Whether a language model may have written the answer. Then the caller decides about retries.
+    #: Whether the bot wrote the answer. Then the caller decides about retries.
     unreadable: bool = False
 
 
@@ -219,6 +219,21 @@ class Reply:
                     f"ended its stream with an error, {describe(event['error'])}", passing=True
                 )
             yield event
+
+
+T = TypeVar("T")
+
+
+def read_of_bot(read: Callable[[Reply], T]) -> Callable[[Reply], T]:
+    """Return a function that reads an answer of a bot, so that the caller decides about retries."""
+
+    def reader(reply: Reply) -> T:
+        try:
+            return read(reply)
+        except MalformedReply as error:
+            raise MalformedReply(str(error), unreadable=True) from None
+
+    return reader
 
 
 def report_early_end() -> MalformedReply:
@@ -290,9 +305,6 @@ def refusal(reply: Reply, phrase: str, text: str) -> FailedAttempt:
         what += f" and asked for a pause of {after:,.0f} s"
         return FailedAttempt(what, status=reply.status, text=text, tries=1)
     return FailedAttempt(what, status=reply.status, text=text, after=min(after, _LONGEST_WAIT))
-
-
-T = TypeVar("T")
 
 
 class _Over(Exception):  # noqa: N818 - not a failure, only the end

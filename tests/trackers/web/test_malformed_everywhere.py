@@ -104,6 +104,27 @@ def described(now: Now, serve: Serve) -> tuple[Any, list[str]]:
     return found.url, ['request={"text": "$text"}', "response=/said"]
 
 
+def cut_off(now: Now, serve: Serve) -> tuple[Any, list[str]]:
+    """Describe a service whose malformed answers are no JSON."""
+    good = ANSWERS[now.kind][0]
+
+    def answer(_: Asked) -> Says:
+        found = now.answer()
+        return Says({"said": found} if found == good else b'{"said": {')
+
+    return serve(answer).url, ['request={"text": "$text"}', "response=/said"]
+
+
+def rasa(now: Now, serve: Serve) -> tuple[Any, list[str]]:
+    def answer(asked: Asked) -> Says:
+        if "/tracker" not in asked.path:
+            slots = {"hotel-area": {"type": "text"}}
+            return Says([] if asked.method == "POST" else {"model_id": "7", "slots": slots})
+        return Says({"slots": now.answer(), "events": [{"event": "user"}]})
+
+    return "rasa+" + serve(answer).url, []
+
+
 def chat(now: Now, serve: Serve) -> tuple[Any, list[str]]:
     def answer(_: Asked) -> Says:
         found = now.answer()
@@ -118,7 +139,7 @@ def chat(now: Now, serve: Serve) -> tuple[Any, list[str]]:
     return "openai+" + serve(answer).url, ["service-model=small"]
 
 
-DOORS = [function, async_function, batches, service, grouped, described, chat]
+DOORS = [function, async_function, batches, service, grouped, described, cut_off, rasa, chat]
 
 
 def run(door: Any, now: Now, serve: Serve) -> dict[str, Any]:
@@ -131,9 +152,9 @@ def run(door: Any, now: Now, serve: Serve) -> dict[str, Any]:
 
 
 def allowed(door: Any, kind: str) -> bool:
-    if door is batches:
-        return kind != "tool-calls"
-    return door is not described or kind != "tool-calls"
+    if door is rasa:
+        return kind == "state"
+    return kind != "tool-calls" or door not in (batches, described, cut_off)
 
 
 GIVEN = [

@@ -57,6 +57,17 @@ def run(pytester: pytest.Pytester, model: str, *options: str) -> dict[str, Any]:
     return report
 
 
+def without_malformed(found: Any) -> Any:
+    """Return a report without its counts of malformed answers, which are asked for again."""
+    if isinstance(found, dict):
+        return {
+            key: without_malformed(value)
+            for key, value in found.items()
+            if key not in ("malformed", "malformed_share")
+        }
+    return [without_malformed(one) for one in found] if isinstance(found, list) else found
+
+
 @pytest.mark.parametrize(("answer", "percent"), [(bot, 10), (grouped, 30)])
 def test_ten_percent_of_the_calls_fail_and_no_turn_is_lost(
     pytester: pytest.Pytester, serve: Serve, answer: Callable[[Asked], Says], percent: int
@@ -76,7 +87,7 @@ def test_ten_percent_of_the_calls_fail_and_no_turn_is_lost(
     service = serve(shaky)
     # A machine that is busy may miss a short timeout where it should not: more retries.
     found = run(pytester, service.url, "--dst-tracker=timeout=0.3", "--dst-tracker=retries=8")
-    assert found == run(pytester, serve(bot).url)
+    assert without_malformed(found) == without_malformed(run(pytester, serve(bot).url))
     assert found["summary"]["errors"] == 0
     assert len(found["turns"]) == 12
     posts = sum(asked.method == "POST" for asked in service.asked)
