@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _READ: Final = (
     "data",
+    "tools",
     "split",
     "domains",
     "slots",

@@ -111,15 +111,26 @@ class RunSelection:
             or any(_is_of(item, node) for node in self.ids)
         ]
 
-    def untested(self, given: Iterable[GivenOption]) -> str:
+    def untested(self, given: Iterable[GivenOption], has_fixtures: bool) -> str:
         """Return a warning if a run had no robustness test, or ``""``.
 
-        Such a run passes although a tracker was named.
+        Such a run passes although a tracker or another option was given. ``has_fixtures`` says
+        whether a test used a fixture of the plugin.
         """
         named = {option.name: option for option in given}
         model, suite = named.get("model"), named.get("suite")
-        if model is None or (suite is not None and suite.value == "no"):
+        if "results" in named or (suite is not None and suite.value == "no"):
             return ""
+        if model is None:
+            typed = [option.shown_as for option in named.values() if option.on_command_line]
+            if not typed or has_fixtures or self.by_name or self.narrowed:
+                return ""
+            return (
+                "no robustness test ran: no bot is named beside "
+                f"{format_list(typed, _MOST_NAMED)}. Name it, such as --dst-model=my_bot:answer "
+                "or --dst-model=http://localhost:8000, or write tests with the fixtures dst_model "
+                "and dst_turn"
+            )
         if model.on_command_line and self.files:
             return (
                 f"no robustness test ran: {', '.join(self.files[:_MOST_NAMED])} has none, and the "

@@ -14,7 +14,12 @@ import pytest
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.options import gates_of, given_options, read_settings, unknown_key
-from pytest_dstfuzz.plugin.selection import marker_values, own_suite, selection_of
+from pytest_dstfuzz.plugin.selection import (
+    marker_values,
+    own_suite,
+    selection_of,
+    uses_fixtures,
+)
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.hooks import SessionHooks
@@ -25,6 +30,8 @@ _ORDERLY = (
     pytest.ExitCode.TESTS_FAILED,
     pytest.ExitCode.NO_TESTS_COLLECTED,
 )
+#: Whether a collected test uses a fixture of the plugin.
+_HAS_FIXTURES: pytest.StashKey[bool] = pytest.StashKey()
 
 
 def refuse_mistakes(
@@ -119,6 +126,7 @@ def complete(
     """
     config = session.config
     selection, given = selection_of(config), given_options(config)
+    config.stash[_HAS_FIXTURES] = uses_fixtures(items)
     own = own_suite(items)
     adds = selection.adds_suite(given, bool(own)) and not session.testsfailed
     started = start() if adds else started
@@ -134,4 +142,5 @@ def why_untested(config: pytest.Config, exitstatus: int, started: SessionHooks |
     idle = hasattr(config, "workerinput") or config.getoption("collectonly")
     if idle or exitstatus not in _ORDERLY or (started is not None and started.collector.tested):
         return ""
-    return selection_of(config).untested(given_options(config))
+    has_fixtures = config.stash.get(_HAS_FIXTURES, False)
+    return selection_of(config).untested(given_options(config), has_fixtures)

@@ -52,6 +52,20 @@ def test_the_table_counts_turns_and_dialogues(capsys: pytest.CaptureFixture[str]
     assert said.endswith("the labels in place of the tracker's answers.\n")
 
 
+def test_tools_that_belong_to_the_data_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    call = {"id": "1", "function": {"name": "book", "arguments": '{"people": 2}'}}
+    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    talk = {"messages": [{"role": "user", "content": "A table for two"}, said]}
+    (tmp_path / "own.jsonl").write_text(json.dumps(talk) + "\n")
+    tools = [{"name": name, "description": f"{name} a table"} for name in ("book", "cancel")]
+    (tmp_path / "tools.json").write_text(json.dumps(tools))
+    line = f"tools-order --data {tmp_path / 'own.jsonl'} --outcome tool-calls"
+    assert "no dialogue has tools" in " ".join(run(line, capsys).split())
+    assert "to 1 of 1 turns" in run(f"{line} --tools {tmp_path / 'tools.json'}", capsys)
+
+
 def test_data_without_labels_count_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     turns = [{"system": "", "user": "a pizza"}]
     (tmp_path / "own.jsonl").write_text(json.dumps({"dialogue_id": "a", "turns": turns}) + "\n")

@@ -159,6 +159,18 @@ def test_an_ini_file_whose_tracker_is_not_tested_says_so(
     result.stdout.fnmatch_lines([f"{UNTESTED}dst_model (ini) names a tracker*dst_suite = yes*"])
 
 
+def test_options_without_a_bot_say_so(unit: pytest.Pytester) -> None:
+    words = ("--dst-outcome=tool-calls", "--dst-data=sample")
+    result = unit.runpytest_inprocess(*words)
+    result.assert_outcomes(passed=1)
+    line = f"{UNTESTED}no bot is named beside --dst-data, --dst-outcome.*--dst-model=*"
+    result.stdout.fnmatch_lines([line])
+    for part in (["test_unit.py"], ["-k", "unit"], ["--dst-suite=no"]):
+        unit.runpytest_inprocess(*words, *part).stdout.no_fnmatch_line(UNTESTED)
+    unit.makepyfile(test_unit="def test_unit(dst_lexicon): pass")
+    unit.runpytest_inprocess("--dst-seed=3").stdout.no_fnmatch_line(UNTESTED)
+
+
 def test_nobody_is_told_who_runs_a_part_or_said_no(unit: pytest.Pytester) -> None:
     unit.makeini(INI)
     for words in (["test_unit.py"], ["-k", "unit"], ["--dst-suite=no"], ["--collect-only"]):
