@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -332,8 +333,11 @@ SHRINKING = 5
 #: A pilot is run if the whole campaign takes at least this number of seconds, or costs money.
 SLOW: Final = 20.0
 #: Minimum and maximum share of the turns in a pilot, and their minimum number.
-PILOT_SHARE: Final = (0.15, 0.34)
+PILOT_SHARE: Final = (0.25, 0.45)
 PILOT_TURNS: Final = 8
+#: Part of a budget that must pay for the whole campaign. Otherwise a pilot, whose turns get all
+#: their variants, may leave too little for the first variants of the other turns.
+PILOT_BUDGET: Final = 0.5
 #: Maximum number of concurrent windows. A dialogue has about eight steps, and most have few
 #: requests. With this number of windows, one step apart, batches have contexts of similar length.
 WINDOWS_AT_ONCE = 8
@@ -417,6 +421,21 @@ def predictor_for(
         outcome=settings.reply.outcome,
         retries=settings.tracker.retries,
     )
+
+
+def _relative_error(turns: Sequence[int], calls: Sequence[int], planned: int) -> float:
+    """Return the relative standard error of an estimate of calls from a sample of dialogues.
+
+    It is that of a ratio estimator, calls by turns, or 0 if it cannot be estimated. ``planned`` is
+    the number of all turns.
+    """
+    whole, count = sum(calls), len(calls)
+    if count < 2 or not whole:
+        return 0.0
+    each = whole / sum(turns)
+    squares = sum((found - each * size) ** 2 for size, found in zip(turns, calls, strict=True))
+    left = 1 - sum(turns) / planned
+    return math.sqrt(left * squares * count / (count - 1)) / whole
 
 
 class CampaignEngine:
@@ -581,9 +600,15 @@ class CampaignEngine:
     def _end_pilot(self) -> None:
         """Notify the listener when the dialogues that run first to learn the cost are finished."""
         if self._pilot and all(one.id in self._results for one, _ in self._pilot):
-            turns = sum(last + 1 for _, last in self._pilot)
+            turns = [last + 1 for _, last in self._pilot]
             whole = sum(last + 1 for _, last in self._plan)
-            self._listener(PilotFinished(turns, self._predictor.calls - self._before, whole))
+            calls = [
+                sum(turn.calls + turn.minimiser_calls + turn.repeat_calls for turn in results)
+                for results in (self._results[dialogue.id] for dialogue, _ in self._pilot)
+            ]
+            error = _relative_error(turns, calls, whole)
+            asked = self._predictor.calls - self._before
+            self._listener(PilotFinished(sum(turns), asked, whole, error))
             self._pilot = ()
 
     @property
@@ -651,7 +676,8 @@ class CampaignEngine:
         expected = expected_calls(rules.settings, rules.relation, rules.decider, self._plan)
         seconds = (budget.seconds_each or 0.0) * expected.least
         dear = seconds >= SLOW or budget.cost_each is not None
-        if not dear or not self._ahead or self._window or budget.guess() < expected.least:
+        enough = PILOT_BUDGET * budget.guess() >= expected.least
+        if not dear or not self._ahead or self._window or not enough:
             return ()
         most, least = (share * expected.turns for share in reversed(PILOT_SHARE))
         turns, pilot = 0, list[PlannedTurn]()

@@ -415,6 +415,8 @@ class PilotFinished:
     calls: int
     #: Turns of the plan, as in `CampaignStarted`.
     planned: int
+    #: Relative standard error of the calls of the plan, estimated from these turns; 0 if unknown.
+    error: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

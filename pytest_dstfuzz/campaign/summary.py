@@ -365,6 +365,8 @@ class Summary(Counts):
     calls: int
     #: Number of contexts for minimisation, which ``calls`` does not include.
     minimiser_calls: int
+    #: Number of contexts requested again to check repeatability, which ``calls`` does not include.
+    repeat_calls: int
     #: Turns with at least one violation.
     turns_broken: int
     #: Turns and dialogues with at least one valid variant, the units of the intervals.
@@ -454,6 +456,7 @@ class SummaryTally:
                 self._turns["right"] += turn.is_right
         self._turns["calls"] += turn.calls
         self._turns["minimiser_calls"] += turn.minimiser_calls
+        self._turns["repeat_calls"] += turn.repeat_calls
         self._turns["malformed"] += turn.malformed
         of_turn = Counts(**counts)
         broken, tested = bool(turn.violations), turn.tested
@@ -475,6 +478,7 @@ class SummaryTally:
             failure_rate_interval=ratio_interval(rated.pairs(0, 1)),
             calls=turns["calls"],
             minimiser_calls=turns["minimiser_calls"],
+            repeat_calls=turns["repeat_calls"],
             malformed=turns["malformed"],
             turns_broken=turns["broken"],
             turns_tested=turns["tested"],

@@ -67,15 +67,18 @@ class Progress:
         #: The budget of the run, with the time and cost of a call so far.
         self.budget = Budget()
         self._turns = self._done = 0
+        #: Number of contexts until the end of a campaign, estimated from its first turns.
+        self._whole = 0.0
 
     def __call__(self, event: Event) -> None:
         """Handle an event of a campaign."""
         if isinstance(event, PilotFinished):
             calls = event.calls * event.planned / event.turns
+            self._whole = self._done - event.calls + calls
             self._say(
                 f"the first {format_count(event.turns, 'turn')} took "
-                f"{format_count(event.calls, 'call')}: {_cost_text(calls, self.budget)} for all "
-                f"{event.planned:,} turns"
+                f"{format_count(event.calls, 'call')}: "
+                f"{_cost_text(calls, self.budget, event.error)} for all {event.planned:,} turns"
             )
         elif isinstance(event, TurnDone):
             self._turns += 1
@@ -84,13 +87,17 @@ class Progress:
         elif isinstance(event, BatchDone):
             self._done += event.contexts
             if time.monotonic() - self._last_sign >= PATIENCE:
-                text = f"{self._done:,} contexts predicted, {self._turns:,} turns done"
-                # A budget is spread over the turns, so they finish together.
-                known = self._turns >= _TELLING and not self.budget.limited
-                if known and self.planned > self._turns:
-                    whole = self._done * self.planned / self._turns
-                    text += f"; about {whole:,.0f} contexts for all {self.planned:,} turns"
-                self._say(text)
+                self._say(self._text())
+
+    def _text(self) -> str:
+        text = f"{self._done:,} contexts predicted, {self._turns:,} turns done"
+        # After a pilot, all other turns run together. A budget is spread over the turns, too.
+        if self._whole > self._done:
+            text = f"{self._done:,} of about {self._whole:,.0f} contexts predicted"
+        elif not (self._whole or self.budget.limited) and _TELLING <= self._turns < self.planned:
+            whole = self._done * self.planned / self._turns
+            text += f"; about {whole:,.0f} contexts for all {self.planned:,} turns"
+        return text
 
     def sign_of_life(self) -> None:
         """Record that something was printed."""
@@ -109,9 +116,15 @@ class Progress:
             reporter.flush()
 
 
-def _cost_text(calls: float, budget: Budget) -> str:
-    """Return a text on a number of calls, with their time and cost if these are known."""
+def _cost_text(calls: float, budget: Budget, error: float = 0.0) -> str:
+    """Return a text on a number of calls, with their time and cost if these are known.
+
+    A relative standard ``error`` adds the 95 % interval of the number.
+    """
     text = f"about {calls:,.0f} calls"
+    if error:
+        low, high = (float(f"{calls * (1 + part):.2g}") for part in (-2 * error, 2 * error))
+        text += f" ({max(low, 0):,.0f} to {high:,.0f})"
     if budget.seconds_each is not None:
         text += f", {duration_text(calls * budget.seconds_each)}"
     if budget.cost_each is not None:

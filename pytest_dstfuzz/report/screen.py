@@ -421,10 +421,10 @@ def _example(turn: TurnResult, variant: VariantResult) -> str:
 def cost_text(sections: Sequence[RelationTotals], info: RunInfo) -> str:
     """Return the number of calls, tokens and money if they are known, and the time."""
     calls = sum(one.summary.calls for one in sections)
-    shrinking = sum(one.summary.minimiser_calls for one in sections)
+    more = sum(one.summary.minimiser_calls + one.summary.repeat_calls for one in sections)
     cost = format_count(calls, "call")
-    if shrinking:
-        cost += f" and {shrinking:,} more to find the smallest edits"
+    if more:
+        cost += f" and {more:,} more to check violations and find their smallest edits"
     if info.recalled:
         cost += f"; {format_count(info.recalled, 'answer')} from the cache"
     if info.usage is not None and info.usage.uncounted < info.usage.answers:

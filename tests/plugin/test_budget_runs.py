@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import Any
 
@@ -88,6 +89,14 @@ def test_a_gate_judges_a_run_with_at_least_half_of_the_turns(
     assert bool(report["gate"]["covered"]) == (not status)
     promised = "*enough for about * of these calls*" if not status else "*of 30 turns, too few*"
     result.stdout.fnmatch_lines([f"dstfuzz: the budget of {limit} calls is {promised}"])
+
+
+def test_the_cost_counts_all_calls_but_those_of_the_check(pytester: pytest.Pytester) -> None:
+    result, report, asked = run(pytester)
+    assert sum(turn["repeat_calls"] for turn in report["turns"]) > 0
+    (line,) = (line for line in result.outlines if line.startswith("cost "))
+    found = re.findall(r"\d+(?= calls| more)", line.replace(",", ""))
+    assert sum(map(int, found)) == asked - 24
 
 
 def test_collecting_tells_the_cost(pytester: pytest.Pytester) -> None:

@@ -155,13 +155,21 @@ def test_progress_is_told_after_a_long_silence(
         "def say(pytestconfig):\n"
         "    progress = Progress(pytestconfig)\n"
         "    progress.planned = 20\n"
-        "    progress(PilotFinished(2, 12, 10))\n"
-        "    progress(BatchDone(20, 0, 20))\n"
+        "    progress(BatchDone(12, 0, 12))\n"
+        "    progress(PilotFinished(2, 12, 10, 0.1))\n"
+        "    progress(BatchDone(20, 0, 32))\n"
+        "    progress(BatchDone(40, 0, 72))\n"
     )
     pytester.makepyfile("def test_long(say): print('captured')")
     result = pytester.runpytest_inprocess()
-    measured = "dstfuzz: the first 2 turns took 12 calls: about 60 calls for all 10 turns"
-    result.stdout.fnmatch_lines([measured, "dstfuzz: 20 contexts predicted, 0 turns done"])
+    result.stdout.fnmatch_lines(
+        [
+            "dstfuzz: 12 contexts predicted, 0 turns done",
+            "dstfuzz: the first 2 turns took 12 calls: about 60 calls (48 to 72) for all 10 turns",
+            "dstfuzz: 32 of about 60 contexts predicted",
+            "dstfuzz: 72 contexts predicted, 0 turns done",
+        ]
+    )
     result.stdout.no_fnmatch_line("captured")
     assert "predicted" not in pytester.runpytest_inprocess("-q").stdout.str()
     assert pytester.runpytest_inprocess("-s").ret == 0
