@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from operator import eq
 from typing import Any, Final, Literal, NamedTuple, overload
 
@@ -279,6 +280,21 @@ class Context:
     def user_utterances(self) -> tuple[str, ...]:
         """All user utterances, oldest first."""
         return tuple(exchange.user for exchange in self.exchanges)
+
+    @property
+    def user_messages(self) -> tuple[str, ...]:
+        """All messages of the user, oldest first.
+
+        These are the utterances and the recorded messages that are never edited, such as the
+        payload of a button.
+        """
+        before = () if self.transcript is None else self.transcript.before
+        found: list[str] = []
+        for exchange, block in zip_longest(self.exchanges, before[: len(self.exchanges)]):
+            recorded = map(decode_message, block or ())
+            found += [one.text for one in recorded if one.role == "user" and one.text]
+            found.append(exchange.user)
+        return tuple(found)
 
     @property
     def utterances(self) -> tuple[str, ...]:

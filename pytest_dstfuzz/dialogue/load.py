@@ -27,6 +27,7 @@ from pytest_dstfuzz.dialogue.normalise import SLOT_PHRASES, check_normalisation
 from pytest_dstfuzz.dialogue.ontology import (
     complete_ontology,
     labels_note,
+    ontology_of,
     read_ontology,
     with_call_values,
 )
@@ -781,7 +782,8 @@ def _ontology(
 
     The ontology file of JSON Lines, ``<stem>.ontology.json``, must be valid. Other JSON files in
     the folder need not be ontologies. The first one that can be read as an ontology is used, and
-    the notes name the files that failed before.
+    the notes name the files that failed before. Without such a file, the reader may find the slots
+    in other files.
     """
     if given is not None:
         path = Path(given)
@@ -797,6 +799,9 @@ def _ontology(
             if choice.reader.name == "jsonl" and not _is_general(file):
                 raise
             notes.append(f"Not used as the ontology: {error}.")
+    first = choice.files[0][1]
+    if values := choice.reader.slot_values(first):
+        return ontology_of(values, how.normalisation, first.place), tuple(notes)
     return None, tuple(notes)
 
 

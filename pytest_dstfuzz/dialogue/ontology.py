@@ -47,6 +47,11 @@ def read_ontology(file: SourceFile, normalisation: str) -> Ontology:
     return _collect(pairs, normalisation, file.place)
 
 
+def ontology_of(values: Mapping[str, Sequence[object]], normalisation: str, place: str) -> Ontology:
+    """Return the ontology for slots and their known values."""
+    return _collect(_of_object(values, place), normalisation, place)
+
+
 def complete_ontology(
     known: Ontology | None, dialogues: Iterable[Dialogue], normalisation: str
 ) -> Ontology | None:

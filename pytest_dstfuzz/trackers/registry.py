@@ -21,7 +21,7 @@ from pytest_dstfuzz.config import (
     mask_credentials,
     reveal_credentials,
 )
-from pytest_dstfuzz.dialogue.calls import History, OutcomeKind
+from pytest_dstfuzz.dialogue.calls import TOOL_CALLS, History, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import (
     DstFuzzError,
@@ -191,8 +191,8 @@ TRACKERS: Final[Registry[TrackerFactory]] = Registry(
     fits=callable,
 )
 _DEFAULT_DEVICE: Final = "cpu"
-#: Schemes that can only be asked for a belief state.
-_SLOTS_ALONE: Final = ("rasa+http", "rasa+https")
+#: Schemes whose bots call no tools.
+_WITHOUT_TOOLS: Final = ("rasa+http", "rasa+https")
 
 
 def register_tracker(name: str, factory: TrackerFactory) -> None:
@@ -267,12 +267,10 @@ def _at_address(
             f"checkpoint and device apply only to registered trackers; the service at {address} "
             "chooses its own: leave them out"
         )
-    if outcome != "state" and scheme in _SLOTS_ALONE:
-        noun = "replies" if outcome == "reply" else "tool calls"
+    if outcome == TOOL_CALLS and scheme in _WITHOUT_TOOLS:
         raise UserError(
-            f"{scheme}://... tests the slots of a bot, not its {noun}: leave "
-            f"--dst-outcome={outcome} out, or write a function that takes messages, asks the bot "
-            "and returns its answer"
+            f"{scheme}://... tests the slots or the replies of a bot, not its tool calls: leave "
+            f"--dst-outcome={outcome} out, or write --dst-outcome=reply"
         )
     if outcome == "state" and settings.tracker.opening != TrackerSettings().opening:
         raise UserError(

@@ -63,7 +63,7 @@ class StatefulReply(Adapter):
 
     def _ask(self, context: Context) -> Prediction:
         self._waited(self.wrapped.reset())
-        said = [self._waited(self.wrapped.reply(user)) for user in context.user_utterances]
+        said = [self._waited(self.wrapped.reply(user)) for user in context.user_messages]
         return as_reply(said[-1], "reply()")
 
 

@@ -213,3 +213,23 @@ def test_a_broken_file_is_one_message(tmp_path: Path, text: str, message: str) -
     with pytest.raises(DataError, match=message) as error:
         load_dialogues(path)
     assert "\n" not in str(error.value)
+
+
+def test_the_slots_of_the_domain_are_the_ontology(project: Path) -> None:
+    ontology = load_dialogues(project / "data" / "stories.yml").ontology
+    assert ontology is not None
+    assert ontology.complete
+    assert ontology.values == {
+        "size": ("large", "small"),
+        "taste": ("lemon",),
+        "paid": (),
+        "card": (),
+    }
+    (project / "data" / "stories.ontology.json").write_text('{"size": ["small"]}')
+    own = load_dialogues(project / "data" / "stories.yml").ontology
+    assert own is not None
+    assert "card" not in own.values
+    (project / "domain.yml").unlink()
+    (project / "data" / "stories.ontology.json").unlink()
+    alone = load_dialogues(project / "data" / "stories.yml").ontology
+    assert alone is None or not alone.complete

@@ -34,7 +34,7 @@ FLAGS = {item.flag: item for item in OPTIONS}
 #: Output that no test makes again: beginning of the block -> why.
 NOT_MADE_AGAIN = {
     "dstfuzz: about 600 calls,": "it depends on the clock; plugin/test_budget_runs.py makes one",
-    "dstfuzz: the first 20 turns took": "the same; plugin/test_plugin_parts.py makes such a line",
+    "dstfuzz: the first 28 turns took": "the same; plugin/test_plugin_parts.py makes such a line",
     "dstfuzz: the budget of 60 seconds is": "the same; plugin/test_budget_runs.py makes one",
     "failed: clean answers changed at 31 of": "of a bot that lost a rule; the tutorial "
     "into-ci makes such a line",

@@ -1,7 +1,8 @@
 """Readers of Rasa's files: stories and end-to-end tests, NLU examples, and dumps of trackers.
 
 The domain of the project gives the texts of the bot's responses and the slots that an entity fills.
-A step without the user's words gets the first NLU example of its intent. A turn has a belief state
+Its slots are the ontology, with the values of categorical slots, and of entities in NLU examples. A
+step without the user's words gets the first NLU example of its intent. A turn has a belief state
 as its label if only entities and ``slot_was_set`` can have filled slots so far. After a form or an
 action there is no label. In the dump of a tracker, events name every slot that is filled.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -61,6 +62,10 @@ class _Project:
 
     #: Name of a response -> its first text. ``None`` if it depends on slots.
     responses: dict[str, str | None] = field(default_factory=dict)
+    #: Slot -> its known values.
+    values: dict[str, list[object]] = field(default_factory=dict)
+    #: Slots whose values the domain does not list.
+    open: set[str] = field(default_factory=set)
     #: Entity -> the slots that it fills.
     filled: dict[str, list[str]] = field(default_factory=dict)
     #: Whether nothing else fills a slot, apart from forms and actions.
@@ -83,8 +88,12 @@ def _project(file: SourceFile) -> _Project:
         text = path.read_text(encoding="utf-8", errors="replace")
         if re.search(r"^nlu:", text, re.MULTILINE):
             for intent, example in _examples(_parsed(SourceFile(path.name, path))):
+                text, entities = _without_entities(example)
                 for name in (intent, intent.partition("/")[0]):
-                    found.examples.setdefault(name, _without_entities(example)[0])
+                    found.examples.setdefault(name, text)
+                for entity, value in entities.items():
+                    for slot in found.open.intersection(found.filled.get(entity, ())):
+                        found.values[slot].append(value)
     return found
 
 
@@ -102,6 +111,11 @@ def _add_domain(found: _Project, domain: Mapping[str, Any]) -> None:
     for slot, about in _of(domain, "slots").items():
         if not isinstance(about, Mapping):
             continue
+        if slot not in _OWN:
+            listed = about.get("values") if about.get("type") == "categorical" else None
+            found.values[str(slot)] = listed if isinstance(listed, list) else []
+            if not isinstance(listed, list):
+                found.open.add(str(slot))
         mappings = about.get("mappings")
         # Before Rasa 3 an entity filled the slot of its name.
         old = [{"type": "from_entity", "entity": slot}] if about.get("auto_fill", True) else []
@@ -275,6 +289,10 @@ class _RasaReader(Reader):
     def _talks(self, file: SourceFile) -> Iterator[tuple[str, str, Iterable[_Event], _Project]]:
         """Yield the name of each dialogue, its place, its events and its project."""
         raise NotImplementedError
+
+    def slot_values(self, file: SourceFile) -> Mapping[str, Sequence[object]]:
+        """Return the slots of the domain, with the values there and those of the NLU examples."""
+        return _project(file).values
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
         """Yield the dialogues of a file, and note those without words of the user."""

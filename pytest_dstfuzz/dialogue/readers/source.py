@@ -265,6 +265,14 @@ class Reader:
         """Return ordinary words for the slots, if the data has any."""
         return {}
 
+    def slot_values(self, file: SourceFile) -> Mapping[str, Sequence[object]]:  # noqa: ARG002 - as above
+        """Return all slots and their known values, if other files of the project define them.
+
+        They are used as the ontology if there is no file of one. ``file`` is the first file of the
+        dialogues.
+        """
+        return {}
+
 
 def json_start(file: SourceFile, head: str) -> str:
     """Return the bracket at the start of a JSON file, or ``""`` for text or a table."""

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import Address, Header, Settings
-from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Ontology
+from pytest_dstfuzz.dialogue.calls import REPLY
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import (
@@ -234,11 +235,11 @@ _LETTERS = 60
 
 @dataclass(eq=False, repr=False)
 class RasaTracker:
-    """A tracker for the belief states of a Rasa bot."""
+    """A tracker for the belief states or the replies of a Rasa bot."""
 
     transport: Transport
-    #: The mapping of its slots.
-    slots: SlotMap
+    #: The mapping of its slots; ``None`` if replies are tested.
+    slots: SlotMap | None
     #: The normalisation of the data.
     normalisation: str
     #: Most conversations per context, until the bot has received each message once.
@@ -259,14 +260,13 @@ class RasaTracker:
         return self.transport.map(jobs, taker_of(self))
 
     async def _believed(self, context: Context) -> Prediction:
-        messages = context.user_utterances
-        for message in messages:
+        for message in context.user_utterances:
             if message.lstrip().startswith("/"):
                 raise TrackerError(
                     f"{message[:_LETTERS]!r} was not sent: Rasa reads a message that begins with "
                     "'/' as an intent, not as text"
                 )
-        heard = 0
+        heard, messages = 0, context.user_messages
         for _ in range(self.tries):
             try:
                 told = await self._conversation(messages)
@@ -277,6 +277,8 @@ class RasaTracker:
             heard = told.heard
             if heard == len(messages):
                 self._refuse_idle_actions(told)
+                if self.slots is None:
+                    return Prediction(BeliefState(), reply=told.reply)
                 return as_prediction(self.slots.state(told.slots), self.normalisation, "the bot")
         raise TrackerError(
             f"the bot's tracker has {format_count(heard, 'user message')} instead of "
@@ -299,14 +301,14 @@ class RasaTracker:
 
     async def _conversation(self, messages: Sequence[str]) -> _RasaConversation:
         # Random ids: they do not affect results, and no two processes may share a conversation.
-        name = f"dstfuzz-{uuid.uuid4().hex}"
+        name, reply = f"dstfuzz-{uuid.uuid4().hex}", ""
         for message in messages:
             try:
-                await self.transport.ask(
+                reply = await self.transport.ask(
                     "POST",
                     "webhooks/rest/webhook",
                     {"sender": name, "message": message},
-                    read=_check_answer,
+                    read=_read_answer,
                 )
             except ServiceError as error:
                 if error.status != 404:
@@ -316,11 +318,12 @@ class RasaTracker:
                     "credentials.yml"
                 ) from None
         # Ask for all events, because a bot may restart the conversation.
-        return await self.transport.ask(
+        told = await self.transport.ask(
             "GET",
             f"conversations/{name}/tracker?include_events=ALL",
             read=read_of_bot(_read_tracker),
         )
+        return told._replace(reply=reply)
 
 
 def create(
@@ -335,17 +338,9 @@ def create(
         raise
     except TrackerError as error:
         raise UserError(f"{error}{_hint(error)}") from error
-    if not slots:
-        raise UserError(
-            f"the bot at {transport.address} has no slots, so there is no belief state to test"
-        )
-    chosen = slot_map(settings.tracker.slot_map, slots, data)
-    reached = sorted(place.slot for place in chosen.places.values())
-    wanted = data.ontology.slots if settings.data.slots and data.ontology is not None else ()
-    if missing := [slot for slot in wanted if slot not in reached]:
-        there = slots if settings.tracker.slot_map is None else reached
-        raise UserError(f"slots: {unknown_name('slot of the bot', missing[0], there)}")
-    notes = [chosen.note(slots)]
+    says = settings.reply.outcome == REPLY
+    chosen = None if says else _chosen_slots(transport, slots, data, settings)
+    notes = [] if chosen is None else [chosen.note(slots)]
     fingerprint = None
     if version is not None and actions:
         notes.append(
@@ -353,7 +348,8 @@ def create(
             f"custom actions ({format_list(actions, _ACTIONS_SHOWN)}), which may change without it"
         )
     elif version is not None:
-        text = json.dumps([version, chosen.to_json()], sort_keys=True)
+        told = REPLY if chosen is None else chosen.to_json()
+        text = json.dumps([version, told], sort_keys=True)
         fingerprint = hashlib.sha256(text.encode("ascii")).hexdigest()
     return RasaTracker(
         transport,
@@ -364,6 +360,24 @@ def create(
         notes=tuple(filter(None, notes)),
         actions=frozenset(actions),
     )
+
+
+def _chosen_slots(
+    transport: Transport, slots: Sequence[str], data: DialogueSet, settings: Settings
+) -> SlotMap:
+    """Return the mapping of the bot's slots, or raise an error if it cannot be tested."""
+    if not slots:
+        raise UserError(
+            f"the bot at {transport.address} has no slots, so there is no belief state to test: "
+            "add --dst-outcome=reply to test its replies"
+        )
+    chosen = slot_map(settings.tracker.slot_map, slots, data)
+    reached = sorted(place.slot for place in chosen.places.values())
+    wanted = data.ontology.slots if settings.data.slots and data.ontology is not None else ()
+    if missing := [slot for slot in wanted if slot not in reached]:
+        there = slots if settings.tracker.slot_map is None else reached
+        raise UserError(f"slots: {unknown_name('slot of the bot', missing[0], there)}")
+    return chosen
 
 
 def _asking_for_json(service: ServiceSettings) -> ServiceSettings:
@@ -381,6 +395,8 @@ class _RasaConversation(NamedTuple):
     heard: int
     #: The actions that ran, each with whether an event of its own follows it.
     actions: tuple[tuple[str, bool], ...]
+    #: The bot's reply to the last message.
+    reply: str = ""
 
 
 def _read_tracker(reply: Reply) -> _RasaConversation:
@@ -410,13 +426,15 @@ def _read_tracker(reply: Reply) -> _RasaConversation:
     return _RasaConversation(found, kinds.count("user"), actions)
 
 
-def _check_answer(reply: Reply) -> None:
-    """Check that a reply comes from a REST channel. Its messages are ignored."""
+def _read_answer(reply: Reply) -> str:
+    """Return the texts of the bot's messages in an answer of the REST channel, one on each line."""
     answer = reply.json()
     if not isinstance(answer, list):
         raise MalformedReply(
             f"answered a message with {describe(answer)} instead of a list of messages"
         )
+    texts = (one.get("text") for one in answer if isinstance(one, dict))
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _read_version(reply: Reply) -> object:

@@ -212,7 +212,7 @@ class SessionTracker:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Return the answer to the last message of each context, or an error in its place."""
-        jobs = [partial(self._answer, context.user_utterances) for context in contexts]
+        jobs = [partial(self._answer, context.user_messages) for context in contexts]
         return self.transport.map(jobs, taker_of(self))
 
     async def _answer(self, messages: Sequence[str]) -> Prediction:

@@ -95,9 +95,7 @@ def test_the_role_of_the_opening_is_for_systems_that_reply() -> None:
         tracker_for(settings, DATA)
 
 
-def test_of_a_rasa_bot_the_slots_are_tested() -> None:
-    settings = build_settings({"model": "rasa+http://localhost:1", "outcome": "reply"})
-    with pytest.raises(
-        UserError, match=r"tests the slots of a bot, not its replies: leave --dst-out"
-    ):
+def test_a_rasa_bot_calls_no_tools() -> None:
+    settings = build_settings({"model": "rasa+http://localhost:1", "outcome": "tool-calls"})
+    with pytest.raises(UserError, match=r"not its tool calls: leave --dst-outcome=tool-calls out"):
         tracker_for(settings, DATA)

@@ -64,6 +64,57 @@ def test_a_run_talks_to_the_bot_and_reports_it(pytester: pytest.Pytester) -> Non
     assert TOKEN not in printed + ran.stderr.str() + text
 
 
+PROJECT = {
+    "domain.yml": """\
+version: "3.1"
+slots:
+  cuisine: {type: text, mappings: [{type: from_entity, entity: cuisine}]}
+  restaurant_area:
+    {type: categorical, values: [north, west], mappings: [{type: from_entity, entity: area}]}
+  requested_slot: {type: text, mappings: [{type: custom}]}
+""",
+    "tests/test_stories.yml": """\
+stories:
+- story: a table
+  steps:
+  - user: I would like [Chinese](cuisine) food
+    intent: inform
+  - action: utter_where
+  - user: /skip
+    intent: skip
+  - action: utter_where
+  - user: somewhere in the [north](area) of the city, please
+    intent: inform
+""",
+}
+
+
+def test_the_stories_of_a_project_are_tested_with_the_slots_of_its_domain(
+    pytester: pytest.Pytester,
+) -> None:
+    for name, text in PROJECT.items():
+        path = pytester.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    with serving(RasaServer(as_described=False)) as server:
+        ran = pytester.runpytest_inprocess(
+            f"--dst-model=rasa+{server.url}",
+            "--dst-data=tests/test_stories.yml",
+            "--dst-fail-on=gate",
+            "--dst-report=report.json",
+            "-v",
+        )
+        said = server.said()
+    ran.assert_outcomes(passed=2)
+    ran.stdout.fnmatch_lines(["*slots of the bot: 2 compared, 5 ignored*"])
+    assert all(talk[1] == "/skip" for talk in said if len(talk) > 1)
+    report = json.loads((pytester.path / "report.json").read_text(encoding="utf-8"))
+    last = report["turns"][-1]
+    assert (
+        last["clean_state"] == last["label"] == {"cuisine": "chinese", "restaurant_area": "north"}
+    )
+
+
 def test_a_slot_map_is_for_rasa_alone(pytester: pytest.Pytester) -> None:
     ran = pytester.runpytest_inprocess("--dst-model=trade", "--dst-tracker=slot-map=slots.toml")
     assert ran.ret == pytest.ExitCode.USAGE_ERROR

@@ -80,6 +80,12 @@ TALKS = [["hello"], ["a small pizza", "no, a large one"], ["a small and a large 
             [{}, {"pizza-size": "large"}, {"pizza-size": "small | large"}],
         ),
         ('{"said": "/found/*/value"}', [{}, {"said": "large"}, {}]),
+        # As of Rasa's NLU: something of the last answer beside the entities of all.
+        (
+            '{"count": "/memory/count", "/found/*/type": "/found/*/value"}',
+            [{"count": "0"}, {"count": "2", "pizza-size": "large"},
+             {"count": "2", "pizza-size": "small | large"}],
+        ),
     ],
 )  # fmt: skip
 def test_slots_and_entities_are_where_the_description_says(
