@@ -33,6 +33,7 @@ __all__ = [
     "read_versioned",
     "write_bytes",
     "write_json",
+    "write_lines",
     "write_text",
 ]
 

@@ -19,7 +19,7 @@ from pytest_dstfuzz.relations.relation import UNCHANGED, Expectation
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import check_prediction
 
-__all__ = ["Answer", "TrackerFailure"]
+__all__ = ["Answer", "Folding", "TrackerFailure"]
 
 
 class OptionalRequest(list[Context]):

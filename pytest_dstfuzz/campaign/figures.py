@@ -18,6 +18,8 @@ from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantRes
 __all__ = [
     "FEWEST_DIALOGUES",
     "Counts",
+    "EstimatedFailures",
+    "ExpectedTally",
     "binomial_interval",
     "count",
     "interval_name",

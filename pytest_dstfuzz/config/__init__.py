@@ -63,6 +63,7 @@ __all__ = [
     "Settings",
     "TrackerSettings",
     "VariantSettings",
+    "build_settings",
     "canonical_split",
     "code_of",
     "identity_of",

@@ -20,7 +20,7 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.selection import simplify_names
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
 
-__all__ = ["choice", "integer", "percent", "points", "positive"]
+__all__ = ["choice", "integer", "per_1000", "percent", "points", "positive"]
 
 
 #: Decimals of a percentage.

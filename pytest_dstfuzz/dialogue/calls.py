@@ -13,6 +13,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pytest_dstfuzz.json_data import from_json
 
+__all__ = ["REPLY", "plain_marks"]
+
 #: The kind of answer under test: a belief state, a reply, or tool calls.
 OutcomeKind = Literal["state", "reply", "tool-calls"]
 #: Whose system messages form the history of a question: the recorded ones, or the system's own.

@@ -14,8 +14,10 @@ from pytest_dstfuzz.perturb.words import one_letter_away, take_apart, word_list
 
 __all__ = ["SpellingCorrector", "words_of_ontology"]
 
-#: Minimum length of a token that is corrected, and of one with two wrong letters.
+#: Minimum length of a token that is corrected, of one that is corrected by few words (many names
+#: with four letters are near one of them), and of one with two wrong letters.
 _SHORTEST: Final = 3
+_SHORTEST_OF_OWN: Final = 5
 _SHORTEST_OF_TWO: Final = 6
 #: Maximum length of a token that is corrected. The search for a near word takes longer than linear.
 _LONGEST: Final = 30
@@ -31,15 +33,18 @@ class SpellingCorrector:
     It knows the shipped lexicon and the words of the bot. A known word stays, even if another one
     was meant (`form` for `from`). An unknown word becomes the nearest known one: one with the
     same letters first, then the words of the bot, then the more frequent ones. Codes, numbers and
-    words with marks stay.
+    words with marks stay. With ``only_own``, it stays unless the nearest word is one of the bot.
 
     >>> SpellingCorrector(["parkside"]).correct("Plese book thetable at parksdie, on firday 5")
     'Please book the table at parkside, on friday 5'
+    >>> SpellingCorrector(["parkside"], only_own=True).correct("Plese book parksdie")
+    'Plese book parkside'
     """
 
-    def __init__(self, words: Iterable[str] = ()) -> None:
+    def __init__(self, words: Iterable[str] = (), *, only_own: bool = False) -> None:
         """Store the ``words`` of the bot, such as the values of its ontology, in any case."""
         self._own = frozenset(map(str.lower, words))
+        self._only_own = only_own
         self._lexicon = load_lexicon()
 
     def correct(self, text: str, said: Collection[str] = ()) -> str:
@@ -61,24 +66,30 @@ class SpellingCorrector:
             found += _in_case_of(word.text, fixed) + gap
         return found
 
-    def _stays(self, word: str, said: Collection[str]) -> bool:
-        fits = _SHORTEST <= len(word) <= _LONGEST
-        return not fits or not word.isalpha() or self._knows(word, said)
-
-    def _knows(self, word: str, said: Collection[str]) -> bool:
+    def knows(self, word: str, said: Collection[str] = ()) -> bool:
+        """Return whether a word in lower case is known, so that it stays."""
         return word in self._own or word in said or self._lexicon.is_word(word)
 
+    def _stays(self, word: str, said: Collection[str]) -> bool:
+        fits = (_SHORTEST_OF_OWN if self._only_own else _SHORTEST) <= len(word) <= _LONGEST
+        return not fits or not word.isalpha() or self.knows(word, said)
+
     def _joins(self, left: str, right: str, said: Collection[str]) -> bool:
-        parts = self._knows(left, said) and self._knows(right, said)
-        return not parts and self._knows(left + right, said)
+        parts = self.knows(left, said) and self.knows(right, said)
+        return not parts and self.knows(left + right, said) and self._takes(left + right, said)
+
+    def _takes(self, text: str, said: Collection[str]) -> bool:
+        """Return whether an unknown word may become this text."""
+        own = (part in self._own or part in said for part in text.split(" "))
+        return not self._only_own or all(own)
 
     def _nearest(self, word: str, said: Collection[str]) -> str:
         """Return the best correction of an unknown word, or the word if there is none."""
-        near = [one for one in _near(word) if self._knows(one, said)]
+        near = [one for one in _near(word) if self.knows(one, said)]
         for place in range(1, len(word)):
             parts = word[:place], word[place:]
             if all(len(part) > 1 or part in "ai" for part in parts) and all(
-                self._knows(part, said) for part in parts
+                self.knows(part, said) for part in parts
             ):
                 near.append(" ".join(parts))
         if not near and len(word) >= _SHORTEST_OF_TWO:
@@ -89,11 +100,12 @@ class SpellingCorrector:
             ]
         # Swapped letters are the plainest slip.
         letters = sorted(word)
-        return min(
+        found = min(
             near,
             key=lambda one: (sorted(one) != letters, self._rank(one, said), one),
             default=word,
         )
+        return found if self._takes(found, said) else word
 
     @cached_property
     def _frequent(self) -> dict[str, list[str]]:

@@ -48,6 +48,8 @@ NOT_MADE_AGAIN = {
     "1 of 5 valid variants changes the belief state at turn 1 of dialogue DSF0009": "of TRADE, "
     "which docs/test_readme.py runs at night",
     "1 of 2 rewrites is not followed": "report/test_relation_sections.py makes it of a result",
+    "bot           trade, asked for": "of TRADE, which takes minutes; "
+    "repair/test_mend_command.py makes such a page",
     "conversations, split test, layout 'messages'": "docs/test_data_guide.py makes it",
     "i want a hotel in the north | How": "a file that the example reads",
     "        readers ──> Dialogue": "a drawing of how data flows",

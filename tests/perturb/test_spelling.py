@@ -38,6 +38,23 @@ def test_words_of_the_bot_come_first() -> None:
     assert SpellingCorrector().correct("quilliad", said={"quilliard"}) == "quilliard"
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("a tabel, plese", "a table, plese"),
+        ("the ta ble at wetherfeild", "the table at wetherfield"),
+        ("thetable", "thetable"),
+        # The nearest word of all is another one, so the user may have meant that.
+        ("a table for hundered", "a table for hundered"),
+        # Too short: many names are near a short word.
+        ("in oslo", "in oslo"),
+    ],
+)
+def test_it_can_replace_by_words_of_the_bot_alone(typed: str, meant: str) -> None:
+    own = SpellingCorrector(["table", "wetherfield", "also", "hunters"], only_own=True)
+    assert own.correct(typed) == meant
+
+
 @given(st.text())
 def test_it_corrects_once_and_keeps_numbers(text: str) -> None:
     once = CORRECTOR.correct(text)

@@ -34,6 +34,7 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "scale": (),
     "papers": ("models", "agents", "games"),
     "audit": (),
+    "repair": (),
 }
 _PACKAGE: Final = "pytest_dstfuzz"
 _NAME: Final = "pytest-dstfuzz"

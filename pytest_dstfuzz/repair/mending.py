@@ -1,0 +1,456 @@
+"""Measures what remedies before a bot mend and break, on two halves of the dialogues."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, NamedTuple
+
+from pytest_dstfuzz import (
+    Campaign,
+    Context,
+    Dialogue,
+    Prediction,
+    TurnResult,
+    UserError,
+    VariantResult,
+)
+from pytest_dstfuzz.campaign.answers import Answer, Folding
+from pytest_dstfuzz.campaign.figures import ExpectedTally, ratio_interval
+from pytest_dstfuzz.campaign.results import Results
+from pytest_dstfuzz.dialogue.calls import REPLY
+from pytest_dstfuzz.perturb.spelling import SpellingCorrector, words_of_ontology
+from pytest_dstfuzz.repair.remedies import REMEDIES, Correctors, Remedy, SaidWords
+from pytest_dstfuzz.seeding import stream
+
+#: Number of dialogues whose contexts the bot is asked for together.
+_TOGETHER: Final = 16
+#: Outcomes of the variants that count.
+_JUDGED: Final = ("held", "violation", "improved")
+#: A remedy is advised if it avoids at least this share of the failures.
+_SHARE: Final = 0.25
+#: Half of the dialogues: the first makes the promise, the second checks it.
+Half = Literal["first", "second"]
+HALVES: Final[tuple[Half, Half]] = ("first", "second")
+#: Called with the number of finished dialogues and the total.
+Progress = Callable[[int, int], None]
+
+
+class MendingCounts(NamedTuple):
+    """The effect of a remedy on some dialogues."""
+
+    #: Violations without the remedy, and those among them that no longer occur.
+    violations: int = 0
+    mended: int = 0
+    #: Variants that hold without the remedy, and those among them that now break.
+    held: int = 0
+    spoilt: int = 0
+    #: Clean turns, those whose texts the remedy alters, and those whose answer changes. A new
+    #: answer that is right by the label does not count.
+    turns: int = 0
+    altered: int = 0
+    changed: int = 0
+
+    def __add__(self, other: tuple[int, ...]) -> MendingCounts:  # type: ignore[override]  # adds numbers
+        return MendingCounts(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+class Share(NamedTuple):
+    """A share of some cases, with its 95 % interval over dialogues."""
+
+    part: int
+    whole: int
+    interval: tuple[float, float] | None
+
+    @property
+    def value(self) -> float:
+        """The share, or 0 without cases."""
+        return self.part / self.whole if self.whole else 0.0
+
+    def differs(self, other: Share) -> bool | None:
+        """Return whether two shares of different dialogues differ by more than chance explains.
+
+        The 95 % interval of the difference is made from those of the shares (Zou and Donner,
+        Statistics in Medicine 27, 2008, 1693-1702). ``None`` if a share has no interval.
+        """
+        if self.interval is None or other.interval is None:
+            return None
+        (low, high), (other_low, other_high) = self.interval, other.interval
+        difference = self.value - other.value
+        down = math.hypot(self.value - low, other_high - other.value)
+        up = math.hypot(high - self.value, other.value - other_low)
+        return not difference - down <= 0 <= difference + up
+
+
+@dataclass
+class HalfResult:
+    """The effect of a remedy on one half of the dialogues."""
+
+    dialogues: list[MendingCounts] = field(default_factory=list)
+    without: ExpectedTally = field(default_factory=ExpectedTally)
+    behind: ExpectedTally = field(default_factory=ExpectedTally)
+
+    @property
+    def total(self) -> MendingCounts:
+        """The sum over the dialogues."""
+        return sum(self.dialogues, MendingCounts())
+
+    @property
+    def shares(self) -> dict[str, Share]:
+        """The shares by name: ``mended``, ``spoilt`` and ``changed``."""
+        return {
+            part: self._share(part, whole)
+            for part, whole in (("mended", "violations"), ("spoilt", "held"), ("changed", "turns"))
+        }
+
+    def _share(self, part: str, whole: str) -> Share:
+        pairs = [(getattr(one, part), getattr(one, whole)) for one in self.dialogues]
+        total = self.total
+        return Share(getattr(total, part), getattr(total, whole), ratio_interval(pairs))
+
+    @property
+    def failures(self) -> tuple[float, float] | None:
+        """Estimated failures of 1,000 user turns without the remedy and behind it, or ``None``.
+
+        Behind the remedy, they include turns without a slip whose answer changes.
+        """
+        before, after = self.without.expected, self.behind.expected
+        if not before or before.per_1000 is None or not after or after.per_1000 is None:
+            return None
+        clean = (1000 - before.distorted_per_1000) * self.shares["changed"].value
+        return before.per_1000, after.per_1000 + clean
+
+    @property
+    def gain(self) -> float:
+        """The failures that the remedy avoids: of 1,000 user turns, or else among the cases."""
+        if self.failures is not None:
+            before, after = self.failures
+            return before - after
+        total = self.total
+        return total.mended - total.spoilt - total.changed
+
+    @property
+    def pays(self) -> bool:
+        """Whether the remedy avoids a quarter of the failures, and breaks less than it mends."""
+        if self.failures is not None:
+            return self.gain > 0 and self.gain >= _SHARE * self.failures[0]
+        return self.gain > 0 and self.shares["mended"].value >= _SHARE
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        shares = {
+            f"{name}_share": {"share": round(one.value, 4), "interval": _rounded(one.interval)}
+            for name, one in self.shares.items()
+        }
+        failures = self.failures
+        return {
+            "dialogues": len(self.dialogues),
+            **self.total._asdict(),
+            **shares,
+            "failures_per_1000": None
+            if failures is None
+            else {"without": round(failures[0], 2), "behind": round(failures[1], 2)},
+        }
+
+
+def _rounded(interval: tuple[float, float] | None) -> list[float] | None:
+    return None if interval is None else [round(bound, 4) for bound in interval]
+
+
+@dataclass
+class RemedyResult:
+    """The effect of one remedy on both halves."""
+
+    remedy: Remedy
+    first: HalfResult = field(default_factory=HalfResult)
+    second: HalfResult = field(default_factory=HalfResult)
+
+    def of(self, half: Half) -> HalfResult:
+        """Return the result on one half."""
+        return self.first if half == "first" else self.second
+
+    @property
+    def holds(self) -> dict[str, bool | None]:
+        """Whether the second half confirms each share; ``None`` with too few dialogues."""
+        found = {
+            name: one.differs(self.second.shares[name]) for name, one in self.first.shares.items()
+        }
+        return {name: None if differs is None else not differs for name, differs in found.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        return {
+            "remedy": self.remedy.name,
+            "first_half": self.first.to_json(),
+            "second_half": self.second.to_json(),
+            "holds": self.holds,
+        }
+
+
+@dataclass(frozen=True)
+class MendingResult:
+    """The effects of all remedies, and the one to use."""
+
+    remedies: tuple[RemedyResult, ...]
+    #: Corrector -> its words besides the lexicon.
+    words: Mapping[str, frozenset[str]]
+    #: Number of contexts that the bot was asked for.
+    asked: int
+    #: Why dialogues are missing, or ``""``.
+    ended: str = ""
+
+    @property
+    def best(self) -> RemedyResult:
+        """The remedy with the largest gain on the first half."""
+        return max(self.remedies, key=lambda one: one.first.gain)
+
+    @property
+    def advised(self) -> RemedyResult | None:
+        """The best remedy if it pays on the first half, or ``None``."""
+        return self.best if self.best.first.pays else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all figures as plain values."""
+        advised = self.advised
+        return {
+            "advised": None if advised is None else advised.remedy.name,
+            "remedies": [one.to_json() for one in self.remedies],
+            "asked": self.asked,
+            "ended": self.ended,
+        }
+
+
+class _Case(NamedTuple):
+    """A clean turn of the report, with the contexts for which the bot is asked."""
+
+    turn: TurnResult
+    clean: Context
+    #: The context of the clean answer. It is asked independently if answers vary.
+    reference: Context
+    #: The variants that count, with their contexts.
+    variants: tuple[tuple[VariantResult, Context], ...]
+    #: Each context -> the contexts that the bot sees: without a remedy, and behind each one.
+    seen: Mapping[Context, tuple[Context, ...]]
+
+    @property
+    def asks(self) -> Iterator[Context]:
+        """All contexts for which the bot is asked."""
+        yield self.reference
+        for contexts in self.seen.values():
+            yield from contexts
+
+
+def _counts(turn: TurnResult) -> bool:
+    return turn.side == "should-not-change" and turn.clean_state is not None and turn.tested
+
+
+def draw_turns(results: Results, most: int, seed: int) -> dict[str, list[TurnResult]]:
+    """Return the turns that count of some dialogues, by dialogue, in an order drawn by the seed.
+
+    Raises:
+        UserError: there are none.
+    """
+    names = sorted({turn.dialogue_id for turn in results if _counts(turn)})
+    if not names:
+        raise UserError(
+            "the report has no variants under a relation that keeps the answer, so there is "
+            "nothing to mend: test the relation metamorphic, which is the default"
+        )
+    order = stream(seed, "mend", "dialogues").permutation(len(names))[:most]
+    drawn: dict[str, list[TurnResult]] = {names[int(place)]: [] for place in order}
+    for turn in results:
+        if turn.dialogue_id in drawn and _counts(turn):
+            drawn[turn.dialogue_id].append(turn)
+    return drawn
+
+
+class _Measurement:
+    """Asks the bot without and behind each remedy, dialogue by dialogue."""
+
+    def __init__(self, campaign: Campaign, drawn: Mapping[str, Sequence[TurnResult]]) -> None:
+        self._campaign = campaign
+        self._folding = Folding(campaign.comparison)
+        self._drawn = drawn
+        self._found = tuple(map(RemedyResult, REMEDIES))
+        self._ontology = frozenset(words_of_ontology(campaign.data.ontology))
+        self._plain = SpellingCorrector(self._ontology)
+        self._of_first = SaidWords(turn for name in list(drawn)[::2] for turn in drawn[name])
+
+    def run(self, progress: Progress) -> MendingResult:
+        """Measure all dialogues, or those that the budget allows."""
+        predictor, names, done = self._campaign.predictor, list(self._drawn), 0
+        for start in range(0, len(names), _TOGETHER):
+            cases = {
+                place: list(self._cases(names[place], first=place % 2 == 0))
+                for place in range(start, min(start + _TOGETHER, len(names)))
+            }
+            asked = [context for of in cases.values() for case in of for context in case.asks]
+            answers = predictor.predict(asked)
+            for place, of in cases.items():
+                if all(context in answers for case in of for context in case.asks):
+                    self._add(HALVES[place % 2], of, answers)
+                    done += 1
+            progress(done, len(names))
+            predictor.forget()
+            if predictor.stopped():
+                break
+        if not done:
+            raise UserError(f"no dialogue was measured: {predictor.stopped()}")
+        every = SaidWords(turn for turns in self._drawn.values() for turn in turns)
+        words = self._words(every.learned())
+        return MendingResult(self._found, words, predictor.calls, predictor.stopped())
+
+    def _words(self, learned: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the words of the conversations for each corrector."""
+        strange = frozenset(word for word in learned if not self._plain.knows(word))
+        return {"spelling": self._ontology | strange, "vocabulary": self._ontology | learned}
+
+    def _correctors(self, name: str, *, first: bool) -> Correctors:
+        """Return correctors that have learned the words of the first half without a dialogue."""
+        words = self._words(self._of_first.learned(name if first else None))
+        return Correctors(
+            SpellingCorrector(words["spelling"]),
+            SpellingCorrector(words["vocabulary"], only_own=True),
+        )
+
+    def _cases(self, name: str, *, first: bool) -> Iterator[_Case]:
+        """Yield the turns of a dialogue, which may be in the first half."""
+        dialogue, correctors = self._dialogue(name), self._correctors(name, first=first)
+        varies = not self._campaign.predictor.repeats
+        for turn in self._drawn[name]:
+            index = turn.turn_index
+            if index >= len(dialogue.turns) or dialogue.turns[index].user != turn.user:
+                raise UserError(
+                    f"turn {index} of the dialogue {name!r} is not the one in the report: name "
+                    "the data of the report with --data and --split"
+                )
+            clean = dialogue.context(index)
+            variants = tuple(
+                (one, dialogue.context(index, {**dict(enumerate(one.context)), index: one.text}))
+                for one in turn.variants
+                if _is_plain(one)
+            )
+            seen = {
+                context: (context, *(one.applied(context, correctors) for one in REMEDIES))
+                for context in (clean, *(context for _, context in variants))
+            }
+            yield _Case(turn, clean, clean.again(1) if varies else clean, variants, seen)
+
+    def _dialogue(self, name: str) -> Dialogue:
+        data = self._campaign.data
+        if name not in data.ids:
+            raise UserError(
+                f"the dialogue {name!r} of the report is not in the data {data.name}, split "
+                f"{data.split}: name the data of the report with --data and --split"
+            )
+        return data.dialogue(name)
+
+    def _add(self, half: Half, cases: Iterable[_Case], answers: Mapping[Context, Answer]) -> None:
+        """Add the counts of a dialogue to the results of all remedies."""
+        totals = [MendingCounts() for _ in REMEDIES]
+        for case in cases:
+            clean = answers[case.reference]
+            if not isinstance(clean, Prediction):
+                continue
+            given = [answers[context] for context in case.asks]
+            self._folding.prepare([(case.clean, [clean], given)])
+            without = self._broken(case, 0, clean, answers)
+            for place, found in enumerate(self._found):
+                broken = self._broken(case, place + 1, clean, answers, without)
+                totals[place] += _counts_of(without, broken)
+                totals[place] += self._counts_of_clean(case, place + 1, clean, answers)
+                result = found.of(half)
+                result.without.add(_with_outcomes(case.turn, without))
+                result.behind.add(_with_outcomes(case.turn, broken))
+        for found, total in zip(self._found, totals, strict=True):
+            found.of(half).dialogues.append(total)
+
+    def _broken(
+        self,
+        case: _Case,
+        place: int,
+        clean: Prediction,
+        answers: Mapping[Context, Answer],
+        without: Mapping[int, bool] | None = None,
+    ) -> dict[int, bool]:
+        """Return whether each variant breaks, by its number.
+
+        ``place`` selects the contexts that the bot sees. ``without`` has the result without a
+        remedy, which also holds for an equal answer behind one.
+        """
+        broken = {}
+        for variant, context in case.variants:
+            number, seen = variant.index, case.seen[context][place]
+            answer = answers[seen]
+            if without is not None and answer == answers[context]:
+                broken[number] = without[number]
+            elif not isinstance(answer, Prediction):
+                broken[number] = True
+            elif without is None and answer.state == variant.state:
+                broken[number] = variant.outcome == "violation"
+            else:
+                broken[number] = not self._right(case, clean, answer, seen)
+        return broken
+
+    def _counts_of_clean(
+        self, case: _Case, place: int, clean: Prediction, answers: Mapping[Context, Answer]
+    ) -> MendingCounts:
+        """Return the counts of a clean turn behind a remedy."""
+        seen = case.seen[case.clean][place]
+        if seen == case.clean:
+            return MendingCounts(turns=1)
+        answer = answers[seen]
+        right = isinstance(answer, Prediction) and self._right(case, clean, answer, seen)
+        return MendingCounts(turns=1, altered=1, changed=int(not right))
+
+    def _right(self, case: _Case, clean: Prediction, answer: Prediction, seen: Context) -> bool:
+        """Return whether an answer agrees with the clean one, or with the label if there is one."""
+        folded = self._folding.to_clean([answer], [clean], clean.state, case.clean, seen=seen)
+        if folded[0].state == clean.state:
+            return True
+        label = case.turn.label
+        # A recorded reply is one of many right ones.
+        if label is None or case.turn.outcome_kind == REPLY:
+            return False
+        return self._folding.agree(label, answer.state, case.clean)
+
+
+def _counts_of(without: Mapping[int, bool], broken: Mapping[int, bool]) -> MendingCounts:
+    """Return the counts of the variants of a turn."""
+    return MendingCounts(
+        violations=sum(without.values()),
+        mended=sum(failed and not broken[number] for number, failed in without.items()),
+        held=sum(not failed for failed in without.values()),
+        spoilt=sum(broken[number] and not failed for number, failed in without.items()),
+    )
+
+
+def _is_plain(variant: VariantResult) -> bool:
+    """Return whether a variant only rewrites what the user says."""
+    moved = variant.exchanges or variant.reference or variant.transcript
+    return variant.valid and variant.outcome in _JUDGED and not moved
+
+
+def _with_outcomes(turn: TurnResult, broken: Mapping[int, bool]) -> TurnResult:
+    """Return a turn with other outcomes of its variants."""
+
+    def judged(one: VariantResult) -> VariantResult:
+        if (failed := broken.get(one.index)) is None:
+            return one
+        if failed:
+            return replace(one, outcome="violation")
+        return replace(one, outcome="improved" if one.outcome == "improved" else "held")
+
+    return replace(turn, variants=tuple(map(judged, turn.variants)))
+
+
+def try_remedies(
+    campaign: Campaign, drawn: Mapping[str, Sequence[TurnResult]], progress: Progress
+) -> MendingResult:
+    """Measure all remedies on the drawn dialogues; every other one belongs to the first half.
+
+    Raises:
+        UserError: the dialogues are not those of the report, or the bot cannot be asked.
+    """
+    return _Measurement(campaign, drawn).run(progress)

@@ -1,0 +1,160 @@
+"""Effects of remedies before a bot mend and break, on two halves of the dialogues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hotel_talks import CoinTracker, campaign_on, track, write_talks
+
+from pytest_dstfuzz import Context, UserError
+from pytest_dstfuzz.perturb.spelling import SpellingCorrector
+from pytest_dstfuzz.repair.mending import (
+    HALVES,
+    MendingCounts,
+    MendingResult,
+    Share,
+    draw_turns,
+    try_remedies,
+)
+
+
+def mending(path: Path, tracker: object = track, **options: object) -> MendingResult:
+    campaign = campaign_on(path, tracker, **options)
+    results = tuple(campaign)
+    return try_remedies(campaign, draw_turns(results, 100, 0), lambda *_: None)
+
+
+def total(found: MendingResult, remedy: str) -> MendingCounts:
+    (one,) = (each for each in found.remedies if each.remedy.name == remedy)
+    return sum((one.of(half).total for half in HALVES), MendingCounts())
+
+
+def test_a_corrector_mends_slips_and_leaves_clean_turns(tmp_path: Path) -> None:
+    path = write_talks(tmp_path)
+    campaign = campaign_on(path)
+    results = tuple(campaign)
+    violations = sum(len(turn.violations) for turn in results)
+    held = sum(one.outcome == "held" for turn in results for one in turn.variants)
+    found = try_remedies(campaign, draw_turns(results, 100, 0), lambda *_: None)
+    counts = total(found, "spelling")
+    assert violations > 20
+    # The bot gives the same answers, so the report's own verdicts come back.
+    assert (counts.violations, counts.held, counts.turns) == (violations, held, 48)
+    assert counts.mended > 0.7 * violations
+    assert counts.changed == 0
+    assert found.advised is not None
+    assert found.advised.remedy.name == "vocabulary"
+    assert found.advised.holds["mended"]
+    # Words of the bot that no lexicon has stay as they are, since several dialogues say them.
+    assert counts.altered == 0
+    assert "zlorbine" in found.words["spelling"]
+    assert "please" not in found.words["spelling"]
+    assert {"zlorbine", "please"} <= found.words["vocabulary"]
+
+
+def test_a_remedy_is_asked_for_what_the_bot_behind_it_sees(tmp_path: Path) -> None:
+    """The counts are those of a campaign whose bot has the remedy in front."""
+    path = write_talks(tmp_path)
+    found = mending(path)
+    corrector = SpellingCorrector(found.words["spelling"])
+
+    def behind(context: Context) -> dict[str, str]:
+        said: set[str] = set()
+        texts = []
+        for system, user in context.exchanges:
+            said |= {word.strip("?.").lower() for word in system.split()}
+            texts.append(corrector.correct(user, said))
+        return track(context.saying(" ".join(texts)))
+
+    after = sum(len(turn.violations) for turn in campaign_on(path, behind))
+    counts = total(found, "spelling")
+    assert after == counts.violations - counts.mended + counts.spoilt
+
+
+def test_the_form_harms_a_bot_that_minds_capitals(tmp_path: Path) -> None:
+    def calm(context: Context) -> dict[str, str]:
+        return track(context.saying(context.user.lower()))
+
+    path = write_talks(tmp_path)
+    harmed = mending(path, lambda one: {**track(one), "room-x": str("I " in one.user)})
+    form = total(harmed, "form")
+    # The answer to half of the clean turns hangs on the capital.
+    assert form.changed == 24
+    assert not harmed.best.remedy.form
+    assert total(mending(path, calm), "form").changed == 0
+
+
+def test_a_right_answer_by_the_label_is_no_harm(tmp_path: Path) -> None:
+    path = write_talks(tmp_path)
+
+    def deaf(context: Context) -> dict[str, str]:
+        # Hears the kind of room only if the text has no capital.
+        return track(context) if "I" not in context.user_utterances[0] else {}
+
+    assert total(mending(path, deaf), "form").changed == 0
+
+
+def test_mending_is_not_credited_for_chance(tmp_path: Path) -> None:
+    found = mending(write_talks(tmp_path), CoinTracker(), error_rate="no")
+    counts = total(found, "spelling")
+    assert counts.violations > 50
+    # A coin agrees with itself in a third of the cases, before and behind a remedy.
+    assert counts.mended < 0.6 * counts.violations
+
+
+def reply(messages: list[dict[str, str]]) -> str:
+    return "We have a harbour." if "harbour" in messages[-1]["content"] else "Sorry?"
+
+
+def book(messages: list[dict[str, str]], tools: object) -> dict[str, object]:
+    del tools
+    said = messages[-1]["content"]
+    function = {"name": "book", "arguments": '{"view": 1}' if "harbour" in said else "{}"}
+    calls = [{"id": "1", "type": "function", "function": function}]
+    return {"role": "assistant", "tool_calls": calls}
+
+
+@pytest.mark.parametrize(("bot", "outcome"), [(reply, "reply"), (book, "tool-calls")])
+def test_replies_and_calls_are_mended_too(
+    tmp_path: Path, bot: Callable[..., object], outcome: str
+) -> None:
+    counts = total(mending(write_talks(tmp_path), bot, outcome=outcome), "spelling")
+    assert counts.violations > 3
+    assert counts.mended > 0
+    assert counts.turns == 48
+
+
+def test_a_budget_ends_it_early_and_says_so(tmp_path: Path) -> None:
+    path = write_talks(tmp_path, 40)
+    results = tuple(campaign_on(path))
+    short = campaign_on(path, max_calls=400)
+    found = try_remedies(short, draw_turns(results, 100, 0), lambda *_: None)
+    assert "400 calls" in found.ended
+    assert 0 < total(found, "spelling").turns < 80
+    with pytest.raises(UserError, match="budget"):
+        try_remedies(campaign_on(path, max_calls=20), draw_turns(results, 100, 0), lambda *_: None)
+
+
+def test_only_relations_that_keep_the_answer_count(tmp_path: Path) -> None:
+    results = tuple(campaign_on(write_talks(tmp_path), relation="value-swap"))
+    with pytest.raises(UserError, match="metamorphic"):
+        draw_turns(results, 100, 0)
+
+
+def test_the_same_seed_draws_the_same_halves(tmp_path: Path) -> None:
+    path = write_talks(tmp_path)
+    results = tuple(campaign_on(path, variants=1))
+    drawn = draw_turns(results, 10, 3)
+    assert list(drawn) == list(draw_turns(tuple(reversed(results)), 10, 3))
+    assert len(drawn) == 10
+    assert list(drawn) != list(draw_turns(results, 10, 4))
+
+
+def test_shares_differ_if_chance_does_not_explain_it() -> None:
+    few, many = Share(10, 100, (0.05, 0.18)), Share(60, 100, (0.50, 0.70))
+    assert few.differs(many)
+    assert many.differs(few)
+    assert not few.differs(Share(14, 100, (0.08, 0.22)))
+    assert few.differs(Share(14, 100, None)) is None
