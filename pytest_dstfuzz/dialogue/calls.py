@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pytest_dstfuzz.json_data import from_json
 
-__all__ = ["REPLY", "plain_marks"]
+__all__ = ["REPLY", "AnswerPath", "list_calls", "plain_marks"]
 
 #: The kind of answer under test: a belief state, a reply, or tool calls.
 OutcomeKind = Literal["state", "reply", "tool-calls"]

@@ -32,6 +32,7 @@ __all__ = [
     "Exchange",
     "Turn",
     "answer_of",
+    "entry_of",
     "turn_keys",
 ]
 

@@ -18,6 +18,8 @@ from pytest_dstfuzz.errors import DataError, MalformedAnswerError
 from pytest_dstfuzz.json_data import parse_json
 from pytest_dstfuzz.printable import SHOWN, describe, shorten_text
 
+__all__ = ["Message", "calling"]
+
 #: A message, or a tool, as JSON.
 Json = dict[str, Any]
 #: Roles whose messages are instructions. Some models call ``system`` ``developer``.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pytest_dstfuzz.perturb.words import Edit
 
-__all__ = ["source_spans", "undo_edits"]
+__all__ = ["hunks", "source_spans", "undo_edits"]
 
 
 class Hunk(NamedTuple):

@@ -1,29 +1,26 @@
-"""The command ``mend``, which measures remedies before a bot."""
+"""The commands ``mend``, which measures remedies before a bot, and ``export``."""
 
 from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_dstfuzz.cli.command import Command, ProgressLine, print_page, terminal_page
-from pytest_dstfuzz.config import (
-    ADAPTER,
-    Settings,
-    build_settings,
-    names_of,
-    settings_of_json,
-)
+from pytest_dstfuzz.config import ADAPTER, canonical_split
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.config.parsers import integer, per_1000, percent
+from pytest_dstfuzz.config.parsers import choice, integer, per_1000, percent
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable, write_lines
-from pytest_dstfuzz.printable import format_count
+from pytest_dstfuzz.printable import format_count, printable
 
 if TYPE_CHECKING:
+    from pytest_dstfuzz import Settings
+    from pytest_dstfuzz.repair.examples import Example, ExampleSet
     from pytest_dstfuzz.repair.mending import HalfResult, MendingResult, RemedyResult, Share
 
 #: Options that replace those of the report.
@@ -65,9 +62,10 @@ def _mend(given: Namespace) -> int:
 
     if given.words is not None:
         check_writable(given.words)
-        check_apart({"--words": given.words}, {"the report": given.report})
     report = read_report(given.report)
-    settings = _settings(given, report)
+    settings = _settings(given, report, _GIVEN, given.report)
+    read = {"the report": given.report, **_data_files(settings)}
+    check_apart({"--words": given.words}, read)
     drawn = draw_turns(report_turns(report), given.dialogues, given.seed)
     model = settings.tracker.model
     if model is None:
@@ -86,26 +84,20 @@ def _mend(given: Namespace) -> int:
     return 0 if found.advised else 1
 
 
-def _settings(given: Namespace, report: Mapping[str, Any]) -> Settings:
+def _settings(
+    given: Namespace, report: Mapping[str, Any], names: Sequence[str], path: Path
+) -> Settings:
     """Return the settings of a report, with those of the command line in their place."""
-    if report["settings"].get("redact"):
-        raise UserError(
-            f"{given.report} was written with --dst-redact, so its texts cannot be sent: write a "
-            "report without it"
-        )
-    if "models" in report:
-        raise UserError(f"{given.report} has several bots: write a report of one")
-    run = report.get("run", {})
-    told = {
-        **report["settings"],
-        **{name: run[name] for name in names_of("place") if name in run},
-        "relation": Settings().variant.relation,
-        "search": Settings().variant.search,
-        "shard": None,
-    }
-    values = {name: getattr(given, name) for name in _GIVEN}
+    from pytest_dstfuzz.repair.sources import settings_of_report  # noqa: PLC0415 - as above
+
+    values = {name: getattr(given, name) for name in names}
     own = {name: value for name, value in values.items() if value is not None}
-    return build_settings(own, settings_of_json(told))
+    return settings_of_report(report, own, path)
+
+
+def _data_files(settings: Settings) -> dict[str, str | None]:
+    """Return the paths of the data by their options."""
+    return {"--data": settings.data.data, "--tools": settings.data.tools}
 
 
 def _print_page(found: MendingResult, model: str) -> None:
@@ -158,7 +150,7 @@ def _told(share: Share) -> str:
 
 MEND = Command(
     "mend",
-    "measure what a spelling corrector before the bot would mend and break",
+    "measure how a spelling corrector before the bot would change its answers",
     "nothing was written",
     """\
   dstfuzz mend report.json                               the bot and the data of the report
@@ -168,4 +160,119 @@ MEND = Command(
     _mend,
     about="Ask the bot of a report again, with each message of the user corrected, and print how\n"
     "many violations no longer occur and how many clean answers change.",
+)
+
+
+#: Maximum number of examples by default.
+_ROWS: Final = 1_000
+#: The value of ``--measured`` if no recorded dialogues measure the trained bot.
+_NOTHING: Final = "no"
+
+
+def _export_options(parser: Parser) -> None:
+    from pytest_dstfuzz.repair.forms import FORMS, INTENT  # noqa: PLC0415 - keeps commands fast
+
+    parser.add_argument(
+        "reports",
+        type=Path,
+        nargs="+",
+        metavar="REPORT",
+        help="JSON reports, as written by pytest --dst-report",
+    )
+    listed = "; ".join(f"{one.name}: {one.about}" for one in FORMS.values())
+    parser.value(
+        "--form", choice("form", FORMS), "NAME", required=True, help=f"form of the file ({listed})"
+    )
+    parser.option("--output", type=Path, required=True, metavar="PATH", help="file to write")
+    parser.option(
+        "--measured",
+        required=True,
+        metavar="DATA",
+        help="dialogues that the trained bot is measured on, which are refused: a path or a name "
+        f"as for --data, or {_NOTHING}",
+    )
+    parser.value(
+        "--measured-split",
+        canonical_split,
+        "SPLIT",
+        default="test",
+        help="split of the data of --measured (default: test)",
+    )
+    parser.value(
+        "--rows",
+        integer(1),
+        "N",
+        default=_ROWS,
+        help=f"maximum number of examples, the same for each weakness if possible (default: "
+        f"{_ROWS})",
+    )
+    parser.value("--seed", integer(0), "N", default=0, help="seed of the choice (default: 0)")
+    parser.option(
+        "--intent",
+        default=INTENT,
+        metavar="NAME",
+        help=f"intent of the examples for Rasa (default: {INTENT})",
+    )
+    parser.shared(*_OF_DATA)
+
+
+def _export(given: Namespace) -> None:
+    # Imported late, as above.
+    from pytest_dstfuzz import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
+    from pytest_dstfuzz.repair.examples import ExampleSet, refuse_measured  # noqa: PLC0415
+    from pytest_dstfuzz.repair.forms import FORMS  # noqa: PLC0415
+    from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
+
+    form, found, measured = FORMS[given.form], ExampleSet(), None
+    check_writable(given.output)
+    for path in given.reports:
+        report = read_report(path)
+        settings = _settings(given, report, _OF_DATA, path)
+        used = {"the report": path, "--measured": given.measured, **_data_files(settings)}
+        check_apart({"--output": given.output}, used)
+        outcome, how = settings.reply.outcome, settings.data
+        read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
+        data = with_slots(read, how.slots)
+        form.check(outcome, data.normalisation)
+        results = report_turns(report)
+        if given.measured != _NOTHING:
+            measured = measured or load_dialogues(
+                given.measured, given.measured_split, outcome=outcome
+            )
+            names = {turn.dialogue_id for turn in results}
+            refuse_measured((one for one in data.dialogues if one.id in names), measured)
+        found.add(results, data, unlabelled=not form.multiwoz)
+    drawn = found.drawn(given.rows, given.seed)
+    if not drawn:
+        raise UserError(
+            "the reports have no example: no variant is a violation, or none has a right answer"
+        )
+    write_lines(given.output, form.write(drawn, given.intent))
+    print(printable("\n".join(_export_lines(given.output, found, drawn))))
+
+
+def _export_lines(path: Path, found: ExampleSet, drawn: Sequence[Example]) -> Iterator[str]:
+    """Yield lines about the written file."""
+    yield f"wrote {path}: {format_count(len(drawn), 'example')} of {len(found.examples)}"
+    for group, count in sorted(Counter(one.group for one in drawn).items()):
+        yield f"  {count:>6}  {group}"
+    if found.repeated:
+        yield f"left out: {found.repeated} that repeat another example"
+    for reason, count in sorted(found.left_out.items()):
+        yield f"left out: {count}: {reason}"
+
+
+EXPORT = Command(
+    "export",
+    "write training data with the right answers from the violations of reports",
+    "nothing was written",
+    """\
+  dstfuzz export report.json --form jsonl --output train.jsonl --measured multiwoz21
+  dstfuzz export report.json --form messages --output tune.jsonl --measured test.jsonl
+  dstfuzz export report.json --form rasa --output nlu.yml --measured no""",
+    _export_options,
+    _export,
+    about="Write the dialogues of violations, and of variants that change the request, with the\n"
+    "answer that would be right. Reports of the split that measures the bot are refused.",
 )

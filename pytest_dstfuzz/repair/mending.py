@@ -10,7 +10,6 @@ from typing import Any, Final, Literal, NamedTuple
 from pytest_dstfuzz import (
     Campaign,
     Context,
-    Dialogue,
     Prediction,
     TurnResult,
     UserError,
@@ -22,6 +21,7 @@ from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.perturb.spelling import SpellingCorrector, words_of_ontology
 from pytest_dstfuzz.repair.remedies import REMEDIES, Correctors, Remedy, SaidWords
+from pytest_dstfuzz.repair.sources import clean_dialogue
 from pytest_dstfuzz.seeding import stream
 
 #: Number of dialogues whose contexts the bot is asked for together.
@@ -272,6 +272,7 @@ class _Measurement:
         self._campaign = campaign
         self._folding = Folding(campaign.comparison)
         self._drawn = drawn
+        self._ids = frozenset(campaign.data.ids)
         self._found = tuple(map(RemedyResult, REMEDIES))
         self._ontology = frozenset(words_of_ontology(campaign.data.ontology))
         self._plain = SpellingCorrector(self._ontology)
@@ -306,6 +307,11 @@ class _Measurement:
         strange = frozenset(word for word in learned if not self._plain.knows(word))
         return {"spelling": self._ontology | strange, "vocabulary": self._ontology | learned}
 
+    @property
+    def _varies(self) -> bool:
+        """Whether the bot may answer the same context differently each time."""
+        return not self._campaign.predictor.repeats
+
     def _correctors(self, name: str, *, first: bool) -> Correctors:
         """Return correctors that have learned the words of the first half without a dialogue."""
         words = self._words(self._of_first.learned(name if first else None))
@@ -316,15 +322,10 @@ class _Measurement:
 
     def _cases(self, name: str, *, first: bool) -> Iterator[_Case]:
         """Yield the turns of a dialogue, which may be in the first half."""
-        dialogue, correctors = self._dialogue(name), self._correctors(name, first=first)
-        varies = not self._campaign.predictor.repeats
+        correctors = self._correctors(name, first=first)
         for turn in self._drawn[name]:
+            dialogue = clean_dialogue(self._campaign.data, self._ids, turn)
             index = turn.turn_index
-            if index >= len(dialogue.turns) or dialogue.turns[index].user != turn.user:
-                raise UserError(
-                    f"turn {index} of the dialogue {name!r} is not the one in the report: name "
-                    "the data of the report with --data and --split"
-                )
             clean = dialogue.context(index)
             variants = tuple(
                 (one, dialogue.context(index, {**dict(enumerate(one.context)), index: one.text}))
@@ -335,16 +336,7 @@ class _Measurement:
                 context: (context, *(one.applied(context, correctors) for one in REMEDIES))
                 for context in (clean, *(context for _, context in variants))
             }
-            yield _Case(turn, clean, clean.again(1) if varies else clean, variants, seen)
-
-    def _dialogue(self, name: str) -> Dialogue:
-        data = self._campaign.data
-        if name not in data.ids:
-            raise UserError(
-                f"the dialogue {name!r} of the report is not in the data {data.name}, split "
-                f"{data.split}: name the data of the report with --data and --split"
-            )
-        return data.dialogue(name)
+            yield _Case(turn, clean, clean.again(1) if self._varies else clean, variants, seen)
 
     def _add(self, half: Half, cases: Iterable[_Case], answers: Mapping[Context, Answer]) -> None:
         """Add the counts of a dialogue to the results of all remedies."""
@@ -387,7 +379,8 @@ class _Measurement:
                 broken[number] = without[number]
             elif not isinstance(answer, Prediction):
                 broken[number] = True
-            elif without is None and answer.state == variant.state:
+            elif without is None and not self._varies and answer.state == variant.state:
+                # The report's verdict also knows which slips a value may keep.
                 broken[number] = variant.outcome == "violation"
             else:
                 broken[number] = not self._right(case, clean, answer, seen)
@@ -427,7 +420,7 @@ def _counts_of(without: Mapping[int, bool], broken: Mapping[int, bool]) -> Mendi
 
 
 def _is_plain(variant: VariantResult) -> bool:
-    """Return whether a variant only rewrites what the user says."""
+    """Return whether a variant only rewrites the utterances of the user."""
     moved = variant.exchanges or variant.reference or variant.transcript
     return variant.valid and variant.outcome in _JUDGED and not moved
 

@@ -97,11 +97,14 @@ def test_a_right_answer_by_the_label_is_no_harm(tmp_path: Path) -> None:
 
 
 def test_mending_is_not_credited_for_chance(tmp_path: Path) -> None:
-    found = mending(write_talks(tmp_path), CoinTracker(), error_rate="no")
+    # Of such variants, a corrector restores most texts exactly.
+    how = {"noise": "typing", "attack": "non-cumulative", "error_rate": "no"}
+    found = mending(write_talks(tmp_path), CoinTracker(), **how)
     counts = total(found, "spelling")
     assert counts.violations > 50
-    # A coin agrees with itself in a third of the cases, before and behind a remedy.
-    assert counts.mended < 0.6 * counts.violations
+    # Two answers agree in a third of the cases, before and behind a remedy.
+    assert 0.15 < counts.mended / counts.violations < 0.5
+    assert 0.5 < counts.violations / (counts.violations + counts.held) < 0.85
 
 
 def reply(messages: list[dict[str, str]]) -> str:

@@ -96,6 +96,10 @@ def test_reports_that_cannot_be_used_are_refused(
         MEND.run([str(changed(report, **part))])
 
 
-def test_the_report_is_not_overwritten(report: Path) -> None:
-    with pytest.raises(UserError):
-        MEND.run([str(report), "--words", str(report)])
+@pytest.mark.parametrize("name", ["report.json", "rooms.jsonl"])
+def test_inputs_are_not_overwritten(report: Path, name: str) -> None:
+    path = report.with_name(name)
+    before = path.read_bytes()
+    with pytest.raises(UserError, match="same file"):
+        MEND.run([str(report), "--words", str(path)])
+    assert path.read_bytes() == before

@@ -30,7 +30,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.printable import format_count
 
-__all__ = ["questions"]
+__all__ = ["COLUMNS", "questions"]
 
 
 #: The recorded answer if the article has none.
