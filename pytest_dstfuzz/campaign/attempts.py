@@ -152,6 +152,8 @@ class TurnAttempts:
     #: The prepared utterance and its search. ``None`` if the relation makes the edits.
     source: Source | None
     search: TurnSearch | None
+    #: All test cases of the dialogue, if the relation counts them.
+    cases: tuple[str, ...] = ()
     attempts: dict[int, Attempt] = field(default_factory=dict)
     #: The proposal for each number, with its results once the search has received them.
     seen: list[Feedback] = field(default_factory=list)
@@ -408,10 +410,12 @@ def begin_turn(
     turn = dialogue.turns[index]
     prediction = clean if isinstance(clean, Prediction) else None
     source, search, begun = None, None, None
+    cases: tuple[str, ...] = ()
     if prediction is not None and ask:
         if states is None:
             states = [*[None] * index, prediction.state]
-        begun = begin(rules.relation, rules.scenes.of(rules.relation.name, dialogue, index, states))
+        scene = rules.scenes.of(rules.relation.name, dialogue, index, states)
+        begun, cases = begin(rules.relation, scene), rules.relation.cases(scene)
         if isinstance(begun, BySearch) and _is_left(rules, turn.user):
             begun = Inapplicable(OTHER_LANGUAGE)
     if not rules.own_edits:
@@ -431,6 +435,7 @@ def begin_turn(
         begun=begun,
         source=source,
         search=search,
+        cases=cases,
     )
 
 

@@ -665,6 +665,7 @@ class _DialogueSteps:
             own=folding.spread(all_answers(context, answers), context),
             right=right,
             left_out=left_out,
+            cases=attempts.cases,
         )
 
     def _clean_of(self, index: int) -> list[Context]:

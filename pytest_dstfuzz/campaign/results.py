@@ -58,7 +58,7 @@ _LATER: Final = frozenset(
     | {"log_probability", "weight", "in_locked", "noise", "earlier_system"}
     | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
     | {"case", "reference", "outcome_kind", "own", "right", "tools", "transcript"}
-    | {"model", "left_out", "malformed"}
+    | {"model", "left_out", "malformed", "cases"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -307,6 +307,9 @@ class TurnResult:
     malformed: int = 0
     #: Name of the tracker if a session tests several; otherwise ``""``.
     model: str = ""
+    #: Names of all test cases of the dialogue, if the relation counts them, also of those without a
+    #: variant.
+    cases: tuple[str, ...] = ()
     #: By number. Empty if the turn is skipped or the relation does not apply.
     variants: tuple[VariantResult, ...]
 
@@ -337,7 +340,9 @@ class TurnResult:
         there is no label.
         """
         plain: dict[str, Any] = to_json(self)
-        _drop(plain, [name for name in ("model", "left_out", "malformed") if not plain[name]])
+        _drop(
+            plain, [name for name in ("model", "left_out", "malformed", "cases") if not plain[name]]
+        )
         if not self.kind.has_tools:
             _drop(plain, ("tools",))
             for variant in plain["variants"]:

@@ -352,7 +352,7 @@ _SHARES: Final = {
     "DSD": "22.5 %",
 }
 #: Published mean numbers of L1, L2 and L3, and CV.
-_LEVELS: Final = {MORTAR: "17,366 / 5,422 / 104, 0.65", METAL: "6,799 / 2,138 / 31, 0.66"}
+_LEVELS: Final = {MORTAR: "17,366 / 5,422 / 104, 0.654", METAL: "6,799 / 2,138 / 31, 0.663"}
 _NAMES: Final = {MORTAR: "MORTAR", METAL: "METAL"}
 
 
@@ -438,7 +438,7 @@ def _markdown(table: MortarTable, rows: Sequence[_FaultRow]) -> str:
     lines += ["", f"## Test cases ({main})", ""]
     lines.append(
         "MORTAR divides the number of bugs by the number of test cases. A test case is a dialogue "
-        "under one perturbation."
+        "under one perturbation, and it counts even if no relation checks a question in it."
     )
     lines += ["", *_cases(table.ways[main])]
     lines += ["", "## Bugs by relation and perturbation", ""]
@@ -563,15 +563,16 @@ def _levels(table: MortarTable) -> list[str]:
         for family, name in _NAMES.items():
             one = _together(bot, family)
             if one is not None and one.levels is not None:
-                cv = "n/a" if one.variation is None else f"{one.variation:.2f}"
+                cv = "n/a" if one.variation is None else f"{one.variation:.3f}"
                 cells.append([bot.bot, name, *(f"{n:,}" for n in one.levels), cv, ""])
     for family, text in _LEVELS.items():
         cells.append(["*published mean*", _NAMES[family], "", "", "", "", text])
     head = ["bot", "relations", "L1", "L2", "L3", "CV", "published"]
     told = (
         "L1: the clean reply is wrong too. L2: the clean reply is right, in a dialogue with a "
-        "wrong one. L3: all clean replies of the dialogue are right. The checks here compare with "
-        "the recorded answers, as in the published study."
+        "wrong one. L3: all clean replies of the dialogue are right. CV: the standard deviation of "
+        "a sample of the numbers of L1 and L2, over their mean, as in the published table. The "
+        "checks here compare with the recorded answers, as in the published study."
     )
     return ["", "## Levels of bugs", "", told, "", *markdown_table(head, cells)]
 

@@ -327,6 +327,12 @@ class CheckedRelation(Relation):
         with blame_errors(f"impossible() of the relation {self.name!r}"):
             return str(ask(data))
 
+    def cases(self, scene: Scene) -> tuple[str, ...]:
+        """Return the names of all test cases of the scene's dialogue."""
+        ask = getattr(self.wrapped, "cases", super().cases)
+        with blame_errors(f"cases() of the relation {self.name!r}"):
+            return tuple(map(str, ask(scene)))
+
     def begin(self, scene: Scene) -> TurnStart:
         """Return the relation's result for a turn after a check of it."""
         if not overrides(self.wrapped, "begin"):

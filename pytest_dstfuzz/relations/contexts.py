@@ -589,7 +589,11 @@ def shuffle_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | N
 
 
 def reduce_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
-    """DRR: drop 30 % of the rounds, but at least one."""
+    """DRR: drop 30 % of the rounds, but at least one.
+
+    The published counts of MORTAR imply that it rounds the number of rounds down. Here it is
+    rounded to the nearest integer, since many dialogues are too short to lose a round otherwise.
+    """
     if rounds < _FEWEST_TO_REDUCE:
         return None
     dropped = rng.choice(rounds, size=max(1, round(_REDUCED * rounds)), replace=False)
@@ -597,7 +601,10 @@ def reduce_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | No
 
 
 def duplicate_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
-    """DRD: repeat 20 % of the rounds, but at least one, at random positions."""
+    """DRD: repeat 20 % of the rounds, but at least one, at random positions.
+
+    The number is rounded as in `reduce_rounds`.
+    """
     order = list(range(rounds))
     for again in rng.choice(rounds, size=max(1, round(_DUPLICATED * rounds)), replace=False):
         order.insert(int(rng.integers(len(order) + 1)), int(again))
@@ -739,11 +746,9 @@ def versions(scene: Scene, draws: int | None = None) -> list[Version]:
     Raises:
         UserError: a perturbation or check does not exist.
     """
-    names = scene.reply.perturbations
-    draws = ceil(scene.variants / len(names)) if draws is None else draws
     checks = context_checks_named(scene.reply.context_checks)
     found: dict[tuple[int, ...], Version] = {}
-    for sequence in _kept_sequences(scene, names, draws):
+    for sequence in _kept_sequences(scene, draws):
         for place, turn in enumerate(sequence.order):
             before = sequence.order[:place]
             if turn == scene.index and before not in found:
@@ -752,8 +757,10 @@ def versions(scene: Scene, draws: int | None = None) -> list[Version]:
     return [*found.values()]
 
 
-def _kept_sequences(scene: Scene, names: tuple[str, ...], draws: int) -> tuple[QuestionOrder, ...]:
+def _kept_sequences(scene: Scene, draws: int | None) -> tuple[QuestionOrder, ...]:
     """Return the sequences of a dialogue. They are drawn once per run."""
+    names = scene.reply.perturbations
+    draws = ceil(scene.variants / len(names)) if draws is None else draws
     key = "sequences", scene.dialogue.id, names, draws
     if key not in scene.kept:
         scene.kept[key] = tuple(sequences(scene.dialogue, names, draws, scene.seed))
@@ -807,6 +814,12 @@ class ContextRelation(Relation):
         if all(len(dialogue.turns) < 2 for dialogue in data.dialogues):
             return "it asks the questions in another order, so it needs a dialogue with two rounds"
         return ""
+
+    def cases(self, scene: Scene) -> tuple[str, ...]:
+        """Return the names of all sequences of a dialogue with two rounds or more."""
+        if len(scene.dialogue.turns) < 2:
+            return ()
+        return tuple(one.case for one in _kept_sequences(scene, self._draws))
 
     def begin(self, scene: Scene) -> TurnStart:
         """Return the rewrites of a question, or the reason why there are none."""

@@ -69,6 +69,11 @@ class Metal(Relation):
         """The reasons why the relation may not apply to a question, in the order of its checks."""
         return self.none, _REVOKED
 
+    def cases(self, scene: Scene) -> tuple[str, ...]:
+        """Return the one test case of a dialogue: all its questions under this perturbation."""
+        del scene
+        return (self.name,)
+
     def begin(self, scene: Scene) -> TurnStart:
         """Return random rewrites of the question, or the reason why there are none."""
         places = self.places(scene)

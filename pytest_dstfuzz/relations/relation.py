@@ -614,6 +614,13 @@ class Relation(Protocol):
         """The reason, for reports, why the relation does not apply to a turn."""
         return "the relation does not apply to this turn"
 
+    def cases(self, scene: Scene) -> tuple[str, ...]:  # noqa: ARG002 - for others
+        """Return the names of all test cases of the scene's dialogue: ``("DRS-0", "DRR-0")``.
+
+        A test case counts even if the relation makes no rewrite in it. By default, there are none.
+        """
+        return ()
+
     def impossible(self, data: DialogueSet) -> str:
         """Return why the relation can apply to no turn of the data, or ``""`` if it may."""
         if self.needs_labels and all(

@@ -1,8 +1,8 @@
 """Figures of test cases in the sense of MORTAR: a dialogue with one perturbation is a test case.
 
-They exist only if a relation assigns its variants to test cases. RETC, BPTC, Rate+ and L1 to L3
-follow Guo et al., MORTAR, section IV-G. One point is our reading: bugs are divided by test cases,
-as in their tables, although their text says test seeds.
+They exist only if a relation assigns its variants to test cases. RETC, BPTC, Rate+, CV and L1 to L3
+follow Guo et al., MORTAR, section IV-G. Where its text and its tables differ, they follow the
+tables: bugs are divided by test cases, not by test seeds, and CV is of L1 and L2 alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import fmean, pstdev
+from statistics import fmean, stdev
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.figures import DialogueNumbers, DialogueSums, DistinctCount, ratio
@@ -27,7 +27,7 @@ class CaseFigures:
     """The figures of the test cases of one relation, or of all relations together."""
 
     name: str
-    #: Number of pairs of a dialogue and a perturbation with its draw.
+    #: Number of pairs of a dialogue and a perturbation with its draw, also those without a check.
     cases: int
     effective: int  #: Test cases with a bug.
     #: Checks: variants with an answer. For relations between two variants: questions.
@@ -56,10 +56,14 @@ class CaseFigures:
 
     @property
     def variation(self) -> float | None:
-        """CV: standard deviation of the three levels over their mean. The lower, the more even."""
-        if self.levels is None or not any(self.levels):
+        """CV: standard deviation of the numbers of L1 and L2 over their mean.
+
+        The lower, the more even. The deviation is that of a sample. The text of MORTAR defines CV
+        over three levels, but all twelve values of its table IV leave out L3.
+        """
+        if self.levels is None or not any(self.levels[:2]):
             return None
-        return pstdev(self.levels) / fmean(self.levels)
+        return stdev(self.levels[:2]) / fmean(self.levels[:2])
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary."""
@@ -92,7 +96,7 @@ class CasesTally:
         """Count the test cases of a turn."""
         if turn.label is not None and turn.clean_state is not None:
             self._replies.add(turn.dialogue_id, 1, not turn.is_right)
-        if any(one.case for one in turn.variants):
+        if turn.cases or any(one.case for one in turn.variants):
             number = self._numbers[turn.dialogue_id]
             self._found.setdefault(turn.relation, _CaseSums(turn.relation)).add(turn, number)
             self._together.add(turn, number)
@@ -124,6 +128,8 @@ class _CaseSums:
         self._perturbations: Counter[str] = Counter()
 
     def add(self, turn: TurnResult, dialogue: int) -> None:
+        for part in turn.cases:
+            self._cases.add(f"{dialogue} {part}")
         for check in _checks(turn):
             self._detections += 1
             for part in {part for one in check for part in one.case.split()}:

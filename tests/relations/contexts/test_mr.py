@@ -17,18 +17,19 @@ from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.relations.checks import check_laws
+from pytest_dstfuzz.relations.checks import CheckedRelation, check_laws
 from pytest_dstfuzz.relations.contexts import (
     ContextsAgree,
     ContextsDiffer,
     LostContext,
     SameContext,
 )
+from pytest_dstfuzz.relations.metal import MetalSynonyms
 from pytest_dstfuzz.relations.registry import relation_by_name, relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.page import TerminalPage
 from pytest_dstfuzz.report.terminal import show_cases
-from pytest_dstfuzz.totals.cases import TOGETHER, CasesTally
+from pytest_dstfuzz.totals.cases import TOGETHER, CaseFigures, CasesTally
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from tests.relations.contexts.harbour import dialogues
 
@@ -158,12 +159,54 @@ def test_cases_are_counted_as_mortar_counts(data: DialogueSet):
     )
     assert second.detections == sum(turn.tested for turn in results if turn.relation == NAMES[2])
     assert together.bugs == first.bugs + second.bugs
-    assert 0 < first.effective <= first.cases <= 5 * len(data.dialogues)
+    assert 0 < first.effective <= first.cases == 5 * len(data.dialogues)
     assert first.bptc == first.bugs / first.cases
     assert set(first.perturbations) <= {"DRS", "DRR", "DRD", "DSR", "DSD"}
     assert first.levels is not None
     assert sum(first.levels) <= first.bugs
     assert CasesTally().figures == []
+
+
+@pytest.mark.parametrize("relation", [LostContext(1), MetalSynonyms()])
+def test_test_cases_without_a_check_count_too(relation: Relation, data: DialogueSet):
+    """MORTAR has 5 test cases of a dialogue, METAL one for each relation, checked or not."""
+    alone = Dialogue("alone", (Turn(0, "", "Why?"),))
+    pair = Dialogue("pair", (Turn(0, "", "Why?"), Turn(1, "So.", "Why?"), Turn(2, "Yes.", "Why?")))
+    found = run(relation, replace(data, dialogues=(alone, pair)), lambda context: context.user)
+    assert not any(turn.variants for turn in found)
+    (figures,) = tally_results(CasesTally(), found).figures
+    metal = isinstance(relation, MetalSynonyms)
+    assert (figures.cases, figures.detections, figures.retc) == (2 if metal else 5, 0, 0.0)
+    stored = [TurnResult.from_json(turn.to_json()) for turn in found]
+    assert tally_results(CasesTally(), stored).figures == [figures]
+
+
+def test_a_wrapped_relation_keeps_its_test_cases(data: DialogueSet):
+    found = run(CheckedRelation(SameContext(1), "here"), data, lambda context: context.user)
+    (figures,) = tally_results(CasesTally(), found).figures
+    assert figures.cases == 5 * len(data.dialogues)
+
+
+#: Table IV of Guo et al.: L1, L2, L3 and CV of METAL and of MORTAR on six dialogue systems.
+PUBLISHED_LEVELS = [
+    *((10_903, 1_749, 0, 1.023), (27_723, 4_219, 0, 1.041)),
+    *((8_103, 2_607, 0, 0.726), (21_504, 6_295, 0, 0.774)),
+    *((7_723, 2_000, 31, 0.832), (19_083, 5_399, 152, 0.790)),
+    *((7_463, 2_413, 0, 0.723), (18_716, 4_203, 0, 0.896)),
+    *((4_052, 2_490, 89, 0.338), (10_355, 6_664, 245, 0.307)),
+    *((2_555, 1_573, 71, 0.336), (6_819, 5_756, 230, 0.120)),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "third", "cv"), PUBLISHED_LEVELS)
+def test_the_variation_is_the_published_one(first: int, second: int, third: int, cv: float):
+    figures = CaseFigures("together", 1, 1, 1, 1, (first, second, third), {})
+    assert figures.variation == pytest.approx(cv, abs=5e-4)
+
+
+def test_there_is_no_variation_of_nothing():
+    assert CaseFigures("together", 1, 1, 1, 1, (0, 0, 3), {}).variation is None
+    assert CaseFigures("together", 1, 1, 1, 1, None, {}).variation is None
 
 
 def test_why_they_say_nothing(data: DialogueSet):
