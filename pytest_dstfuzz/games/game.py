@@ -340,8 +340,10 @@ class TargetView:
 
         The loss is the highest score of an unwanted selection minus the highest score of a wanted
         one: formula 6 of the source, but over all unwanted selections instead of only the agent's
-        first choice. It is infinite if no selection is wanted, and minus infinite if all are. The
-        shape is ``[talks]``.
+        first choice. If the scores are 1, 3 and 2, the first selection is the agent's first choice,
+        and only the second is wanted, the source has 1 - 3 = -2 and this method 2 - 3 = -1. The
+        loss is infinite if no selection is wanted, and minus infinite if all are. The shape is
+        ``[talks]``.
         """
         wanted = self.wanted
         none = np.full(len(scores), np.inf)
