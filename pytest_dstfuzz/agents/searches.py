@@ -328,7 +328,9 @@ class AgentFamily(SearchFamily):
         about = policy.about
         origin = about.tracker, about.data, about.held_out
         rest = about.validity, about.seed, about.calls
-        return TrainingRecord("policy", policy.fingerprint, *origin, *rest, code=_code())
+        return TrainingRecord(
+            "policy", policy.fingerprint, *origin, *rest, code=_code(), reward=about.reward
+        )
 
 
 class BanditFamily(SearchFamily):

@@ -925,9 +925,10 @@ def _chosen(config: GroundConfig, data: DialogueSet) -> DialogueSet:
 
 
 def _described(name: str, saved: TrainingRecord) -> str:
+    reward = f"reward {saved.reward}, " if saved.reward else ""
     return (
         f"- `{name}`: {saved.what} (sha256 {saved.fingerprint}), trained on the tracker "
-        f"{saved.tracker}, {saved.data}, profile {saved.validity}, {saved.calls:,} calls, "
+        f"{saved.tracker}, {saved.data}, profile {saved.validity}, {reward}{saved.calls:,} calls, "
         f"seed {saved.seed}"
     )
 

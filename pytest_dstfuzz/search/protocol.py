@@ -197,6 +197,7 @@ class TrainingRecord:
     seed: int  #: The seed of the training.
     calls: int  #: The number of contexts that the tracker was asked for, including clean ones.
     code: str = ""  #: The fingerprint of the code that uses it; if empty, no result is cached.
+    reward: str = ""  #: The name of its reward; empty if the method has no choice of rewards.
 
 
 class SearchFamily(ABC):

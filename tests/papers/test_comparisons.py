@@ -176,6 +176,8 @@ def test_agents_meet_only_dialogues_that_they_were_not_trained_on(
     out = capsys.readouterr().out
     assert re.search(r"use 2, with \d+ turns, without .* an agent was trained on\n", out)
     assert "trained on the tracker memory_bot:track, sample test, profile strict" in out
+    # Two agents with different rewards are different searches, so the table says which it was.
+    assert "profile strict, reward broken, 1,234 calls, seed 5" in out
     rows = {row["search"]: row for row in read(place / "out" / "rq3.csv")}
     assert {name: row["runs"] for name, row in rows.items()} == {"agent": "3", "random": "1"}
     assert rows["agent"]["ratio"] == ""
