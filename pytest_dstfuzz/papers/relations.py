@@ -25,8 +25,10 @@ from pytest_dstfuzz.campaign.results import Event, TurnDone, TurnResult, Variant
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.lexicon import load_lexicon
+from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.papers.command_line import (
     command_line,
     ground_parser,
@@ -45,7 +47,7 @@ from pytest_dstfuzz.papers.formatting import (
     rate_text,
 )
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.relations.checks import reasons_by_label
+from pytest_dstfuzz.relations.checks import KnownWordsRelation, reasons_by_label
 from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.trackers.registry import tracker_for
@@ -63,6 +65,8 @@ class RelationsConfig(GroundConfig):
 
     splits: tuple[str, ...] = ("test",)
     relations: str = "all"
+    #: Whether to use only rewrites whose new words are in the tracker's vocabulary.
+    vocabulary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,21 @@ class RelationsTable:
     rows: tuple[RelationRow, ...]
 
 
+def vocabulary_of(tracker: Tracker) -> tuple[str, ...]:
+    """Return the words that a tracker knows.
+
+    Raises:
+        UserError: the tracker has no vocabulary of words.
+    """
+    words = getattr(getattr(tracker, "vocabulary", None), "words", None)
+    if not words:
+        raise UserError(
+            f"--vocabulary: the tracker {type(tracker).__name__} has no vocabulary of words: use "
+            "it with the model 'trade', or a tracker with an attribute vocabulary.words"
+        )
+    return tuple(words)
+
+
 def run_relations(
     config: RelationsConfig, tell: Say, tracker: Tracker | None = None
 ) -> Iterator[RelationsTable]:
@@ -118,7 +137,11 @@ def run_relations(
         tracker = tracker_for(given, data)
     predictor = predictor_for(given, data, tracker)
     rows: list[RelationRow] = []
-    for relation in relations_named(config.relations, data):
+    relations = relations_named(config.relations, data)
+    if config.vocabulary:
+        known = vocabulary_of(tracker)
+        relations = tuple(KnownWordsRelation(one, known, tokenise) for one in relations)
+    for relation in relations:
         rows.append(_measure(config, relation, data, predictor, tell))
         rate = rate_text(rows[-1].rate(*_FAILURES))
         tell(f"{relation.name}: {rate} of {rows[-1].rewrites:,} rewrites fail")
@@ -227,7 +250,10 @@ def _markdown(table: RelationsTable) -> str:
             f"- data: `{config.settings.data.data}`, split {config.splits[0]}: {dialogues:,} "
             f"dialogues{some}, {turns:,} turns, also those with a wrong prediction"
         ),
-        (f"- at most {variant.variants} rewrites of a turn or dialogue, seed {variant.seed}"),
+        (
+            f"- at most {variant.variants} rewrites of a turn or dialogue, seed {variant.seed}"
+            + ("; only new words of the tracker's vocabulary" if config.vocabulary else "")
+        ),
         (
             "- by gold: number of turns or dialogues to which the relation applies if the labels "
             "decide; by prediction: if the tracker's answers decide, as in a test; brackets: 95 % "
@@ -301,6 +327,11 @@ def _parser() -> Parser:
         str,
         "NAME,...",
         help="relations to measure (default: all that apply to the data)",
+    )
+    parser.option(
+        "--vocabulary",
+        action="store_true",
+        help="use only rewrites whose new words are in the tracker's vocabulary, as Niu and Bansal",
     )
     most = "use at most N dialogues, drawn by seed"
     parser.value("--max-dialogues", integer(1), "N", help=most)

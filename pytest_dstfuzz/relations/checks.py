@@ -12,7 +12,7 @@ from typing import Any, Final, cast, get_args
 
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Difference
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Difference
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.draft import KEPT, LOCKED, SHUT
@@ -43,7 +43,7 @@ from pytest_dstfuzz.relations.relation import (
     list_rewrites,
 )
 
-__all__ = ["CheckedRelation", "reasons_by_label"]
+__all__ = ["CheckedRelation", "KnownWordsRelation", "reasons_by_label"]
 
 
 def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str] = ()) -> str:
@@ -442,6 +442,43 @@ class _CheckedTurnRelation(TurnRelation):
         with blame_errors(f"propose() of the relation {self._relation.name!r}"):
             found = self._begun.propose(number, draw, seen)
         return None if found is None else self._relation.checked(found, self._scene, "propose")
+
+
+UNKNOWN_WORD: Final = "each rewrite has a new word that the tracker's vocabulary lacks"
+
+
+class KnownWordsRelation(CheckedRelation):
+    """Wraps a relation, and drops rewrites with new words that a vocabulary lacks.
+
+    Niu and Bansal keep only edits within the vocabulary of the tested model.
+
+    Args:
+        relation: the relation.
+        vocabulary: the words that the model knows.
+        words: returns the words of a text as the model reads them.
+    """
+
+    def __init__(
+        self,
+        relation: Relation,
+        vocabulary: Collection[str],
+        words: Callable[[str], Iterable[str]],
+    ) -> None:
+        super().__init__(relation, relation.name)
+        self.reasons = (*self.reasons, UNKNOWN_WORD)
+        self._vocabulary, self._words = frozenset(vocabulary), words
+
+    def begin(self, scene: Scene) -> TurnStart:
+        """Return the rewrites of a turn without unknown words, or the reason why there are none."""
+        begun = begin(self.wrapped, scene)
+        if isinstance(begun, Inapplicable | BySearch):
+            return begun
+        known = self._vocabulary | self._said(scene.context)
+        found = [one for one in list_rewrites(begun) if self._said(one.seen) <= known]
+        return found or Inapplicable(UNKNOWN_WORD)
+
+    def _said(self, context: Context) -> set[str]:
+        return {word for one in context.exchanges for word in self._words(one.user)}
 
 
 def overrides(relation: object, method: str) -> bool:

@@ -30,6 +30,7 @@ MODULES: Final = (
     "tools",
     "contexts",
     "metal",
+    "published",
 )
 
 
@@ -54,9 +55,13 @@ FAMILIES: Final = {
     ),
     "metal": ("metal-synonyms", "metal-word", "metal-typos", "metal-leet"),
 }
-#: Relations that ``all`` leaves out: one that repeats another, and a baseline that edits without
-#: locks.
-_APART: Final = (REPEATS, *FAMILIES["metal"])
+#: Relations that ``all`` leaves out: one that repeats another, and those that edit without locks,
+#: in the form of a paper.
+_APART: Final = (
+    REPEATS,
+    *FAMILIES["metal"],
+    *("first-negation", "first-antonym", "values-only"),
+)
 _HOMES: Final = tuple(f"{__package__}.{name}" for name in MODULES)
 _shipped: dict[str, object] = {}
 _Given = TypeVar("_Given")
@@ -112,10 +117,11 @@ def relations_named(
 ) -> tuple[Relation, ...]:
     """Return the relations of a comma-separated list of names, in the given order.
 
-    ``all`` stands for the shipped relations except ``gold``, which repeats ``metamorphic``, and the
-    baseline ``metal``. If ``data`` is given, ``all`` leaves out relations that cannot apply to it.
-    If ``outcome`` is given, it leaves out relations that do not support this kind of answer.
-    ``mortar`` and ``metal`` stand for four relations each, and ``wording`` for seven.
+    ``all`` stands for the shipped relations except ``gold``, which repeats ``metamorphic``, and
+    those in the form of a paper, such as ``metal``. If ``data`` is given, ``all`` leaves out
+    relations that cannot apply to it. If ``outcome`` is given, it leaves out relations that do not
+    support this kind of answer. ``mortar`` and ``metal`` stand for four relations each, and
+    ``wording`` for seven.
 
     Raises:
         UserError: a relation does not exist (the message suggests the nearest name), a name

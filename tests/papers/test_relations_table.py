@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import csv
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_dstfuzz.cli import main
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.lexicon import load_lexicon
+from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.papers.comparison import common_settings
-from pytest_dstfuzz.papers.relations import RelationRow, RelationsConfig, run_relations, tables
+from pytest_dstfuzz.papers.relations import (
+    RelationRow,
+    RelationsConfig,
+    run_relations,
+    tables,
+)
+from pytest_dstfuzz.relations.checks import UNKNOWN_WORD, KnownWordsRelation, check_laws
+from pytest_dstfuzz.relations.registry import relation_by_name
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "relations"
 NAMES = "value-swap,neighbour-swap,duplicate"
@@ -67,3 +79,43 @@ def test_an_unknown_relation_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     given = ["experiment", "relations", "--model", "trade", "--data", "sample"]
     assert main([*given, "--relations", "value-swop", "--output", str(tmp_path)]) != 0
     assert "Did you mean 'value-swap'" in capsys.readouterr().err
+
+
+class RoomTracker:
+    """A tracker with a vocabulary of words, like TRADE."""
+
+    class vocabulary:  # noqa: N801 - stands for an object
+        words = ("i", "need", "want", "a", "room", "rooms", "north")
+
+    def predict(self, contexts: list[Context]) -> list[BeliefState]:
+        return [BeliefState() for _ in contexts]
+
+
+def test_only_words_of_the_vocabulary_are_new() -> None:
+    settings = common_settings(data="sample", variants=8)
+    config = RelationsConfig(
+        settings, relations="speech,grammar-errors", max_dialogues=6, vocabulary=True
+    )
+    *_, some = run_relations(config, lambda _: None, RoomTracker())
+    assert "only new words of the tracker's vocabulary" in tables(some)["relations.md"]
+    *_, every = run_relations(replace(config, vocabulary=False), lambda _: None, RoomTracker())
+    for row, whole in zip(some.rows, every.rows, strict=True):
+        assert row.rewrites < whole.rewrites
+        assert row.reasons[UNKNOWN_WORD] > 0
+
+
+def test_rewrites_that_only_leave_out_words_stay() -> None:
+    user = "I need a room for the night please"
+    data = DialogueSet("rooms", "test", (Dialogue("d", (Turn(0, "", user, BeliefState()),)),))
+    for name in ("stop-word-dropout", "neighbour-swap"):
+        relation = KnownWordsRelation(relation_by_name(name), (), tokenise)
+        found = check_laws(relation, data, load_lexicon(), 0)
+        found.assert_passed()
+        assert found.rewrites > 0
+
+
+def test_a_tracker_without_a_vocabulary_is_refused() -> None:
+    settings = common_settings(data="sample", variants=1)
+    config = RelationsConfig(settings, relations="speech", max_dialogues=1, vocabulary=True)
+    with pytest.raises(UserError, match="has no vocabulary of words"):
+        list(run_relations(config, lambda _: None, lambda _: {}))

@@ -953,14 +953,14 @@ def _elsewhere(scene: Scene, changes: Sequence[Difference]) -> str:
 
 
 def _drawn(scene: Scene, deltas: list[Delta], table: ValueTable, tools: str = "") -> Rewrite:
-    words = _words(scene, table, tools)
+    words = neutral_words(scene, table, tools)
     text = " ".join(next(words) for _ in scene.parts.words)
     about = f"random words: {', '.join(map(str, shortly(deltas)))}"
     return scene.rewrite([scene.whole(text, "random words")], deltas, about=about)
 
 
-def _words(scene: Scene, table: ValueTable, tools: str) -> Iterator[str]:
-    """Yield neutral words: no values or slot names, no words of the system or of cues.
+def neutral_words(scene: Scene, table: ValueTable, tools: str = "") -> Iterator[str]:
+    """Yield random neutral words: no values or slot names, no words of the system or of cues.
 
     Words in the names and descriptions of the ``tools`` are excluded too.
     """

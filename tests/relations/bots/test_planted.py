@@ -42,11 +42,14 @@ FINDERS = {
     "heeds order": {"shuffle"},
     "keeps drops": {"drop"},
 }
-#: Those of states that edit by themselves; typing errors of a search are too much for a lexicon.
+#: Those of states that edit by themselves; typing errors of a search are too much for a lexicon,
+#: and `values-only` breaks every bot that knows names, also a right one.
 OWN = [
     name
     for name in RELATIONS.shipped
-    if (one := relation_by_name(name)).edits == "own" and "state" in one.on
+    if (one := relation_by_name(name)).edits == "own"
+    and "state" in one.on
+    and name != "values-only"
 ]
 
 

@@ -1,0 +1,214 @@
+"""Three strategies of Niu and Bansal in the form of their paper, for its tables.
+
+The relations `negation`, `antonym` and `random-input` make edits whose effect on the state is
+known. These three make the edits of the paper instead. No word is protected, and the effect is not
+always known, so not every violation is a fault of the bot.
+
+Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
+models, CoNLL 2018.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from pytest_dstfuzz.comparisons.polarity import is_fallback
+from pytest_dstfuzz.dialogue.dialogues import Admissible, diff_states
+from pytest_dstfuzz.perturb.words import Word, match_case, word_set
+from pytest_dstfuzz.relations.registry import register_relation
+from pytest_dstfuzz.relations.relation import (
+    MOST,
+    OTHER_REPLY,
+    Delta,
+    Inapplicable,
+    Relation,
+    Replacement,
+    Scene,
+    TurnStart,
+)
+from pytest_dstfuzz.relations.should_change.base import EditedTurn, Lazily, ShouldChange
+from pytest_dstfuzz.relations.should_change.relations import (
+    NO_WORD,
+    NOTHING_GIVEN,
+    TAKEN_AWAY,
+    UNSAID,
+    neutral_words,
+)
+from pytest_dstfuzz.relations.should_change.sites import split_spoken
+from pytest_dstfuzz.relations.values import inflections
+
+NO_VERB: Final = "the turn has no verb"
+IS_NEGATED: Final = "the first verb is negated already"
+NO_ANTONYM: Final = "no verb, adjective or adverb of the turn has an antonym in the lexicon"
+FALLBACK: Final = "the clean reply is a fallback, which need not change"
+
+#: Verbs that take `not` directly after them.
+_AUXILIARIES: Final = word_set(
+    """am is are was were be been can could may might must shall should will would do does did
+    have has had"""
+)
+_CLITICS: Final = ("'m", "'re", "'s", "'d", "'ll", "'ve")
+#: Words that stand between an auxiliary and its `not` in a question: `can you not book`.
+_SUBJECTS: Final = word_set("i you he she it we they there this that these those")
+_CHANGEABLE: Final = frozenset({"verb", "adj", "adv"})
+
+
+class OtherReply(Relation):
+    """Expects another reply after the first suitable word of the turn is edited.
+
+    A subclass defines ``name`` and `edited`.
+    """
+
+    on = ("reply",)
+    edits = "own"
+    side = "should-change"
+    english = True
+    expects = "the reply changes"
+
+    def begin(self, scene: Scene) -> TurnStart:
+        """Return the rewrites of a turn, or the reason why there are none."""
+        if is_fallback(scene.kind.text(scene.now), scene.reply.fallback):
+            return Inapplicable(FALLBACK)
+        found = self.edited(scene)
+        if isinstance(found, str):
+            return Inapplicable(found)
+        return [
+            replace(scene.rewrite([one], about=_told(scene, one)), expected=OTHER_REPLY)
+            for one in found[:MOST]
+        ]
+
+    @abstractmethod
+    def edited(self, scene: Scene) -> Sequence[Replacement] | str:
+        """Return the edits, each for one rewrite, or the reason why there are none."""
+
+
+def _told(scene: Scene, one: Replacement) -> str:
+    return f"{scene.turn.user[one.start : one.end]} -> {one.after}"
+
+
+@register_relation
+class FirstNegation(OtherReply):
+    """Negates the first verb of the turn. The reply must change."""
+
+    name = "first-negation"
+    reasons = (FALLBACK, NO_VERB, IS_NEGATED)
+
+    def edited(self, scene: Scene) -> Sequence[Replacement] | str:
+        """Return the edit that negates the first verb."""
+        words = scene.parts.words
+        place = next((n for n, word in enumerate(words) if _is_verb(scene, word)), None)
+        if place is None:
+            return NO_VERB
+        word, following = words[place], [one.lower for one in words[place + 1 : place + 3]]
+        if word.lower.endswith("n't") or "not" in following or "n't" in following[:1]:
+            return IS_NEGATED
+        if _is_auxiliary(word):
+            # A question has its subject between the auxiliary and `not`.
+            asks = following[:1] and following[0] in _SUBJECTS
+            end = words[place + 1].end if asks else word.end
+            return [Replacement(end, end, " not", "negation")]
+        negated = _negated(word.lower)
+        return [Replacement(word.start, word.end, match_case(word.text, negated), "negation")]
+
+
+def _is_verb(scene: Scene, word: Word) -> bool:
+    return _is_auxiliary(word) or scene.lexicon.majority_pos(word.lower) == "verb"
+
+
+def _is_auxiliary(word: Word) -> bool:
+    lower = word.lower.replace("’", "'").removesuffix("n't")
+    return lower in _AUXILIARIES or lower == "ca" or lower.endswith(_CLITICS)
+
+
+def _negated(verb: str) -> str:
+    """Return a negated main verb.
+
+    >>> _negated("want"), _negated("serves"), _negated("booked"), _negated("looking")
+    ('do not want', 'does not serve', 'did not book', 'not looking')
+    """
+    base = inflections().infinitive(verb)
+    if verb.endswith("ing"):
+        return f"not {verb}"
+    if base is None:
+        return f"do not {verb}"
+    return f"does not {base}" if verb.endswith("s") else f"did not {base}"
+
+
+@register_relation
+class FirstAntonym(OtherReply):
+    """Replaces the first verb, adjective or adverb with an antonym by it. The reply must change."""
+
+    name = "first-antonym"
+    source = "WordNet 3.0 (WordNet licence), in the lexicon"
+    reasons = (FALLBACK, NO_ANTONYM)
+
+    def edited(self, scene: Scene) -> Sequence[Replacement] | str:
+        """Return one edit for each antonym of the word, in an order drawn by seed."""
+        for word in scene.parts.words:
+            if scene.lexicon.majority_pos(word.lower) not in _CHANGEABLE:
+                continue
+            if others := scene.lexicon.antonyms(word.lower):
+                order = scene.rng.permutation(len(others)).tolist()
+                return [
+                    Replacement(word.start, word.end, match_case(word.text, others[n]), "antonym")
+                    for n in order
+                ]
+        return NO_ANTONYM
+
+
+NO_OTHER_WORD: Final = "the turn has no words besides its values"
+
+#: Number of rewrites per turn.
+_DRAWS: Final = 4
+
+
+@register_relation
+class ValuesOnly(ShouldChange):
+    """Replaces all words by random ones, except those of values. It shows which slots survive.
+
+    This is the strategy "random inputs with kept entities" of the paper. It is a diagnostic: each
+    slot that keeps its value was read from the value alone. That need not be wrong.
+    """
+
+    name = "values-only"
+    on = ("state",)
+    expects = "no slot is filled by its value alone (a diagnostic, not a fault)"
+    source = "correct forms of the misspellings in the lexicon"
+    reasons = (NO_WORD, NOTHING_GIVEN, TAKEN_AWAY, UNSAID, NO_OTHER_WORD)
+
+    def edited(self, scene: Scene) -> EditedTurn:
+        """Return 4 texts with the values of the turn at their places, among random words."""
+        changes = diff_states(scene.before, scene.now)
+        if not scene.parts.words:
+            return Inapplicable(NO_WORD)
+        if not changes:
+            return Inapplicable(NOTHING_GIVEN)
+        if any(change.after is None for change in changes):
+            return Inapplicable(TAKEN_AWAY)
+        spoken = split_spoken(scene.turn.user)
+        found = [spoken.mentions(change.after or "") for change in changes]
+        if not all(found):
+            return Inapplicable(UNSAID)
+        kept = {n for one in found for spot in one for n in range(spot.first, spot.last + 1)}
+        if len(kept) == len(scene.parts.words):
+            return Inapplicable(NO_OTHER_WORD)
+        deltas = [Delta(one.slot, one.after, Admissible((one.before,))) for one in changes]
+        return Lazily(
+            scene.rewrite(_around(scene, kept), deltas, about=_survivors(deltas))
+            for _ in range(_DRAWS)
+        )
+
+
+def _survivors(deltas: Sequence[Delta]) -> str:
+    return f"random words around the values of {', '.join(one.slot for one in deltas)}"
+
+
+def _around(scene: Scene, kept: set[int]) -> Iterator[Replacement]:
+    """Yield a random word for each word that is not part of a value."""
+    words = neutral_words(scene, scene.table)
+    for place, word in enumerate(scene.parts.words):
+        if place not in kept:
+            yield Replacement(word.start, word.end, next(words), "random words")
