@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("torch")
 
 from pytest_dstfuzz import Campaign, Context, Prediction, Settings, load_dialogues
-from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
+from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 
 SHARED = Path(os.environ.get("DSTFUZZ_SHARED", Path(__file__).parents[3] / "shared"))
@@ -46,8 +46,8 @@ def test_relations_cost_little_more_than_the_predictions() -> None:
         pytest.skip("needs the MultiWOZ files of ../shared")
     data = load_dialogues(MULTIWOZ, "test")
     data = replace(data, dialogues=data.dialogues[:DIALOGUES])
-    known = [relation_by_name(name) for name in RELATIONS.shipped]
-    names = [relation.name for relation in known if relation.side == "should-change"]
+    every = relations_named("all", data, "state")
+    names = [relation.name for relation in every if relation.side == "should-change"]
     tracker = TimedTrade()
     tracker.predict([dialogue.context(0) for dialogue in data.dialogues])
     tracker.seconds, tracker.contexts = 0.0, 0

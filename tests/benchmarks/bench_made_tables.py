@@ -1,0 +1,103 @@
+"""Reruns one cell of made tables, so that a table that the code no longer makes is found.
+
+Run with ``make bench``. A cell is the cheapest one of its table. The tables of RQ1 to RQ3 have no
+cell here: each needs the predictions for a whole split, which take a minute or more.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from pytest_dstfuzz.lexicon import load_lexicon
+from pytest_dstfuzz.papers import contexts, mortar, relations
+from pytest_dstfuzz.papers.canard import RetrievalBot, Rewrites, half_of, load_rewrites
+from pytest_dstfuzz.papers.comparison import common_settings
+from pytest_dstfuzz.papers.formatting import csv_text
+from pytest_dstfuzz.relations.contexts import LostContext, context_checks_named
+
+SHARED = Path(os.environ.get("DSTFUZZ_SHARED", Path(__file__).parents[3] / "shared"))
+MULTIWOZ = SHARED / "data" / "multiwoz21"
+CANARD = SHARED / "data" / "canard" / "dev.json"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def made(table: str, /, **cell: str) -> list[dict[str, str]]:
+    """Return the rows of a table that have the given values in some columns."""
+    with (EXAMPLES / table).open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    return [row for row in rows if all(row[name] == value for name, value in cell.items())]
+
+
+def assert_made(table: str, found: Iterable[Mapping[str, str]], /, **cell: str) -> None:
+    """Assert that the code makes the cell of a table as it is in the repository."""
+    wanted = made(table, **cell)
+    assert wanted, f"{table} has no row with {cell}"
+    assert list(found) == wanted, f"examples/{table} is stale: run the command in its .md file"
+
+
+@pytest.fixture(scope="module")
+def gold() -> Rewrites:
+    if not CANARD.is_file():
+        pytest.skip("needs CANARD of ../shared")
+    return load_rewrites(CANARD, load_lexicon())
+
+
+def test_a_cell_of_the_context_checks(gold: Rewrites) -> None:
+    half = [one for one in gold.data.dialogues if half_of(one) == 0]
+    counts = contexts.in_sequences(gold, half, context_checks_named(["needed"]), seed=0)
+    found = [
+        {"figure": figure, "part": str(part), "whole": str(whole)}
+        for figure, of in counts.of.items()
+        for part, whole in [[sum(pair) for pair in zip(*of.values(), strict=True)]]
+    ]
+    rows = made("mortar/contexts.csv", table="sequences", check="needed", half="half 0")
+    assert found == [{name: row[name] for name in ("figure", "part", "whole")} for row in rows], (
+        "examples/mortar/contexts.csv is stale: run the command in its .md file"
+    )
+
+
+def test_a_cell_of_the_planted_faults(gold: Rewrites, monkeypatch: pytest.MonkeyPatch) -> None:
+    families = {mortar.MORTAR: (LostContext,), mortar.METAL: ()}
+    monkeypatch.setattr(mortar, "FAMILIES", families)
+    way, run, _ = next(mortar.ways(gold, own=True, seed=0))
+    sound = mortar.AskedBot(RetrievalBot(gold), own=True)
+    result = mortar.run_bot(run, mortar.SOUND, (mortar.MORTAR,), sound)
+    table = mortar.MortarTable(gold.data, {way: [result]}, "", 0, "own")
+    found = _rows(mortar.tables(table)["mortar.csv"])
+    assert_made("mortar/mortar.csv", found, way=way, bot="sound", relation="lost-context")
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the look-up tracker of the examples be imported."""
+    monkeypatch.syspath_prepend(EXAMPLES / "relations")
+    monkeypatch.setenv("RULES_DATA", str(MULTIWOZ))
+    yield
+    sys.modules.pop("rule_tracker", None)
+
+
+@pytest.mark.usefixtures("rules")
+@pytest.mark.parametrize(
+    ("table", "model"),
+    [("rules", "rule_tracker:CountedRules"), ("trade", "trade")],
+)
+def test_a_cell_of_the_relations(table: str, model: str) -> None:
+    if not MULTIWOZ.is_dir():
+        pytest.skip("needs the MultiWOZ files of ../shared")
+    settings = common_settings(model=model, data=str(MULTIWOZ), variants=2, seed=0)
+    config = relations.RelationsConfig(settings, relations="role-swap", max_dialogues=500)
+    *_, last = relations.run_relations(config, lambda _: None)
+    found = _rows(csv_text(relations.COLUMNS, last.rows))
+    assert_made(f"relations/{table}/relations.csv", found, relation="role-swap")
+
+
+def _rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines()))
