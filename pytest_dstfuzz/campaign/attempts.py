@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -47,7 +47,14 @@ from pytest_dstfuzz.search.protocol import NO_ACTION, Feedback, Proposal, Search
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-__all__ = ["Attempt", "TurnAttempts", "attempt_turn", "begin_turn", "lock_values"]
+__all__ = [
+    "Attempt",
+    "TurnAttempts",
+    "attempt_conversation",
+    "attempt_turn",
+    "begin_turn",
+    "lock_values",
+]
 
 
 def fold_label(
@@ -213,6 +220,13 @@ class TurnAttempts:
         if changes and all(one.by_label == "corrected" for one in changes):
             return Verdict("improved", changes)
         return replace(verdict, changes=changes)
+
+    def is_right(self, attempt: Attempt, clean: Outcome, found: Outcome) -> bool:
+        """Return whether an answer to an attempt agrees with the label."""
+        reference, rules = self.reference(attempt), self.rules
+        label = rules.kind.label(self.dialogue, len(reference.exchanges) - 1)
+        meant = self._as_meant(attempt, clean, found)
+        return label is not None and rules.folding.agree(label, meant, reference)
 
     def _as_meant(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Outcome:
         """Return an answer in which values of open slots have no slips of the user.
@@ -475,6 +489,39 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
         in_locked=turn.touches_lock(proposal.variant.edits),
     )
     return attempt
+
+
+def attempt_conversation(turns: Sequence[TurnAttempts], number: int) -> Iterator[Attempt | None]:
+    """Yield each turn of the context ``number``, with all turns as the noise model types them.
+
+    ``None`` if the context is unmodified up to a turn. For the numbers see
+    `CampaignSpec.conversations`.
+    """
+    users: dict[int, str] = {}
+    edited: list[ContextEdits] = []
+    in_locked = False
+    for place, turn in enumerate(turns):
+        user, before, drawn = turn.turn.user, tuple(edited), turn.shown(number)
+        if drawn is not None:
+            users[place] = drawn.text
+            edited.append(ContextEdits(place, drawn.edits))
+            in_locked = in_locked or turn.touches_lock(drawn.edits)
+        if not users:
+            yield None
+            continue
+        # An unmodified turn is run as well if there are slips before it.
+        variant = drawn or Variant(user, user, (), 0.0, 0.0, "valid")
+        yield Attempt(
+            index=number,
+            context_variant=number,
+            proposal=Proposal(variant, NO_ACTION),
+            draws=1,
+            duplicate_of=None,
+            users={index: text for index, text in users.items() if index != place},
+            context=turn.dialogue.context(place, users),
+            context_edits=before,
+            in_locked=in_locked,
+        )
 
 
 def lock_values(

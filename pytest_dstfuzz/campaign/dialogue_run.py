@@ -24,6 +24,7 @@ from pytest_dstfuzz.campaign.answers import (
 from pytest_dstfuzz.campaign.attempts import (
     Attempt,
     TurnAttempts,
+    attempt_conversation,
     attempt_own,
     attempt_turn,
     begin_own,
@@ -36,6 +37,7 @@ from pytest_dstfuzz.campaign.judge import (
     changes_before,
     give_feedback,
     judge_attempt,
+    judge_conversation,
     turn_outcome,
     with_cause,
 )
@@ -446,12 +448,58 @@ class _DialogueSteps:
             )
             for place, turn in enumerate(turns)
         ]
+        if rules.conversations:
+            results = yield from self._converse(turns, results)
         for index, context in enumerate(self._contexts[done:], done):
             asked_for = {context}
             if index < len(self._turns):
                 asked_for.update(self._turns[index].wanted)
             results.append(_skipped(rules, dialogue, index, calls=self._count(asked_for)))
         return results[rules.first_of(len(self._contexts) - 1) :]
+
+    def _converse(
+        self, turns: Sequence[TurnAttempts], results: Sequence[TurnResult]
+    ) -> Generator[OptionalRequest, Answers, list[TurnResult]]:
+        """Ask for whole conversations with slips, and return the results of the turns with them."""
+        known, asked = set(self._answers), set[Context]()
+        drawn = {
+            number: list(attempt_conversation(turns, number))
+            for number in self._rules.conversations
+        }
+        tested = [
+            (turn, attempt)
+            for attempts in drawn.values()
+            for turn, attempt in zip(turns, attempts, strict=True)
+            if attempt is not None and turn.asks(attempt)
+        ]
+        wanted = [attempt.context for _, attempt in tested]
+        while wanted:
+            asked.update(wanted)
+            self._answers = yield OptionalRequest(wanted)
+            self._prepare((turn.clean_context, attempt.context) for turn, attempt in tested)
+            wanted = list(self._doubtful_conversations(tested))
+            if not asked.issubset(self._answers):
+                break
+        lacking = {one.index for _, one in tested if one.context not in self._answers}
+        new = asked - known
+        found = []
+        for place, (turn, result) in enumerate(zip(turns, results, strict=True)):
+            here = [context for context in new if len(context.exchanges) == place + 1]
+            typed = (
+                judge_conversation(turn, number, attempt, self._answers)
+                for number, attempts in drawn.items()
+                if number not in lacking
+                and ((attempt := attempts[place]) is None or turn.asks(attempt))
+            )
+            found.append(
+                replace(
+                    result,
+                    conversations=tuple(typed),
+                    conversation_calls=count_asked(here, self._answers),
+                    malformed=result.malformed + count_malformed(here, self._answers),
+                )
+            )
+        return found
 
     def _variants(
         self, done: int
@@ -595,6 +643,17 @@ class _DialogueSteps:
             outcome = known.result.outcome
             for again in decider.wanted(turn, attempt, self._answers, outcome):
                 yield place, again
+
+    def _doubtful_conversations(
+        self, tested: Sequence[tuple[TurnAttempts, Attempt]]
+    ) -> Iterator[Context]:
+        """Yield the next requests for turns of whole conversations whose votes are open."""
+        if not self._rules.decider.again:
+            return
+        for turn, attempt in tested:
+            if attempt.context in self._answers:
+                outcome = judge_attempt(turn, attempt, self._answers, ()).result.outcome
+                yield from self._rules.decider.wanted(turn, attempt, self._answers, outcome)
 
     def _doubtful_probes(self, wanted: Sequence[Sequence[JudgedVariant]], done: int) -> _Requests:
         answers, decider = self._answers, self._rules.decider

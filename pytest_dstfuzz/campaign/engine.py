@@ -33,7 +33,7 @@ from pytest_dstfuzz.campaign.results import (
     WindowStarted,
     ignore,
 )
-from pytest_dstfuzz.campaign.spec import CampaignSpec
+from pytest_dstfuzz.campaign.spec import CONVERSATIONS, CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
 from pytest_dstfuzz.config import Settings, VariantSettings, identity_of
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
@@ -46,6 +46,7 @@ from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, find_training
+from pytest_dstfuzz.search.searches import NoiseSearch
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.transformations import find_operator
 
@@ -372,14 +373,25 @@ def expected_calls(
     variants = settings.variants * (len(plan) if relation.unit == "dialogue" else turns)
     probed = settings.attack != "non-cumulative" and relation.edits == "search"
     each = 1 + 2 * probed + SHRINKING * settings.shrink
+    typed = turns * _conversations(settings, relation)
     first = turns * _first_variant(decider)
     if not decider.again:
-        return ExpectedCalls(turns, turns + variants, turns + each * variants, first)
+        least, most = turns + variants + typed, turns + each * variants + typed
+        return ExpectedCalls(turns, least, most, first)
     # Repeated requests until the votes decide, see `deciding`.
     votes = decider.votes
     answers = 2 * votes - 1
-    least, most = votes * turns + variants, (answers + 2) * turns + answers * each * variants
+    least = votes * turns + variants + typed
+    most = (answers + 2) * turns + answers * (each * variants + typed)
     return ExpectedCalls(turns, least, most, first)
+
+
+def _conversations(settings: VariantSettings, relation: Relation) -> int:
+    """Return the number of whole conversations with slips, see `CampaignSpec.conversations`."""
+    sampled = settings.search == NoiseSearch.name or settings.search.startswith(SAMPLED)
+    if settings.attack != "cumulative" or relation.edits != "search" or not sampled:
+        return 0
+    return min(settings.variants, CONVERSATIONS)
 
 
 def _first_variant(decider: Decider) -> int:

@@ -13,7 +13,12 @@ from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
-from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import (
+    RUN_OUTCOMES,
+    ConversationTurn,
+    TurnResult,
+    VariantResult,
+)
 
 __all__ = [
     "FEWEST_DIALOGUES",
@@ -448,6 +453,41 @@ TURNS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationFailures:
+    """The failures in whole conversations with slips, which a noise model types."""
+
+    #: Turns per 1,000 whose answer is not that of the unmodified conversation, and not corrected.
+    per_1000: float
+    #: 95 % interval over dialogues; ``None`` with too few dialogues.
+    interval: tuple[float, float] | None
+    #: Share of the conversations with such a turn, and its interval.
+    broken_share: float
+    broken_share_interval: tuple[float, float] | None
+    #: Number of conversations and of their turns.
+    conversations: int
+    turns: int
+    #: The part of `per_1000` after a recoverable slip in a locked word.
+    in_locked_per_1000: float
+    #: Turns per 1,000 without a verdict; they count as unchanged.
+    unjudged_per_1000: float
+    #: As in `EstimatedFailures`.
+    right_to_wrong_per_1000: float | None = None
+    wrong_to_wrong_per_1000: float | None = None
+    corrected_per_1000: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyWithSlips:
+    """The shares of right answers, in [0, 1]."""
+
+    #: Without slips, and with slips in one turn.
+    clean: float
+    one_turn: float
+    #: With slips in the whole conversation; ``None`` if no whole conversation was run.
+    conversation: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class EstimatedFailures:
     """The estimated failures of 1,000 user turns under a noise model."""
 
@@ -475,6 +515,10 @@ class EstimatedFailures:
     corrected_per_1000: float | None = None
     #: The part of `per_1000` with a recoverable slip in a locked word; ``None`` without it.
     in_locked_per_1000: float | None = None
+    #: Shares of right answers; ``None`` if a turn has no label.
+    accuracy: AccuracyWithSlips | None = None
+    #: Whole conversations with slips; ``None`` if none was run.
+    conversation: ConversationFailures | None = None
     #: Why there is no estimate; ``""`` if there is one.
     reason: str = ""
 
@@ -504,6 +548,76 @@ def has_expectation(turn: TurnResult) -> bool:
     )
 
 
+class ConversationTally:
+    """Counts the failures in whole conversations with slips."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._labelled = True
+        #: Failures and turns of each dialogue.
+        self._dialogues = DialogueSums(2)
+        #: (dialogue, number) of each conversation -> whether a turn fails.
+        self._conversations: dict[tuple[str, int], bool] = {}
+
+    def add(self, turn: TurnResult) -> None:
+        """Count the turn in each conversation."""
+        counts = self._counts
+        for one in turn.conversations:
+            failed = one.outcome == "violation"
+            counts["turns"] += 1
+            counts["failed"] += failed
+            counts["in_locked"] += failed and one.in_locked
+            counts["right_to_wrong"] += failed and turn.is_right
+            counts["corrected"] += one.outcome == "improved"
+            counts["unjudged"] += one.outcome in ("error", "unstable")
+            counts["right"] += _right_with_slips(turn, one)
+            self._labelled = self._labelled and turn.label is not None
+            self._dialogues.add(turn.dialogue_id, failed, 1)
+            place = turn.dialogue_id, one.number
+            self._conversations[place] = self._conversations.get(place, False) or failed
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of right answers; ``None`` without a conversation."""
+        return ratio(self._counts["right"], self._counts["turns"])
+
+    @property
+    def failures(self) -> ConversationFailures | None:
+        """The figures; ``None`` without a conversation."""
+        counts, turns = self._counts, self._counts["turns"]
+        if not turns:
+            return None
+
+        def rate(count: int) -> float:
+            return TURNS * count / turns
+
+        broken = DialogueSums(2)
+        for (dialogue, _), failed in self._conversations.items():
+            broken.add(dialogue, failed, 1)
+        interval = ratio_interval(self._dialogues.pairs(0, 1))
+        wrong = counts["failed"] - counts["right_to_wrong"]
+        return ConversationFailures(
+            per_1000=rate(counts["failed"]),
+            interval=None if interval is None else (TURNS * interval[0], TURNS * interval[1]),
+            broken_share=sum(self._conversations.values()) / len(self._conversations),
+            broken_share_interval=ratio_interval(broken.pairs(0, 1)),
+            conversations=len(self._conversations),
+            turns=turns,
+            in_locked_per_1000=rate(counts["in_locked"]),
+            unjudged_per_1000=rate(counts["unjudged"]),
+            right_to_wrong_per_1000=rate(counts["right_to_wrong"]) if self._labelled else None,
+            wrong_to_wrong_per_1000=rate(wrong) if self._labelled else None,
+            corrected_per_1000=rate(counts["corrected"]) if self._labelled else None,
+        )
+
+
+def _right_with_slips(turn: TurnResult, one: ConversationTurn) -> bool:
+    """Return whether an answer is right; one without a verdict counts as the clean answer."""
+    if one.outcome == "improved":
+        return one.fully_corrected
+    return turn.is_right and one.outcome != "violation"
+
+
 class ExpectedTally:
     """Estimates the failures of 1,000 user turns."""
 
@@ -514,9 +628,11 @@ class ExpectedTally:
         self._failing, self._unjudged = ExactSum(), ExactSum()
         self._distorted, self._locked = ExactSum(), ExactSum()
         self._right, self._corrected = ExactSum(), ExactSum()
+        self._clean_right, self._fully_corrected = ExactSum(), ExactSum()
         self._in_locked = ExactSum()
         self._labelled = True
         self._dialogues: dict[str, ExactSum] = {}
+        self._conversations = ConversationTally()
 
     def add(self, turn: TurnResult) -> None:
         """Record a turn if it has an expectation and its variants are a weighted sample."""
@@ -540,6 +656,10 @@ class ExpectedTally:
         self._labelled = self._labelled and turn.label is not None
         self._right.add(failing if turn.is_right else 0.0)
         self._corrected.add(_weighed(turn, _sampled(turn), "corrected"))
+        self._clean_right.add(float(turn.is_right))
+        now = [one for one in _sampled(turn) if _ran(turn, one).fully_corrected]
+        self._fully_corrected.add(_weighed(turn, now, "corrected"))
+        self._conversations.add(turn)
 
     @property
     def expected(self) -> EstimatedFailures | None:
@@ -564,6 +684,10 @@ class ExpectedTally:
         name, rate = min(models)
         split = self._labelled and not reason
         right, corrected = self._right.mean, self._corrected.mean
+        clean = self._clean_right.mean
+        accuracy = AccuracyWithSlips(
+            clean, clean - right + self._fully_corrected.mean, self._conversations.accuracy
+        )
         return EstimatedFailures(
             per_1000=None if reason else TURNS * self._failing.mean,
             interval=None if interval is None else (TURNS * interval[0], TURNS * interval[1]),
@@ -578,6 +702,8 @@ class ExpectedTally:
             right_to_wrong_per_1000=TURNS * right if split else None,
             wrong_to_wrong_per_1000=TURNS * (self._failing.mean - right) if split else None,
             corrected_per_1000=TURNS * corrected if split else None,
+            accuracy=accuracy if split else None,
+            conversation=None if reason else self._conversations.failures,
             reason=reason,
         )
 
@@ -654,15 +780,20 @@ def _weighed(turn: TurnResult, variants: Iterable[VariantResult], outcome: str) 
     return math.fsum(one.weight or 0.0 for one in variants if _outcome(turn, one) == outcome)
 
 
+def _ran(turn: TurnResult, variant: VariantResult) -> VariantResult:
+    """Return a sampled variant, or the one with the same text that was run in its place."""
+    if variant.outcome != "duplicate":
+        return variant
+    same = _text(variant)
+    return next(one for one in _sampled(turn) if one.valid and _text(one) == same)
+
+
 def _outcome(turn: TurnResult, variant: VariantResult) -> str:
     """Return the outcome of a sampled variant.
 
     It is ``failure``, ``corrected``, ``kept`` or ``unjudged``.
     """
-    if variant.outcome == "duplicate":
-        # It was not run, because another variant has the same text and thus the same outcome.
-        same = _text(variant)
-        variant = next(one for one in _sampled(turn) if one.valid and _text(one) == same)
+    variant = _ran(turn, variant)
     if variant.outcome == "vacuous":
         return "kept"
     if variant.outcome not in RUN_OUTCOMES or variant.outcome == "error":

@@ -10,6 +10,7 @@ from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, all_answers
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
 from pytest_dstfuzz.campaign.results import (
     Cause,
+    ConversationTurn,
     Minimal,
     SeenRound,
     TurnOutcome,
@@ -21,7 +22,13 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Difference
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-__all__ = ["JudgedVariant", "changes_before", "give_feedback", "judge_attempt"]
+__all__ = [
+    "JudgedVariant",
+    "changes_before",
+    "give_feedback",
+    "judge_attempt",
+    "judge_conversation",
+]
 
 
 #: Why a variant has no verdict if its answers vary.
@@ -89,6 +96,7 @@ def judge_attempt(
         ),
         changed_slots=changes,
         expected=expected.deltas,
+        fully_corrected=outcome == "improved" and turn.is_right(attempt, clean, answer.state),
     )
     if outcome != "violation":
         return JudgedVariant(result)
@@ -125,6 +133,23 @@ def _without_verdict(attempt: Attempt, answer: Answer) -> VariantResult:
     if isinstance(answer, TrackerFailure):
         return _result(attempt, "error", answer.reason)
     return replace(_result(attempt, "unstable", UNDECIDED), state=answer.state)
+
+
+def judge_conversation(
+    turn: TurnAttempts, number: int, attempt: Attempt | None, answers: Mapping[Context, Answer]
+) -> ConversationTurn:
+    """Return the outcome of a turn in a whole conversation, see `attempt_conversation`."""
+    if attempt is None:
+        return ConversationTurn(number=number, text=turn.turn.user, outcome="vacuous")
+    found = judge_attempt(turn, attempt, answers, ()).result
+    return ConversationTurn(
+        number=number,
+        text=found.text,
+        outcome=found.outcome,
+        changed_slots=found.changed_slots,
+        in_locked=found.in_locked,
+        fully_corrected=found.fully_corrected,
+    )
 
 
 def give_feedback(

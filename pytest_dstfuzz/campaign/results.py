@@ -59,6 +59,7 @@ _LATER: Final = frozenset(
     | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
     | {"case", "reference", "outcome_kind", "own", "right", "tools", "transcript"}
     | {"model", "left_out", "malformed", "cases"}
+    | {"fully_corrected", "conversations", "conversation_calls"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -205,6 +206,8 @@ class VariantResult:
     weight: float | None = None
     #: Whether one of its own edits is a recoverable slip in a locked word.
     in_locked: bool = False
+    #: Whether the whole answer agrees with the label, if the outcome is ``improved``.
+    fully_corrected: bool = False
     #: Whether it passed the validity profile and was run. False for a duplicate.
     valid: bool
     #: Why it was not run, or the tracker's error. ``""`` otherwise.
@@ -260,6 +263,27 @@ class VariantResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationTurn:
+    """A turn of a whole conversation with slips, which the noise model types from its first turn.
+
+    The answer is compared with the answer to the unmodified conversation. Changes that earlier
+    turns had already are included.
+    """
+
+    #: Number of the conversation. Each turn of the dialogue has one of this number.
+    number: int
+    #: The user's utterance in it. It may be unmodified.
+    text: str
+    #: ``vacuous`` if neither this turn nor an earlier one has a slip, so that it was not run.
+    outcome: VariantOutcome
+    changed_slots: tuple[Difference, ...] = ()
+    #: Whether this turn or an earlier one has a recoverable slip in a locked word.
+    in_locked: bool = False
+    #: Whether the whole answer agrees with the label, if the outcome is ``improved``.
+    fully_corrected: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
     """The results of a campaign for one turn."""
 
@@ -290,6 +314,11 @@ class TurnResult:
     repeat_calls: int = 0
     #: ``None`` in profiles without a noise model.
     noise: TurnNoise | None = None
+    #: The turn in whole conversations with slips, by number. A conversation is missing if the
+    #: budget ended before all of its turns had an answer.
+    conversations: tuple[ConversationTurn, ...] = ()
+    #: Number of contexts for them alone. They do not count as calls of the search.
+    conversation_calls: int = 0
     #: Name of the relation, and whether the state should stay or change.
     relation: str = "metamorphic"
     side: Side = "should-not-change"
@@ -340,9 +369,10 @@ class TurnResult:
         there is no label.
         """
         plain: dict[str, Any] = to_json(self)
-        _drop(
-            plain, [name for name in ("model", "left_out", "malformed", "cases") if not plain[name]]
-        )
+        rare = ("model", "left_out", "malformed", "cases", "conversations", "conversation_calls")
+        _drop(plain, [name for name in rare if not plain[name]])
+        for variant in plain["variants"]:
+            _drop(variant, [] if variant["fully_corrected"] else ["fully_corrected"])
         if not self.kind.has_tools:
             _drop(plain, ("tools",))
             for variant in plain["variants"]:
@@ -351,10 +381,10 @@ class TurnResult:
             _drop(plain, ("outcome_kind", "own", "right"))
             for variant in plain["variants"]:
                 _drop(variant, ("case", "reference"))
-                for change in _changes(variant):
-                    _drop(change, ("distance", "why"))
+            for change in _changes(plain):
+                _drop(change, ("distance", "why"))
         if self.label is None:
-            for change in (one for variant in plain["variants"] for one in _changes(variant)):
+            for change in _changes(plain):
                 _drop(change, ("by_label",))
         return plain
 
@@ -382,10 +412,11 @@ class TurnResult:
 Results: TypeAlias = Collection[TurnResult]
 
 
-def _changes(variant: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the changed slots of a variant and those of its minimal version."""
-    smallest = variant["minimal"] or {"changed_slots": []}
-    yield from (*variant["changed_slots"], *smallest["changed_slots"])
+def _changes(turn: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the changed slots of a turn's variants, their minimal versions and conversations."""
+    minimal = [one["minimal"] for one in turn["variants"] if one["minimal"]]
+    for one in (*turn["variants"], *minimal, *turn.get("conversations", ())):
+        yield from one["changed_slots"]
 
 
 def _drop(plain: dict[str, Any], keys: Iterable[str]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
 
 from pytest_dstfuzz.campaign.answers import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.deciding import ONCE, Decider
@@ -20,6 +22,10 @@ from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import search_by_name
 
 __all__ = ["CampaignSpec"]
+
+
+#: Maximum number of whole conversations with slips for each dialogue.
+CONVERSATIONS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,17 @@ class CampaignSpec:
             return False
         settings = self.settings
         return self.search.by_density and not settings.stop_at_first and settings.variant is None
+
+    @property
+    def conversations(self) -> tuple[int, ...]:
+        """The numbers of the contexts that are run as whole conversations with slips.
+
+        In the attack design ``cumulative``, the noise model draws all turns of such a context.
+        """
+        if not self.by_density or self.settings.attack != "cumulative":
+            return ()
+        numbers = filter(self.search.samples, range(self.settings.variants))
+        return tuple(islice(numbers, CONVERSATIONS))
 
     @property
     def own_edits(self) -> bool:

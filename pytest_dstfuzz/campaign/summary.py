@@ -346,9 +346,10 @@ def _changed_paths(item: VariantResult) -> tuple[tuple[str, str | None], ...]:
 _KEYS: Final = (
     "turns generated vacuous duplicate vetoed over_rate valid held violations carried improved "
     "errors valid_rate failure_rate failure_rate_interval yield calls minimiser_calls "
-    "turns_broken turns_tested dialogues_tested turn_failure_rate turn_failure_rate_interval "
-    "clean_answered clean_empty clean_empty_share failure_rate_not_empty clean_labelled "
-    "clean_right clean_accuracy noise repeats estimated_failures reach unstable malformed"
+    "conversation_calls turns_broken turns_tested dialogues_tested turn_failure_rate "
+    "turn_failure_rate_interval clean_answered clean_empty clean_empty_share "
+    "failure_rate_not_empty clean_labelled clean_right clean_accuracy noise repeats "
+    "estimated_failures reach unstable malformed"
 )
 
 
@@ -384,6 +385,8 @@ class Summary(Counts):
     #: tracker failed, as in `trackers.evaluate`. Labels and answers have the same normalisation.
     clean_labelled: int
     clean_right: int
+    #: Number of contexts for whole conversations, which ``calls`` does not include.
+    conversation_calls: int = 0
     #: Answers that could not be parsed, such as arguments that are not JSON. Each was retried.
     malformed: int = 0
     #: Noise of a tracker that need not be repeatable; ``None`` if no clean turn was repeated.
@@ -457,6 +460,7 @@ class SummaryTally:
         self._turns["calls"] += turn.calls
         self._turns["minimiser_calls"] += turn.minimiser_calls
         self._turns["repeat_calls"] += turn.repeat_calls
+        self._turns["conversation_calls"] += turn.conversation_calls
         self._turns["malformed"] += turn.malformed
         of_turn = Counts(**counts)
         broken, tested = bool(turn.violations), turn.tested
@@ -479,6 +483,7 @@ class SummaryTally:
             calls=turns["calls"],
             minimiser_calls=turns["minimiser_calls"],
             repeat_calls=turns["repeat_calls"],
+            conversation_calls=turns["conversation_calls"],
             malformed=turns["malformed"],
             turns_broken=turns["broken"],
             turns_tested=turns["tested"],

@@ -17,7 +17,14 @@ from pytest_dstfuzz.report.figures import noise_text, repeats_text, usage_text
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.terminal import left_out_texts, show_added
-from pytest_dstfuzz.report.weaknesses import accepted_text, said, weaknesses_text
+from pytest_dstfuzz.report.weaknesses import (
+    accepted_text,
+    accuracy_text,
+    by_label_text,
+    conversation_text,
+    said,
+    weaknesses_text,
+)
 from pytest_dstfuzz.report.wording import shorten
 from pytest_dstfuzz.totals.totals import RelationTotals, Totals
 from pytest_dstfuzz.weaknesses.advice import Mending
@@ -297,15 +304,14 @@ def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
             f"{per_1000(expected.per_1000 - expected.in_locked_per_1000)} elsewhere"
         )
         yield Fact("", text)
-    if expected.right_to_wrong_per_1000 is None or expected.wrong_to_wrong_per_1000 is None:
-        return
-    text = (
-        f"{per_1000(expected.right_to_wrong_per_1000)} from right to wrong, "
-        f"{per_1000(expected.wrong_to_wrong_per_1000)} from wrong to wrong"
-    )
-    if expected.corrected_per_1000:
-        text += f"; another {per_1000(expected.corrected_per_1000)} from wrong to right"
-    yield Fact("", text)
+    if text := by_label_text(expected):
+        yield Fact("", text)
+    if (found := expected.conversation) is not None:
+        words, dialogues = section.kind.words, section.summary.dialogues_tested
+        text = f"with such slips at all turns, {conversation_text(found, dialogues, words)}"
+        yield Fact("", text, "bad" if found.per_1000 else "good")
+        if expected.accuracy is not None:
+            yield Fact("", f"{words.right}: {accuracy_text(expected.accuracy)}")
 
 
 def _caveats(info: RunInfo, totals: Totals, summary: Summary) -> Iterator[Fact]:
@@ -423,6 +429,9 @@ def cost_text(sections: Sequence[RelationTotals], info: RunInfo) -> str:
     calls = sum(one.summary.calls for one in sections)
     more = sum(one.summary.minimiser_calls + one.summary.repeat_calls for one in sections)
     cost = format_count(calls, "call")
+    conversations = sum(one.summary.conversation_calls for one in sections)
+    if conversations:
+        cost += f", {conversations:,} more for whole conversations"
     if more:
         cost += f" and {more:,} more to check violations and find their smallest edits"
     if info.recalled:

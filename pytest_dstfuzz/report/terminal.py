@@ -296,7 +296,7 @@ def show_figures(
         f"({interval_text(summary.failure_rate_interval, summary.dialogues_tested)})",
         "bad" if summary.violations or summary.errors else "good",
     )
-    show_user_turns(page, summary, verbose=verbose)
+    show_user_turns(page, summary, section.kind.words, verbose=verbose)
     _clean_answers(page, summary, section.kind.words)
     page.field(label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
     rate = summary.broken_per_1000_calls

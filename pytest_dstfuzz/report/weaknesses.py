@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 from pytest_dstfuzz.campaign.figures import (
     FEWEST_DIALOGUES,
     TURNS,
+    AccuracyWithSlips,
+    ConversationFailures,
     EstimatedFailures,
     Reach,
     interval_name,
@@ -17,6 +19,7 @@ from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config.parsers import per_1000, percent
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.kinds.kind import Words
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.report.explain import change_lines
@@ -47,7 +50,7 @@ def user_turns(summary: Summary) -> UserTurns | None:
     return None if expected is None else _expected(expected, summary.dialogues_tested)
 
 
-def show_user_turns(page: TerminalPage, summary: Summary, *, verbose: bool) -> None:
+def show_user_turns(page: TerminalPage, summary: Summary, words: Words, *, verbose: bool) -> None:
     """Add the number of failing user turns, if a noise model was in use."""
     shown, expected = user_turns(summary), summary.estimated_failures
     if shown is None:
@@ -59,6 +62,8 @@ def show_user_turns(page: TerminalPage, summary: Summary, *, verbose: bool) -> N
     page.field(head, shown.text, style)
     if verbose and expected is not None:
         page.field(" " * len(head), taken_out_text(expected))
+        for name, text in conversation_rows(summary, words):
+            page.field(" " * len(head), f"{name}: {text}")
     if verbose and summary.reach is not None and summary.reach.unreached:
         page.field(" " * len(head), reach_text(summary.reach))
 
@@ -96,6 +101,67 @@ def taken_out_text(expected: EstimatedFailures) -> str:
         f"{per_1000(expected.distorted_per_1000)} have slips; {unjudged} of these were not judged "
         "(too much edited, or no answer) and count as no failure"
     )
+
+
+def conversation_rows(summary: Summary, words: Words) -> list[tuple[str, str]]:
+    """Return figures of whole conversations with slips and of right answers, as (name, text)."""
+    expected = summary.estimated_failures
+    rows = []
+    if expected is not None and (found := expected.conversation) is not None:
+        text = f"{conversation_text(found, summary.dialogues_tested, words)}: {_parts(found)}"
+        rows.append(("slips at all turns", text))
+    if expected is not None and expected.accuracy is not None:
+        rows.append((words.right, accuracy_text(expected.accuracy)))
+    return rows
+
+
+def conversation_text(found: ConversationFailures, dialogues: int, words: Words) -> str:
+    """Return how many turns of whole conversations with slips fail."""
+    between, share = "", ""
+    if found.interval is not None:
+        between = f" ({interval_name(dialogues)} {_ends(found.interval)})"
+    if found.broken_share_interval is not None:
+        low, high = (percent(bound, 0) for bound in found.broken_share_interval)
+        share = f" ({low} to {high})"
+    return (
+        f"{per_1000(found.per_1000)} of {TURNS:,} turns change the {words.what}{between}, in "
+        f"{percent(found.broken_share, 0)} of the conversations{share}"
+    )
+
+
+def _parts(found: ConversationFailures) -> str:
+    """Return the parts of the failures in whole conversations, as a text."""
+    text = (
+        f"{per_1000(found.in_locked_per_1000)} after a slip in a locked word, "
+        f"{per_1000(found.per_1000 - found.in_locked_per_1000)} after other slips alone"
+    )
+    if by_label := by_label_text(found):
+        text += f"; {by_label}"
+    if found.unjudged_per_1000:
+        text += f"; {per_1000(found.unjudged_per_1000)} have no answer and count as unchanged"
+    many = format_count(found.conversations, "conversation")
+    return f"{text} ({found.turns:,} turns of {many})"
+
+
+def by_label_text(found: EstimatedFailures | ConversationFailures) -> str:
+    """Return the failures by whether the answer was right before; ``""`` without labels."""
+    if found.right_to_wrong_per_1000 is None or found.wrong_to_wrong_per_1000 is None:
+        return ""
+    text = (
+        f"{per_1000(found.right_to_wrong_per_1000)} from right to wrong, "
+        f"{per_1000(found.wrong_to_wrong_per_1000)} from wrong to wrong"
+    )
+    if found.corrected_per_1000:
+        text += f"; another {per_1000(found.corrected_per_1000)} from wrong to right"
+    return text
+
+
+def accuracy_text(found: AccuracyWithSlips) -> str:
+    """Return the shares of right answers with and without slips."""
+    text = f"{percent(found.clean, 1)} without slips, {percent(found.one_turn, 1)} with slips in"
+    if found.conversation is None:
+        return f"{text} one turn"
+    return f"{text} one turn, {percent(found.conversation, 1)} with slips at all turns"
 
 
 def reach_text(reach: Reach) -> str:

@@ -66,6 +66,7 @@ from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import (
     ALL_DISTORTED,
     Card,
+    conversation_rows,
     counted_weaknesses,
     likely_text,
     moved_weaknesses,
@@ -454,14 +455,15 @@ def _sample(view: View) -> list[tuple[str, str]]:
     """Return the details of the estimate of failing user turns, if there is one."""
     section = estimated(view.sections)
     expected = None if section is None else section.summary.estimated_failures
-    if expected is None:
+    if section is None or expected is None:
         return []
     rows = [
         *taken_out(expected),
+        *conversation_rows(section.summary, view.words),
         ("effective sample size", f"{expected.effective_sample_size:,.0f}"),
         ("noise", expected.noise),
     ]
-    reach = None if section is None else section.summary.reach
+    reach = section.summary.reach
     return rows if reach is None else [*rows, ("words without slips", reach_text(reach))]
 
 
