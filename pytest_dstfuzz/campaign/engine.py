@@ -33,7 +33,7 @@ from pytest_dstfuzz.campaign.results import (
     WindowStarted,
     ignore,
 )
-from pytest_dstfuzz.campaign.spec import CONVERSATIONS, CampaignSpec
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
 from pytest_dstfuzz.config import Settings, VariantSettings, identity_of
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
@@ -388,10 +388,11 @@ def expected_calls(
 
 def _conversations(settings: VariantSettings, relation: Relation) -> int:
     """Return the number of whole conversations with slips, see `CampaignSpec.conversations`."""
-    sampled = settings.search == NoiseSearch.name or settings.search.startswith(SAMPLED)
-    if settings.attack != "cumulative" or relation.edits != "search" or not sampled:
+    if settings.attack != "cumulative" or relation.edits != "search":
         return 0
-    return min(settings.variants, CONVERSATIONS)
+    if settings.search == NoiseSearch.name:
+        return settings.variants
+    return (settings.variants + 1) // 2 if settings.search.startswith(SAMPLED) else 0
 
 
 def _first_variant(decider: Decider) -> int:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Final
 
 from pytest_dstfuzz.campaign.answers import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.deciding import ONCE, Decider
@@ -22,10 +20,6 @@ from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import search_by_name
 
 __all__ = ["CampaignSpec"]
-
-
-#: Maximum number of whole conversations with slips for each dialogue.
-CONVERSATIONS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +58,7 @@ class CampaignSpec:
         """
         if not self.by_density or self.settings.attack != "cumulative":
             return ()
-        numbers = filter(self.search.samples, range(self.settings.variants))
-        return tuple(islice(numbers, CONVERSATIONS))
+        return tuple(filter(self.search.samples, range(self.settings.variants)))
 
     @property
     def own_edits(self) -> bool:

@@ -431,7 +431,7 @@ def cost_text(sections: Sequence[RelationTotals], info: RunInfo) -> str:
     cost = format_count(calls, "call")
     conversations = sum(one.summary.conversation_calls for one in sections)
     if conversations:
-        cost += f", {conversations:,} more for whole conversations"
+        cost += f"{',' if more else ' and'} {conversations:,} more for whole conversations"
     if more:
         cost += f" and {more:,} more to check violations and find their smallest edits"
     if info.recalled:
