@@ -945,7 +945,8 @@ _VARIANT = (
         "attack",
         Value(parsers.choice("attack design", parsers.ATTACKS), "DESIGN"),
         "earlier user turns in the history of a variant: non-cumulative (clean), cumulative "
-        "(perturbed) or hybrid (each perturbed with probability one half; default)",
+        "(perturbed; also tests whole conversations with slips if the noise model draws "
+        "variants) or hybrid (each perturbed with probability one half; default)",
     ),
     _decides(
         "validity",

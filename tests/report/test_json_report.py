@@ -108,6 +108,7 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "repeats",
         "estimated_failures",
         "reach",
+        "conversation_calls",
         "malformed",
     }
     turn = next(turn for turn in report["turns"] if turn["outcome"] == "violation")
