@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pytest_dstfuzz.campaign.figures import EstimatedFailures
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import ConversationTurn, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.github import markdown_text
+from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import redact_turn
+from pytest_dstfuzz.report.screen import screen_lines
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.report.weaknesses import likely_text, user_turns
@@ -157,6 +160,57 @@ def test_a_sampled_violation_says_how_many_turns_it_stands_for(broken: TurnResul
     weighed = replace(one, weight=0.038)
     assert likely_text(weighed) == "drawn by the noise model; stands for 38.0 of 1,000"
     assert likely_text(one) == ""
+
+
+def in_conversations(turns: list[TurnResult]) -> list[TurnResult]:
+    """Return turns that were also run in two conversations each; half of the second ones fail."""
+    made = []
+    for place, turn in enumerate(turns):
+        change = turn.violations[0].changed_slots if turn.violations else ()
+        kept = ConversationTurn(number=0, text=turn.user, outcome="vacuous")
+        outcome: Any = "held" if place % 2 else "violation"
+        other = ConversationTurn(
+            number=1,
+            text=turn.user,
+            outcome=outcome,
+            changed_slots=change,
+            in_locked=place % 4 == 0,
+        )
+        made.append(replace(turn, conversations=(kept, other), conversation_calls=1))
+    return made
+
+
+def test_whole_conversations_stand_in_all_reports(sampled: list[TurnResult]) -> None:
+    turns = in_conversations(sampled)
+    report = json.loads(json.dumps(build_report(turns, NATURAL, INFO)))
+    read = {turn.id: turn.conversations for turn in report_turns(report)}
+    assert read == {turn.id: turn.conversations for turn in turns}
+    found = report["summary"]["estimated_failures"]["conversation"]
+    assert (found["per_1000"], found["broken_share"]) == (250.0, 0.25)
+    assert (found["in_locked_per_1000"], found["conversations"]) == (125.0, 40)
+    assert report["summary"]["conversation_calls"] == 20
+    totals = Totals.of(turns)
+    screen = " ".join(line.text.strip() for line in screen_lines(turns, NATURAL, INFO, totals))
+    more = " ".join(line.text.strip() for line in lines(turns, verbosity=1))
+    page = html_text(report)
+    markdown = markdown_text(views_of(report))
+    for text in (screen, more, page, markdown):
+        assert re.search(r"250\.0 of 1,000 turns change the belief state \(95 % interval", text)
+        assert "in 25 % of the conversations" in text
+    assert "20 more for whole conversations" in screen
+    for text in (more, page):
+        assert "125.0 after a slip in a locked word, 125.0 after other slips alone" in text
+
+
+def test_without_whole_conversations_reports_say_nothing_of_them(
+    sampled: list[TurnResult],
+) -> None:
+    report = build_report(sampled, NATURAL, INFO)
+    assert report["summary"]["estimated_failures"]["conversation"] is None
+    totals = Totals.of(sampled)
+    shown = screen_lines(sampled, NATURAL, INFO, totals)
+    assert not any("conversation" in line.text for line in shown)
+    assert "conversations" not in markdown_text(views_of(report))
 
 
 def test_different_slip_rates_have_no_figure(sampled: list[TurnResult]) -> None:
