@@ -35,7 +35,7 @@ from pytest_dstfuzz.campaign.figures import TURNS, ExpectedTally, tally_results
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.facts import without_slips
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.perturb.edits import apply_edits
@@ -122,7 +122,8 @@ def kind_of(turn: TurnAttempts, context: Context, answer: Answer) -> str:
     """Return ``same``, ``fails`` or ``other``: a correction, or an open value as it was typed."""
     assert isinstance(turn.clean, Prediction)  # noqa: S101 - TRADE always answers
     assert isinstance(answer, Prediction)  # noqa: S101
-    clean, now, label = turn.clean.state, answer.state, turn.turn.state or {}
+    clean, now = turn.clean.state, answer.state
+    label = turn.turn.state or BeliefState()
     changed = [slot for slot in {**clean, **now} if clean.get(slot) != now.get(slot)]
     if not changed:
         return "same"
