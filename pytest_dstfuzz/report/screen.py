@@ -18,8 +18,8 @@ from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.terminal import left_out_texts, show_added
 from pytest_dstfuzz.report.weaknesses import (
+    AT_ALL_TURNS,
     accepted_text,
-    accuracy_text,
     by_label_text,
     conversation_text,
     said,
@@ -307,11 +307,8 @@ def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
     if text := by_label_text(expected):
         yield Fact("", text)
     if (found := expected.conversation) is not None:
-        words, dialogues = section.kind.words, section.summary.dialogues_tested
-        text = f"with such slips at all turns, {conversation_text(found, dialogues, words)}"
-        yield Fact("", text, "bad" if found.per_1000 else "good")
-        if expected.accuracy is not None:
-            yield Fact("", f"{words.right}: {accuracy_text(expected.accuracy)}")
+        style: Style = "bad" if found.per_1000 else "good"
+        yield Fact("", f"{AT_ALL_TURNS}: {conversation_text(found)}", style)
 
 
 def _caveats(info: RunInfo, totals: Totals, summary: Summary) -> Iterator[Fact]:

@@ -29,6 +29,8 @@ from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.weaknesses.groups import Ranking, Weakness, ranked
 
 EXPECTED: Final = "estimated failures"
+#: The name of figures of whole conversations with slips.
+AT_ALL_TURNS: Final = "slips at all turns"
 #: Remark on the failure rate if a noise model draws the variants: it is no rate of user turns.
 ALL_DISTORTED: Final = "all of them with slips; likely and unlikely ones count alike"
 
@@ -108,24 +110,18 @@ def conversation_rows(summary: Summary, words: Words) -> list[tuple[str, str]]:
     expected = summary.estimated_failures
     rows = []
     if expected is not None and (found := expected.conversation) is not None:
-        text = f"{conversation_text(found, summary.dialogues_tested, words)}: {_parts(found)}"
-        rows.append(("slips at all turns", text))
+        rows.append((AT_ALL_TURNS, f"{conversation_text(found)}: {_parts(found)}"))
     if expected is not None and expected.accuracy is not None:
-        rows.append((words.right, accuracy_text(expected.accuracy)))
+        rows.append((words.right, _accuracy(expected.accuracy)))
     return rows
 
 
-def conversation_text(found: ConversationFailures, dialogues: int, words: Words) -> str:
-    """Return how many turns of whole conversations with slips fail."""
-    between, share = "", ""
-    if found.interval is not None:
-        between = f" ({interval_name(dialogues)} {_ends(found.interval)})"
-    if found.broken_share_interval is not None:
-        low, high = (percent(bound, 0) for bound in found.broken_share_interval)
-        share = f" ({low} to {high})"
+def conversation_text(found: ConversationFailures) -> str:
+    """Return how many turns of whole conversations with slips fail, in few words."""
+    between = "" if found.interval is None else f" ({_ends(found.interval)})"
     return (
-        f"{per_1000(found.per_1000)} of {TURNS:,} turns change the {words.what}{between}, in "
-        f"{percent(found.broken_share, 0)} of the conversations{share}"
+        f"{per_1000(found.per_1000)} of {TURNS:,}{between}, in "
+        f"{percent(found.broken_share, 0)} of the conversations"
     )
 
 
@@ -139,8 +135,11 @@ def _parts(found: ConversationFailures) -> str:
         text += f"; {by_label}"
     if found.unjudged_per_1000:
         text += f"; {per_1000(found.unjudged_per_1000)} have no answer and count as unchanged"
-    many = format_count(found.conversations, "conversation")
-    return f"{text} ({found.turns:,} turns of {many})"
+    text += f". These are {found.turns:,} turns of {found.conversations:,} conversations"
+    if found.broken_share_interval is not None:
+        low, high = map(percent, found.broken_share_interval)
+        text += f"; the share of conversations is between {low} and {high}"
+    return text
 
 
 def by_label_text(found: EstimatedFailures | ConversationFailures) -> str:
@@ -156,12 +155,12 @@ def by_label_text(found: EstimatedFailures | ConversationFailures) -> str:
     return text
 
 
-def accuracy_text(found: AccuracyWithSlips) -> str:
+def _accuracy(found: AccuracyWithSlips) -> str:
     """Return the shares of right answers with and without slips."""
     text = f"{percent(found.clean, 1)} without slips, {percent(found.one_turn, 1)} with slips in"
     if found.conversation is None:
         return f"{text} one turn"
-    return f"{text} one turn, {percent(found.conversation, 1)} with slips at all turns"
+    return f"{text} one turn, {percent(found.conversation, 1)} at all turns"
 
 
 def reach_text(reach: Reach) -> str:

@@ -40,6 +40,7 @@ KEYS = [
     "yield",
     "calls",
     "minimiser_calls",
+    "conversation_calls",
     "turns_broken",
     "turns_tested",
     "dialogues_tested",
