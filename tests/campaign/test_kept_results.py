@@ -111,6 +111,7 @@ def edits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         {"relation": "value-swap"},
         {"relation": "shuffle"},
         {"attack": "cumulative", "edits": ("word_drop", "char_replace"), "validity": "edit-rate"},
+        {"attack": "cumulative", "search": "noise", "slip_rate": 0.2},
     ],
     ids=str,
 )

@@ -65,6 +65,23 @@ def test_terminal_json_page_and_job_summary_say_the_same(
     assert f"{shown} with slips in" in step
 
 
+def test_whole_conversations_are_the_same_for_any_number_of_workers(
+    brittle: pytest.Pytester,
+) -> None:
+    pytest.importorskip("xdist")
+    cumulative = (*NOISE, "--dst-attack=cumulative", "--dst-report=out.json", "--dst-cache=no")
+    text = words(brittle.runpytest_inprocess(*cumulative))
+    alone = report(brittle.path)
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert problems(alone, schema) == []
+    found = alone["summary"]["estimated_failures"]["conversation"]
+    assert found["per_1000"] > 0
+    assert f"slips at all turns: {found['per_1000']:.1f} of 1,000" in text
+    brittle.runpytest_subprocess(*cumulative, "-n", "2")
+    shared = report(brittle.path)
+    assert {**alone, "run": None} == {**shared, "run": None}
+
+
 def test_in_one_line_and_where_texts_are_kept_back(brittle: pytest.Pytester) -> None:
     told = words(brittle.runpytest_inprocess(*NOISE, "-q", "--dst-report=out.json"))
     expected = report(brittle.path)["summary"]["estimated_failures"]
