@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -44,8 +44,6 @@ from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from tools.weaknesses.order import OnceAsked, Run, read_or_make, typed
 
-#: Seed of the plain counts.
-SEED: Final = 1_002
 #: Types a turn, or returns ``""`` if it has no slip.
 Typist = Callable[[TurnAttempts, np.random.Generator], str]
 
@@ -77,9 +75,9 @@ def anywhere(turn: TurnAttempts, rng: np.random.Generator) -> str:
     return apply_edits(turn.turn.user, edits) if edits else ""
 
 
-def count(tracker: Tracker, data: DialogueSet, users: int, typist: Typist) -> Run:
+def count(tracker: Tracker, data: DialogueSet, users: int, seed: int, typist: Typist) -> Run:
     """Return what ``users`` users of each dialogue meet, one after the other."""
-    settings = settings_of(SEED)
+    settings = settings_of(seed)
     rules = CampaignSpec.of(settings.variant, data, load_lexicon(), reply=settings.reply)
     predictor = predictor_for(settings, data, tracker)
     counts, broken = Counter[str](), 0
@@ -87,7 +85,7 @@ def count(tracker: Tracker, data: DialogueSet, users: int, typist: Typist) -> Ru
         contexts = [dialogue.context(index) for index in range(len(dialogue.turns))]
         answers = predictor.predict(contexts)
         turns = [begin_turn(rules, dialogue, i, answers[one]) for i, one in enumerate(contexts)]
-        rng = stream(SEED, typist.__name__, dialogue.id)
+        rng = stream(seed, typist.__name__, dialogue.id)
         met = [list(conversation(dialogue, turns, rng, typist)) for _ in range(users)]
         answers = predictor.predict([one for each in met for one in each if one is not None])
         for each in met:
@@ -184,11 +182,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", required=True, help="what --dst-data takes")
     parser.add_argument("--dialogues", type=int, default=200, help="number of dialogues")
     parser.add_argument("--users", type=int, default=10, help="users of each dialogue in a count")
+    parser.add_argument("--seed", type=int, default=1_002, help="seed of the plain counts")
     parser.add_argument("--seeds", type=int, default=20, help="number of runs")
     given = parser.parse_args(arguments)
     data, folder = chosen(given.data, given.dialogues), given.folder
-    tracker = OnceAsked(Campaign("trade", data, settings_of(SEED)).tracker)
-    counted = partial(count, tracker, data, given.users)
+    tracker = OnceAsked(Campaign("trade", data, settings_of(given.seed)).tracker)
+    counted = partial(count, tracker, data, given.users, given.seed)
     plain = read_or_make(folder / "plain.json", partial(counted, typed))
     free = read_or_make(folder / "anywhere.json", partial(counted, anywhere))
     runs = [
