@@ -616,7 +616,10 @@ class CampaignEngine:
             turns = [last + 1 for _, last in self._pilot]
             whole = sum(last + 1 for _, last in self._plan)
             calls = [
-                sum(turn.calls + turn.minimiser_calls + turn.repeat_calls for turn in results)
+                sum(
+                    turn.calls + turn.minimiser_calls + turn.repeat_calls + turn.conversation_calls
+                    for turn in results
+                )
                 for results in (self._results[dialogue.id] for dialogue, _ in self._pilot)
             ]
             error = _relative_error(turns, calls, whole)
