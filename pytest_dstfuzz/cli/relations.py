@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _READ: Final = (
     "data",
-    "tools",
     "split",
     "domains",
     "slots",
