@@ -59,6 +59,9 @@ class Wording(Relation):
         return self._rewrites(scene, found)
 
     def _fits(self, scene: Scene, change: Change) -> bool:
+        exact = scene.guarded.exact
+        if any(start < one.end and one.start < end for start, end in exact for one in change):
+            return False
         text = scene.rewrite(change).seen.user
         return text.split() != scene.turn.user.split() and self.keeps_locks(scene, text)
 

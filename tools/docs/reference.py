@@ -55,6 +55,7 @@ COMMAND_STATUSES: Final = {
     0: "done; also if the reader of the output closed the pipe, as `head` does",
     1: (
         "`dstfuzz check-tracker`: a check failed; `dstfuzz doctor`: there is a problem; "
+        "`dstfuzz mend`: it advises no remedy; "
         "`dstfuzz sweep`: a cell could not be run; `dstfuzz campaign`: a budget ended the run "
         "before all turns were tested, and the same command continues it"
     ),
