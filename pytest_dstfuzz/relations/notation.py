@@ -229,6 +229,8 @@ class LetterCase(Wording):
 
     def changes(self, scene: Scene) -> Iterator[Change]:
         """Return the turn in capitals and in small letters, but for texts that must stay exact."""
+        if scene.guarded.exact or "exact" in scene.guarded.reasons:
+            return  # The case of a password or a label may count.
         for convert, operator in ((str.lower, "small_letters"), (str.upper, "capitals")):
             edits = tuple(_converted(scene, convert, operator))
             if edits:
