@@ -189,6 +189,8 @@ class Split(Relation):
 
     def begin(self, scene: Scene) -> TurnStart:
         """Return the turn cut after each of its sentences."""
+        if scene.guarded.exact:  # A dot may be part of an address or a path.
+            return Inapplicable(_ONE_SENTENCE)
         parts = list(sentences(scene.turn.user))
         cuts = [place for place in range(1, len(parts)) if _may_cut(parts, place)]
         rewrites = [_cut(scene, parts[place]) for place in cuts]
