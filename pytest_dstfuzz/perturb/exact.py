@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
-
-from pytest_dstfuzz.perturb.edits import Hunk
+from typing import Final, NamedTuple, Protocol
 
 #: The lock on text with an exact form, and the lock on quoted text, which may be a name.
 EXACT: Final = "exact"
@@ -233,6 +231,20 @@ def exact_spans(text: str) -> list[ExactSpan]:
     return merged
 
 
-def breaks_exact(exact: Sequence[tuple[int, int]], changed: Sequence[Hunk]) -> bool:
+class TextRange(Protocol):
+    """A part of a text, or the place of an edit: a word, a hunk or a replacement."""
+
+    @property
+    def start(self) -> int:
+        """Offset of the first character."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """Offset after the last character."""
+        ...
+
+
+def breaks_exact(exact: Sequence[tuple[int, int]], changed: Sequence[TextRange]) -> bool:
     """Return whether an edit changed characters in one of the spans, or inserted some into it."""
     return any(hunk.start < end and start < hunk.end for hunk in changed for start, end in exact)

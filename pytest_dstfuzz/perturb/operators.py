@@ -45,7 +45,7 @@ from pytest_dstfuzz.perturb.draft import (
     slip_through,
     touch,
 )
-from pytest_dstfuzz.perturb.exact import EXACT
+from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import DEGREES, Locks, without_degrees
 from pytest_dstfuzz.perturb.reader import SlipReader
@@ -1141,7 +1141,7 @@ class NoiseSupport:
         reasons = list(mask.reasons)
         for place, word in enumerate(parts.words):
             base, clitic, _ = word.lower.replace("’", "'").partition("'")
-            if any(start < word.end and word.start < end for start, end in mask.exact):
+            if breaks_exact(mask.exact, [word]):
                 reasons[place] = EXACT
             elif reasons[place] == "name" and self._is_ordinary(word, base, clitic):
                 reasons[place] = ""

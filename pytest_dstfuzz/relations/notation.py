@@ -11,6 +11,7 @@ from pytest_dstfuzz.dialogue.calls import Outcome, text_of, value_of
 from pytest_dstfuzz.dialogue.dates import MONTHS, hour_of_day, month_number
 from pytest_dstfuzz.dialogue.normalise import normalise_value
 from pytest_dstfuzz.dialogue.number_words import NUMBER_WORDS
+from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.words import match_case, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Inapplicable, Replacement, Scene, TurnStart
@@ -81,9 +82,8 @@ class NumberFormat(Wording):
 
 def _notations(scene: Scene) -> Iterator[Replacement]:
     user = scene.turn.user
-    exact = scene.guarded.exact
     for found in chain(_numbers(scene), _times(user), _dates(user)):
-        if not any(start < found.end and found.start < end for start, end in exact):
+        if not breaks_exact(scene.guarded.exact, [found]):
             yield found
 
 
@@ -108,7 +108,7 @@ def _numbers(scene: Scene) -> Iterator[Replacement]:
         if not fits or reasons[index + 1] in {"name", "user"}:
             continue
         # In `5 pages`, both words are exact, because `page 5` is a label.
-        labelled = index and reasons[index - 1] == reasons[index] == "exact"
+        labelled = index and reasons[index - 1] == reasons[index] == EXACT
         if labelled or reasons[index] in {"name", "user"} or (index and gaps[index][-1:] in "-/"):
             continue
         if reasons[index] == reasons[index + 1] == "value" and counted not in {"star", "stars"}:
@@ -229,8 +229,6 @@ class LetterCase(Wording):
 
     def changes(self, scene: Scene) -> Iterator[Change]:
         """Return the turn in capitals and in small letters, but for texts that must stay exact."""
-        if scene.guarded.exact or "exact" in scene.guarded.reasons:
-            return  # The case of a password or a label may count.
         for convert, operator in ((str.lower, "small_letters"), (str.upper, "capitals")):
             edits = tuple(_converted(scene, convert, operator))
             if edits:
@@ -238,10 +236,9 @@ class LetterCase(Wording):
 
 
 def _converted(scene: Scene, convert: Callable[[str], str], operator: str) -> Iterator[Replacement]:
-    exact = scene.guarded.exact
     for word, reason in zip(scene.parts.words, scene.guarded.reasons, strict=True):
-        inside = any(start < word.end and word.start < end for start, end in exact)
         after = convert(word.text)
         # `ß` has no capital letter of the same length.
-        if after != word.text and not inside and reason != "user" and len(after) == len(word.text):
+        kept = reason in {"user", EXACT} or breaks_exact(scene.guarded.exact, [word])
+        if after != word.text and not kept and len(after) == len(word.text):
             yield Replacement(word.start, word.end, after, operator)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.perturb.exact import breaks_exact
 from pytest_dstfuzz.perturb.words import Word, take_apart, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
@@ -59,8 +60,7 @@ class Wording(Relation):
         return self._rewrites(scene, found)
 
     def _fits(self, scene: Scene, change: Change) -> bool:
-        exact = scene.guarded.exact
-        if any(start < one.end and one.start < end for start, end in exact for one in change):
+        if breaks_exact(scene.guarded.exact, change):
             return False
         text = scene.rewrite(change).seen.user
         return text.split() != scene.turn.user.split() and self.keeps_locks(scene, text)

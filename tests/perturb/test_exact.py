@@ -27,9 +27,7 @@ def test_no_exact_span_is_damaged(way: str) -> None:
 
 def test_relations_that_say_it_otherwise_leave_them() -> None:
     count, broken = check(ALL[::4], "relations", 0)
-    # This relation changes the case of names on purpose, and of no password or label.
-    kept = {"secret", "label"}
-    assert not [one for one in broken if one[0] != "letter-case" or one[1] in kept]
+    assert not broken
     assert count > len(ALL)
 
 
