@@ -7,7 +7,13 @@ from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from pytest_dstfuzz.cli.command import Command, build_given_settings, print_page, terminal_page
+from pytest_dstfuzz.cli.command import (
+    Command,
+    build_given_settings,
+    load_data,
+    print_page,
+    terminal_page,
+)
 from pytest_dstfuzz.config import TOOL_CALLS
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import percent
@@ -43,16 +49,14 @@ def _options(parser: Parser) -> None:
 
 def _check(given: Namespace) -> None:
     # Imported late so that help and usage errors do not wait for numpy.
-    from pytest_dstfuzz.dialogue.load import load_dialogues, shape_of_data  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.load import shape_of_data  # noqa: PLC0415
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415
 
     given.data = given.file or given.data
     given.outcome = given.outcome or TOOL_CALLS
     settings = build_given_settings(given, _READ)
     how, outcome = settings.data, settings.reply.outcome
-    read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
-    data = with_slots(read, how.slots)
+    data = load_data(settings)
     page = terminal_page()
     kind = KINDS[outcome]
     if kind.has_tools and _is_of_states(data):

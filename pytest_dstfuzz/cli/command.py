@@ -16,6 +16,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import percent
 
 if TYPE_CHECKING:
+    from pytest_dstfuzz.dialogue.dialogues import DialogueSet
     from pytest_dstfuzz.report.page import TerminalPage
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "EstimateLine",
     "ProgressLine",
     "build_given_settings",
+    "load_data",
     "print_page",
     "say",
     "terminal_page",
@@ -71,6 +73,30 @@ def build_given_settings(given: Namespace, names: Sequence[str]) -> Settings:
     return build_settings(
         {name: value for name, value in values.items() if value is not None or name in given.named}
     )
+
+
+def load_data(
+    settings: Settings, *, layout: str | None = None, normalisation: str | None = None
+) -> DialogueSet:
+    """Return the dialogues that the options name, with the named slots.
+
+    Raises:
+        UserError: the data cannot be read, or lack a slot.
+    """
+    # Imported late so that help and usage errors do not wait for numpy.
+    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
+
+    data, outcome = settings.data, settings.reply.outcome
+    read = load_dialogues(
+        data.data,
+        data.split,
+        layout=layout,
+        normalisation=normalisation,
+        outcome=outcome,
+        tools=data.tools,
+    )
+    return with_slots(read, data.slots)
 
 
 def terminal_page() -> TerminalPage:

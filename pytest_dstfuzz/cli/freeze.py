@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_dstfuzz.cli.command import Command, build_given_settings
+from pytest_dstfuzz.cli.command import Command, build_given_settings, load_data
 from pytest_dstfuzz.config import parsers
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
@@ -70,8 +70,6 @@ def _options(parser: Parser) -> None:
 
 def _freeze(given: Namespace) -> None:
     # Imported late so that help and usage errors do not wait for numpy.
-    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_turns  # noqa: PLC0415
     from pytest_dstfuzz.relations.sources import (  # noqa: PLC0415
         FrozenFile,
@@ -83,9 +81,7 @@ def _freeze(given: Namespace) -> None:
     how, seed = settings.data, settings.variant.seed
     there = read_frozen(given.output) if given.output.exists() else FrozenFile()
     source = _source(given)
-    outcome = settings.reply.outcome
-    read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
-    data = with_slots(read, how.slots)
+    data = load_data(settings)
     sampled = sample_turns(data, how.turns, seed, how.domains)
     turns = [(dialogue, index) for dialogue, last in sampled for index in range(last + 1)]
     rows = list(

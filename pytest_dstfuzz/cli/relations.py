@@ -7,7 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pytest_dstfuzz.cli.command import Command, build_given_settings, print_page, terminal_page
+from pytest_dstfuzz.cli.command import (
+    Command,
+    build_given_settings,
+    load_data,
+    print_page,
+    terminal_page,
+)
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.options import OUTCOMES
 from pytest_dstfuzz.config.parsers import percent
@@ -63,16 +69,12 @@ def _show(given: Namespace) -> None:
         given.name = settings.variant.relation
     data = None
     if given.data is not None:
-        from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
-        from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
         from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases  # noqa: PLC0415
         from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
         from pytest_dstfuzz.relations.sources import with_frozen  # noqa: PLC0415
 
         how = settings.data
-        outcome = settings.reply.outcome
-        read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
-        data = with_slots(read, how.slots)
+        data = load_data(settings)
         data = with_frozen(with_paraphrases(data, how.tools_paraphrase), how.frozen)
         data = sample_set(data, None, settings.variant.seed, how.domains)
     problems: list[str] = []

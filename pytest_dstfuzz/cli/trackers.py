@@ -15,6 +15,7 @@ from pytest_dstfuzz.cli.command import (
     Command,
     ProgressLine,
     build_given_settings,
+    load_data,
     print_page,
     terminal_page,
 )
@@ -66,23 +67,14 @@ def _dialogues(
     normalisation: str | None = None,
 ) -> DialogueSet:
     # Imported late so that help and usage errors do not wait for numpy.
-    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import (  # noqa: PLC0415
         sample_set,
         with_history,
     )
 
     how = settings.data
-    read = load_dialogues(
-        how.data,
-        how.split,
-        layout=layout,
-        normalisation=normalisation,
-        outcome=settings.reply.outcome,
-        tools=how.tools,
-    )
-    data = with_history(with_slots(read, how.slots), settings.reply)
+    read = load_data(settings, layout=layout, normalisation=normalisation)
+    data = with_history(read, settings.reply)
     return sample_set(data, turns, settings.variant.seed, how.domains)
 
 

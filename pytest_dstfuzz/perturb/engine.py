@@ -378,9 +378,9 @@ class Perturber:
         values = {} if ontology is None else ontology.values
         self._values = tuple((slot, tuple(found)) for slot, found in values.items())
         # Build them in all profiles, so that a broken lock is always an error.
-        guards = _locks(lexicon, self._values, tuple(cue_words), tuple(locks))
+        self._guards = _locks(lexicon, self._values, tuple(cue_words), tuple(locks))
         self.profile = PROFILES[validity]
-        self._locks, self._guards = guards if self.profile.locks else None, guards
+        self._locks = self._guards if self.profile.locks else None
         self._nearest_first = order == "distance"
         self._lexicon = lexicon
         self._models, self._slip_rate = tuple(noise), slip_rate

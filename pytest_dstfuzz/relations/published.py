@@ -36,6 +36,7 @@ from pytest_dstfuzz.relations.should_change.relations import (
     TAKEN_AWAY,
     UNSAID,
     neutral_words,
+    why_gives_nothing,
 )
 from pytest_dstfuzz.relations.should_change.sites import split_spoken
 from pytest_dstfuzz.relations.values import inflections
@@ -182,12 +183,8 @@ class ValuesOnly(ShouldChange):
     def edited(self, scene: Scene) -> EditedTurn:
         """Return 4 texts with the values of the turn at their places, among random words."""
         changes = diff_states(scene.before, scene.now)
-        if not scene.parts.words:
-            return Inapplicable(NO_WORD)
-        if not changes:
-            return Inapplicable(NOTHING_GIVEN)
-        if any(change.after is None for change in changes):
-            return Inapplicable(TAKEN_AWAY)
+        if reason := why_gives_nothing(scene, changes):
+            return Inapplicable(reason)
         spoken = split_spoken(scene.turn.user)
         found = [spoken.mentions(change.after or "") for change in changes]
         if not all(found):

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_dstfuzz.cli.command import Command, ProgressLine, print_page, terminal_page
+from pytest_dstfuzz.cli.command import Command, ProgressLine, load_data, print_page, terminal_page
 from pytest_dstfuzz.config import ADAPTER, canonical_split
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer, per_1000, percent
@@ -219,7 +219,6 @@ def _export_options(parser: Parser) -> None:
 def _export(given: Namespace) -> None:
     # Imported late, as above.
     from pytest_dstfuzz import load_dialogues  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.repair.examples import ExampleSet, refuse_measured  # noqa: PLC0415
     from pytest_dstfuzz.repair.forms import FORMS  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
@@ -231,9 +230,7 @@ def _export(given: Namespace) -> None:
         settings = _settings(given, report, _OF_DATA, path)
         used = {"the report": path, "--measured": given.measured, **_data_files(settings)}
         check_apart({"--output": given.output}, used)
-        outcome, how = settings.reply.outcome, settings.data
-        read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
-        data = with_slots(read, how.slots)
+        outcome, data = settings.reply.outcome, load_data(settings)
         form.check(outcome, data.normalisation)
         results = report_turns(report)
         if given.measured != _NOTHING:

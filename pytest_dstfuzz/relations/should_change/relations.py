@@ -900,13 +900,7 @@ class RandomInput(ShouldChange):
     def edited(self, scene: Scene) -> EditedTurn:
         """Return 4 texts of random words, as long as the turn."""
         changes = diff_states(scene.before, scene.now)
-        if not scene.parts.words:
-            return Inapplicable(NO_WORD)
-        if not changes:
-            return Inapplicable(NOTHING_GIVEN)
-        if any(change.after is None for change in changes):
-            return Inapplicable(TAKEN_AWAY)
-        if reason := _elsewhere(scene, changes):
+        if reason := why_gives_nothing(scene, changes) or _elsewhere(scene, changes):
             return Inapplicable(reason)
         label = scene.label
         if label is not None and any(label.get(one.slot) != one.after for one in changes):
@@ -927,6 +921,15 @@ class RandomInput(ShouldChange):
         deltas, table = list(remove_calls(new)), CallScene.of(scene).table
         told = " ".join(f"{one.name} {one.description}" for one in scene.dialogue.tools)
         return Lazily(_drawn(scene, deltas, table, told) for _ in range(_DRAWS))
+
+
+def why_gives_nothing(scene: Scene, changes: Sequence[Difference]) -> str:
+    """Return why the words of a turn with these changes give no value, or ``""`` if they may."""
+    if not scene.parts.words:
+        return NO_WORD
+    if not changes:
+        return NOTHING_GIVEN
+    return TAKEN_AWAY if any(change.after is None for change in changes) else ""
 
 
 def _elsewhere(scene: Scene, changes: Sequence[Difference]) -> str:

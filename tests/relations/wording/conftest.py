@@ -9,26 +9,12 @@ import pytest
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Turn
-from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Inapplicable, Rewrite, Scene, Scenes, begin
 
 AskedBot = Callable[..., set[str]]
-
-
-@pytest.fixture(scope="session")
-def sample() -> DialogueSet:
-    """The shipped dialogues."""
-    return load_dialogues(SAMPLE)
-
-
-@pytest.fixture(scope="session")
-def scenes(sample: DialogueSet) -> Scenes:
-    """Scenes of the shipped dialogues."""
-    lexicon = load_lexicon()
-    return Scenes(sample, lexicon, Locks(lexicon, sample.ontology, sample.cue_words), seed=3)
 
 
 @pytest.fixture(scope="session")
