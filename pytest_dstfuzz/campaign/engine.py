@@ -178,7 +178,7 @@ def _digest_of_code() -> str | None:
     package = Path(__file__).parents[1]
     tables = package / "resources"
     files = [*package.rglob("*.py")]
-    for end in ("json", "tsv", "txt"):
+    for end in ("gz", "json", "tsv", "txt"):
         files += tables.rglob(f"*.{end}")
     used = [platform.python_version(), np.__version__, version("rapidfuzz"), version("msgspec")]
     try:

@@ -48,7 +48,8 @@ from pytest_dstfuzz.perturb.draft import (
 from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import DEGREES, Locks, without_degrees
-from pytest_dstfuzz.perturb.reader import SlipReader
+from pytest_dstfuzz.perturb.reader import BESIDE, SlipReader
+from pytest_dstfuzz.perturb.sentences import WordsBeside, neighbour_counts
 from pytest_dstfuzz.perturb.words import (
     Parts,
     Word,
@@ -1018,6 +1019,7 @@ class NoiseSupport:
         """
         more = frozenset(utterance) - self._noise.keys
         reasons_of = self._reasons(parts, mask, said)
+        sides_of = self._sides(parts, mask, reasons_of)
         slips: list[dict[tuple[str, str], Slips]] = [{} for _ in parts.words]
         explained = []
 
@@ -1032,12 +1034,15 @@ class NoiseSupport:
                 if part.of_word:
                     roles, reasons = mask.roles[first:last], reasons_of[first:last]
                     heard = self._heard(part.text, reasons, said)
-                    one = Guards("", roles, reasons, (), more, heard)
+                    one = Guards("", roles, reasons, (), more, heard, sides_of[first:last])
                     shift, allowed = first, self._of_word(part, one)
                 else:
                     roles, reasons = mask.roles[begin:end], reasons_of[begin:end]
                     heard = self._heard(part.text, reasons, said)
-                    several = Guards(left, roles, reasons, mask.open[begin : end + 1], more, heard)
+                    inside = any(change.kind in IN_WORDS for change in part.changes)
+                    sides = sides_of[begin:end] if inside else (None,) * (end - begin)
+                    open_ = mask.open[begin : end + 1]
+                    several = Guards(left, roles, reasons, open_, more, heard, sides)
                     shift, allowed = begin, self._of_rest(part, several)
                 for (index, name), some in allowed.slips:
                     here = slips[shift + index]
@@ -1127,7 +1132,12 @@ class NoiseSupport:
             for at, some in typed.items()
             for change, reading in zip(
                 some.values(),
-                self._reader.read_all(words[at].lower, [*some], guards.said),
+                self._reader.read_all(
+                    words[at].lower,
+                    [*some],
+                    guards.said,
+                    guards.sides[at],
+                ),
                 strict=True,
             )
             if reading.recoverable
@@ -1163,6 +1173,20 @@ class NoiseSupport:
             return frozenset()
         words = word_list(text)
         return frozenset(other for other in said if any(_alike(word, other) for word in words))
+
+    def _sides(
+        self, parts: Parts, mask: Mask, reasons: Sequence[str]
+    ) -> tuple[WordsBeside | None, ...]:
+        """Return the words around each word, for short locked words that a reader may recover."""
+        if self._reader is None:
+            return (None,) * len(parts.words)
+        counts = neighbour_counts()
+        return tuple(
+            sides if role == LOCKED and reason in _READABLE and len(word.text) <= BESIDE else None
+            for word, role, reason, sides in zip(
+                parts.words, mask.roles, reasons, counts.sides(parts), strict=True
+            )
+        )
 
     def _may_type(self, word: str, kind: str, typo: Typo) -> bool:
         """Return whether a slip of letters leaves a word that can only be read as itself."""
@@ -1206,6 +1230,8 @@ class Guards(NamedTuple):
     more: frozenset[str]
     #: Words of the dialogue that resemble a locked word.
     said: frozenset[str] = frozenset()
+    #: The words around each word, if a reader looks at them.
+    sides: tuple[WordsBeside | None, ...] = ()
 
 
 class AllowedChanges(NamedTuple):

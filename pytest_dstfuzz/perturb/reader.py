@@ -2,7 +2,8 @@
 
 The reader is a noisy channel. For each typed word, the candidates are the words of the lexicon, of
 the data and of the dialogue that are at most two slips away. The weight of a candidate is the
-probability of the slip under the noise model, times how likely the word is here.
+probability of the slip under the noise model, times how likely the word is here. If the text is
+unclear by itself, the reader looks at the two words on either side: `i need ot go`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from pytest_dstfuzz.perturb.exact import EXACT
 from pytest_dstfuzz.perturb.labels import ROMAN
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.names import name_lists
+from pytest_dstfuzz.perturb.sentences import WordsBeside, neighbour_counts
 from pytest_dstfuzz.perturb.words import word_list
 
 #: Minimum posterior probability of the original, and the maximum of a rival of the same class.
@@ -59,6 +61,12 @@ _ENDINGS: Final = frozenset({"s", "es", "ly"})
 _SPELLINGS: Final = (("re", "er"), ("er", "re"), ("or", "our"))
 _APOSTROPHES: Final = re.compile(r"['’]")
 _CLITIC: Final = re.compile(r"['’]s$")
+#: Reason why a text is not recoverable that the words beside it may remove.
+_UNCLEAR: Final = "unclear"
+#: Minimum posterior probability of the original by itself for which the reader looks at them.
+_HOPEFUL: Final = 0.2
+#: Maximum length of such a word. Longer words are nearly always plain by themselves.
+BESIDE: Final = 6
 #: The classes of words that are never another of their class: see `SlipReader.classes`.
 NUMBER, WEEKDAY, VALUE, NEGATION, NAME = "number", "weekday", "value word", "negation", "name"
 
@@ -80,6 +88,24 @@ class _Around(NamedTuple):
     antonyms: frozenset[str]
     #: Text -> the words that may have been meant, or the reason why nobody recovers the word.
     readings: dict[str, _Typed | str]
+
+
+class _Unclear(NamedTuple):
+    """The texts of a word that are unclear by themselves, and the words that were meant."""
+
+    #: The places of the texts among all texts of the word.
+    texts: Sequence[int]
+    #: All words that may have been meant by one of them.
+    words: Sequence[str]
+    #: For each text and each word that it may mean: place of the word, weight.
+    codes: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float64]
+    #: Where each text starts in these arrays, and the text of each entry.
+    starts: npt.NDArray[np.int64]
+    owners: npt.NDArray[np.int64]
+    #: Whether a word is a form of the original, or another one of its class.
+    forms: npt.NDArray[np.bool_]
+    rivals: npt.NDArray[np.bool_]
 
 
 class SlipReading(NamedTuple):
@@ -136,6 +162,7 @@ class SlipReader:
         self._around = lru_cache(maxsize=1 << 8)(self._find_around)
         self._prior = lru_cache(maxsize=1 << 14)(self._find_prior)
         self._read = lru_cache(maxsize=1 << 16)(self._weigh)
+        self._alone = lru_cache(maxsize=1 << 10)(self._read_alone)
 
     @classmethod
     def of(
@@ -146,34 +173,99 @@ class SlipReader:
             lexicon, model, tuple((slot, tuple(found)) for slot, found in values.items())
         )
 
-    def read(self, word: str, typed: str, said: Collection[str] = ()) -> SlipReading:
+    def read(
+        self, word: str, typed: str, said: Collection[str] = (), sides: WordsBeside | None = None
+    ) -> SlipReading:
         """Return how a reader understands ``typed``, which a user typed for ``word``.
 
         Args:
             word: the original word, in any case.
             typed: the word as typed.
             said: words of the dialogue so far, in lower case.
+            sides: the words around it, see `NeighbourCounts.sides`. ``None``: they are unknown.
         """
-        return self.read_all(word, [typed], said)[0]
+        return self.read_all(word, [typed], said, sides)[0]
 
     def read_all(
-        self, word: str, texts: Sequence[str], said: Collection[str] = ()
+        self,
+        word: str,
+        texts: Sequence[str],
+        said: Collection[str] = (),
+        sides: WordsBeside | None = None,
     ) -> list[SlipReading]:
         """Return how a reader understands each of ``texts``; see `read`.
 
         One call for all texts of a word is faster than one call for each.
         """
-        word, said = word.lower(), frozenset(said)
-        lower = [text.lower() for text in texts]
-        self._learn(word, lower)
+        lower = tuple([text.lower() for text in texts])
+        readings, unclear = self._alone(word.lower(), lower, frozenset(said))
+        if sides is None or unclear is None:
+            return [*readings]
+        found = dict(zip(unclear.texts, self._read_beside(unclear, sides), strict=True))
+        return [found.get(at, reading) for at, reading in enumerate(readings)]
+
+    def _read_alone(
+        self, word: str, texts: Sequence[str], said: frozenset[str]
+    ) -> tuple[Sequence[SlipReading], _Unclear | None]:
+        """Return how a reader understands texts by themselves, and those that are unclear."""
+        self._learn(word, texts)
         words = sorted(said)
-        near = _count_slips(lower, words) <= _MOST_SLIPS
-        found = []
-        for text, row in zip(lower, near, strict=True):
-            heard = {words[at] for at in np.flatnonzero(row).tolist()} - {text}
-            heard |= said.intersection(self._misspelled.get(text, ()))
-            found.append(self._read(word, text, frozenset(heard)))
-        return found
+        near = _count_slips(texts, words) <= _MOST_SLIPS
+        heard: list[set[str]] = [set() for _ in texts]
+        for row, at in np.argwhere(near).tolist():
+            heard[row].add(words[at])
+        readings: list[SlipReading] = []
+        unclear: dict[int, Mapping[str, float]] = {}
+        for text, some in zip(texts, heard, strict=True):
+            some.discard(text)
+            some.update(said.intersection(self._misspelled.get(text, ())))
+            reading, weights = self._read(word, text, frozenset(some))
+            if weights:
+                unclear[len(readings)] = weights
+            readings.append(reading)
+        return readings, self._gather(word, unclear) if unclear else None
+
+    def _gather(self, word: str, unclear: Mapping[int, Mapping[str, float]]) -> _Unclear:
+        """Return the words that may have been meant by unclear texts, as arrays."""
+        around = self._around(word)
+        names = [*chain.from_iterable(unclear.values())]
+        words = [*dict.fromkeys(names)]
+        index = {one: at for at, one in enumerate(words)}
+        lengths = [*map(len, unclear.values())]
+        weights = chain.from_iterable(some.values() for some in unclear.values())
+        return _Unclear(
+            [*unclear],
+            words,
+            np.array([*map(index.__getitem__, names)]),
+            np.fromiter(weights, float),
+            np.cumsum([0, *lengths[:-1]]),
+            np.repeat(np.arange(len(lengths)), lengths),
+            np.array([one in around.forms for one in words]),
+            np.array([self._is_rival(word, around, one) for one in words]),
+        )
+
+    def _read_beside(self, unclear: _Unclear, sides: WordsBeside) -> list[SlipReading]:
+        """Return how a reader understands texts between other words."""
+        codes, starts = unclear.codes, unclear.starts
+        weights = unclear.weights * neighbour_counts().fit(unclear.words, sides)[codes]
+        shares = weights / np.add.reduceat(weights, starts)[unclear.owners]
+        posteriors = np.add.reduceat(np.where(unclear.forms[codes], shares, 0.0), starts)
+        rivals: dict[int, tuple[float, str]] = {}  # Of each text, the likeliest.
+        for at in np.flatnonzero((shares > RIVAL) & unclear.rivals[codes]).tolist():
+            text, found = int(unclear.owners[at]), (float(shares[at]), unclear.words[codes[at]])
+            rivals[text] = max(found, rivals.get(text, found))
+        return [
+            SlipReading(posterior, rivals[text][1], rivals[text][0], "rival")
+            if text in rivals
+            else SlipReading(posterior, reason=_UNCLEAR if posterior < SURE else "")
+            for text, posterior in enumerate(posteriors.tolist())
+        ]
+
+    def _is_rival(self, word: str, around: _Around, other: str) -> bool:
+        """Return whether two words have one class and are no forms of each other."""
+        if other in around.forms:
+            return False
+        return bool(self.classes(word) & self.classes(other)) or other in around.antonyms
 
     def has(self, word: str) -> bool:
         """Return whether a word in lower case is in the data."""
@@ -216,15 +308,15 @@ class SlipReader:
             if text not in readings:
                 known = word in self._misspelled.get(text, ())
                 known |= OSA.distance(word, text) <= _MOST_SLIPS
-                readings[text] = self._refusal(word, text) or ("" if known else "unclear")
+                readings[text] = self._refusal(word, text) or ("" if known else _UNCLEAR)
                 if not readings[text]:
                     new.append(text)
         slips = _count_slips(new, self._common)
-        for text, near, row in zip(
-            new, _neighbours(self._lexicon).one_slip_away(new), slips, strict=True
-        ):
-            ones = {self._common[at] for at in np.flatnonzero(row == 1).tolist()}
-            weights = self._weigh_ones(word, text, ones | near)
+        ones = _neighbours(self._lexicon).one_slip_away(new)
+        for number, at in np.argwhere(slips == 1).tolist():
+            ones[number].add(self._common[at])
+        for text, near, row in zip(new, ones, slips, strict=True):
+            weights = self._weigh_ones(word, text, near)
             # Two slips in one word are rare, so only a word that is much likelier matters.
             last = bisect_left(self._rarity, -_NEGLIGIBLE * weights[word])
             two = np.flatnonzero(row[:last] <= _MOST_SLIPS)
@@ -242,8 +334,13 @@ class SlipReader:
         weights[word] = self._channel(word, text) * self._prior(word)
         return weights
 
-    def _weigh(self, word: str, text: str, heard: frozenset[str]) -> SlipReading:
-        """Return how a reader understands a text, see `read`.
+    def _weigh(
+        self, word: str, text: str, heard: frozenset[str]
+    ) -> tuple[SlipReading, Mapping[str, float]]:
+        """Return how a reader understands a text by itself, see `read`.
+
+        If it is unclear but there is hope, the words that may have been meant and their weights
+        are also returned.
 
         Args:
             word: the original word.
@@ -255,32 +352,31 @@ class SlipReader:
             self._learn(word, [text])
         typed = around.readings[text]
         if isinstance(typed, str):
-            return SlipReading(0.0, reason=typed) if text != word else SlipReading(1.0)
+            return (SlipReading(0.0, reason=typed) if text != word else SlipReading(1.0)), {}
         weights = {**typed.weights}
         for other in heard:
             prior = self._prior(other) + _DIALOGUE / _VOCABULARY
             weights[other] = self._channel(other, text) * prior
         for at in typed.two:
             weights.setdefault(self._common[at], -self._rarity[at])
-        return self._judge(word, around, weights)
+        reading = self._judge(word, around, weights)
+        hopeful = reading.reason == _UNCLEAR and reading.posterior >= _HOPEFUL
+        return reading, weights if hopeful else {}
 
     def _judge(self, word: str, around: _Around, weights: Mapping[str, float]) -> SlipReading:
         """Return how a reader understands a text, given the words that may have been meant."""
         total = math.fsum(weights.values())
-        mine, antonyms, forms = self.classes(word), around.antonyms, around.forms
         rivals = {
             other: weight / total
             for other, weight in weights.items()
-            if weight > RIVAL * total
-            and other not in forms
-            and (mine & self.classes(other) or other in antonyms)
+            if weight > RIVAL * total and self._is_rival(word, around, other)
         }
         # Another form or spelling of the original means the same.
-        posterior = math.fsum(weights[form] for form in forms if form in weights) / total
+        posterior = math.fsum(weights[form] for form in around.forms if form in weights) / total
         if rivals:
             rival = min(rivals, key=lambda other: (-rivals[other], other))
             return SlipReading(posterior, rival, rivals[rival], "rival")
-        return SlipReading(posterior, reason="unclear" if posterior < SURE else "")
+        return SlipReading(posterior, reason=_UNCLEAR if posterior < SURE else "")
 
     def _find_around(self, word: str) -> _Around:
         return _Around(_forms(word), frozenset(self._lexicon.antonyms(word)), {word: ""})

@@ -6,7 +6,9 @@ import pytest
 
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.reader import RIVAL, SURE, SlipReader
+from pytest_dstfuzz.perturb.reader import RIVAL, SURE, SlipReader, SlipReading
+from pytest_dstfuzz.perturb.sentences import neighbour_counts
+from pytest_dstfuzz.perturb.words import take_apart
 
 AREAS = ("north", "south", "east", "west", "centre")
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -87,3 +89,66 @@ def test_a_name_of_the_dialogue_is_a_rival(reader: SlipReader):
 
 def test_an_unchanged_word_is_read_as_itself(reader: SlipReader):
     assert reader.read("Ely", "ely").posterior == 1.0
+
+
+def read_beside(reader: SlipReader, text: str, word: str, typed: str) -> SlipReading:
+    """Return how a word of a text is read that was typed in another way."""
+    parts = take_apart(text)
+    at = [one.lower for one in parts.words].index(word)
+    return reader.read(word, typed, (), neighbour_counts().sides(parts)[at])
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "typed"),
+    [
+        ("I am looking for a train", "for", "fro"),
+        ("I am leaving from Ely", "from", "fro"),
+        ("Please book it for two people", "for", "fo"),
+        ("Thanks, that is all I need", "that", "tht"),
+        ("no, that's all", "that's", "tht's"),
+    ],
+)
+def test_the_words_beside_a_slip_make_it_plain(
+    reader: SlipReader, text: str, word: str, typed: str
+):
+    assert not reader.read(word, typed).recoverable
+    assert read_beside(reader, text, word, typed).recoverable
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "typed", "reason"),
+    [
+        ("I am leaving from Ely", "from", "form", "known word"),
+        ("I do not want it", "not", "nto", "negation"),
+        ("a hotel in the east please", "east", "wast", "rival"),
+        ("is it on tuesday or later", "tuesday", "thuesday", "rival"),
+        ("a table for 2 at 14:15", "14:15", "14:5", "exact"),
+        # `they` and `that` both fit.
+        ("I think that all", "that", "thay", "unclear"),
+    ],
+)
+def test_the_words_beside_a_slip_open_nothing_that_is_protected(
+    reader: SlipReader, text: str, word: str, typed: str, reason: str
+):
+    assert read_beside(reader, text, word, typed).reason == reason
+
+
+def test_the_place_of_a_word_decides_which_one_was_meant(reader: SlipReader):
+    # The same letters stand for each of the two words, in its place.
+    readings = [
+        read_beside(reader, text, word, "fro").posterior
+        for text in ("I am looking for a train", "I am leaving from Ely")
+        for word in ("for", "from")
+        if word in text
+    ]
+    assert min(readings) > SURE
+
+
+def test_all_texts_of_a_word_are_read_as_each_alone(reader: SlipReader):
+    parts = take_apart("I am looking for a train")
+    sides = neighbour_counts().sides(parts)[3]
+    texts = ["fro", "fo", "fpr", "four", "xq"]
+    together = reader.read_all("for", texts, ("to", "our"), sides)
+    alone = [reader.read("for", text, ("to", "our"), sides) for text in texts]
+    assert [one.reason for one in together] == [one.reason for one in alone]
+    assert [one.posterior for one in together] == pytest.approx([one.posterior for one in alone])
