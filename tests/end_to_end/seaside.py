@@ -422,3 +422,14 @@ def _request(guest: str) -> dict[str, Any]:
         "messages": messages,
         "tools": [{"type": "function", "function": tool} for tool in TOOLS],
     }
+
+
+#: Outcomes of the variants of the weak bot's run, by kind. Noise models, lexicon, reader and seeds
+#: decide them, so they change if one of these does, and only then.
+OUTCOMES: dict[str, dict[str, int]] = {
+    "state": {"carried": 8, "held": 33, "violation": 34},
+    "reply": {"held": 34, "violation": 11},
+    "tool-calls": {"held": 18, "violation": 22},
+}
+#: Violations among them, by kind.
+VIOLATIONS = {kind: found["violation"] for kind, found in OUTCOMES.items()}

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from seaside import CALLS, STATES, BotKind
+from seaside import CALLS, STATES, VIOLATIONS, BotKind
 from user_runs import run_command, run_pytest, violations
 
 
@@ -103,7 +103,7 @@ def test_results_become_a_table(fresh: Path) -> None:
     assert run_command(fresh, "results", "found", "--parquet", "found.parquet").status == 0
     rows = parquet.read_table(fresh / "found.parquet").to_pylist()
     assert len(rows) == 75
-    assert sum(row["outcome"] == "violation" for row in rows) == 35
+    assert sum(row["outcome"] == "violation" for row in rows) == VIOLATIONS["state"]
 
 
 def test_all_commands_have_help(folder: Path) -> None:

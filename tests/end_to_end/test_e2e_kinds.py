@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from seaside import KINDS, QUESTIONS, REQUESTS, STATES, STAYS, BotKind
+from seaside import KINDS, OUTCOMES, QUESTIONS, REQUESTS, STATES, STAYS, BotKind
 from user_runs import (
     Done,
     body,
@@ -26,16 +26,10 @@ from user_runs import (
 pytest.importorskip("jinja2")
 
 ALL_FILES = ("--dst-report=report.json", "--dst-report=page.html", "--junitxml=junit.xml")
-#: Findings of each run, the same since the tests were written. Noise models, lexicon and seeds
-#: decide them.
-OUTCOMES = {
-    "state": {"carried": 8, "held": 32, "violation": 35},
-    "reply": {"held": 34, "violation": 11},
-    "tool-calls": {"held": 15, "violation": 25},
-}
+#: Findings of each run. Noise models, lexicon, reader and seeds decide them, see `OUTCOMES`.
 BROKEN = {
     "state": {
-        "stays-test-anna-t0": [0, 1, 2, 3, 4],
+        "stays-test-anna-t0": [0, 1, 3, 4],
         "stays-test-ben-t1": [1, 2, 3, 4],
         "stays-test-carla-t0": [2, 4],
         "stays-test-carla-t1": [0, 1, 3],
@@ -48,35 +42,36 @@ BROKEN = {
         "stays-test-hal-t1": [1, 2],
     },
     "reply": {
+        "questions-test-anna-t1": [4],
         "questions-test-ben-t0": [3],
         "questions-test-carla-t0": [2, 4],
         "questions-test-dan-t1": [2],
-        "questions-test-eve-t0": [0, 1, 2, 3],
+        "questions-test-eve-t0": [0, 2, 3],
         "questions-test-finn-t0": [2, 4],
-        "questions-test-gita-t0": [0],
+        "questions-test-gita-t0": [2],
     },
     "tool-calls": {
         "requests-test-anna-t0": [0, 2, 4],
         "requests-test-ben-t0": [3],
-        "requests-test-ben-t1": [0, 1, 3, 4],
+        "requests-test-ben-t1": [0, 1, 4],
         "requests-test-carla-t0": [0, 1, 2, 3, 4],
         "requests-test-dan-t0": [0, 2],
-        "requests-test-eve-t0": [2, 3],
-        "requests-test-finn-t0": [0, 1, 2, 3],
+        "requests-test-eve-t0": [3],
+        "requests-test-finn-t0": [0, 1, 3],
         "requests-test-gita-t0": [0, 1, 2, 4],
     },
 }
 WEAKNESSES = {
     "state": {
-        "misspelt-value-lost-or-changed": 22,
-        "slip-in-key-word-value-wrong": 11,
-        "slip-in-unrelated-word-value-lost": 2,
+        "misspelt-value-lost-or-changed": 21,
+        "slip-in-key-word-value-wrong": 10,
+        "slip-in-unrelated-word-value-lost": 3,
     },
     "reply": {"fallback-instead-of-answer": 11},
     "tool-calls": {
-        "call-dropped:book_room": 12,
+        "call-dropped:book_room": 11,
         "call-dropped:cancel_room": 7,
-        "different-tool-called:cancel_room": 4,
+        "different-tool-called:cancel_room": 2,
         "argument-dropped:book_room.balcony": 2,
     },
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from seaside import CALLS, REPLIES, STATES
+from seaside import CALLS, REPLIES, STATES, VIOLATIONS
 from user_runs import Done, outcomes, run_apart, run_pytest, variants, violations
 
 DATA = ("--dst-data=stays.jsonl", "--dst-report=report.json")
@@ -119,7 +119,7 @@ def test_each_bot_has_figures_of_its_own(fresh: Path) -> None:
     done = run_pytest(fresh, *DATA, "--dst-max-failure-rate=10%", "--dst-search=random")
     models = {model["name"]: model for model in done.json()["models"]}
     rates = [models[name]["summary"]["failure_rate"] for name in sorted(models)]
-    assert rates == [0.4667, 0.0]
+    assert rates == [round(VIOLATIONS["state"] / 75, 4), 0.0]
     assert [models[name]["gate"]["verdict"] for name in sorted(models)] == ["regression", "pass"]
     assert (done.status, done.json()["gate"]["verdict"]) == (1, "regression")
 
@@ -191,7 +191,8 @@ def test_a_comparison_says_when_replies_are_the_same(
 
 
 @pytest.mark.parametrize(
-    ("rule", "violations_"), [("book_room.balcony=ignore", 24), ("book_room.balcony=exact", 25)]
+    ("rule", "violations_"),
+    [("book_room.balcony=ignore", 21), ("book_room.balcony=exact", VIOLATIONS["tool-calls"])],
 )
 def test_a_rule_says_when_arguments_are_the_same(folder: Path, rule: str, violations_: int) -> None:
     options = (f"--dst-arguments={rule}", "--dst-report=report.json")
@@ -204,7 +205,7 @@ def test_options_may_stand_in_a_file(fresh: Path) -> None:
     lines = ("dst_search = random", *lines)
     (fresh / "pytest.ini").write_text("\n".join(["[pytest]", *lines, ""]), encoding="utf-8")
     done = run_pytest(fresh, "--dst-report=report.json")
-    assert (done.status, len(violations(done.json()))) == (1, 35)
+    assert (done.status, len(violations(done.json()))) == (1, VIOLATIONS["state"])
     (fresh / "pytest.ini").write_text("\n".join(["[pytest]", *lines[:3], ""]), encoding="utf-8")
     assert run_pytest(fresh).status == 5
 
@@ -218,10 +219,10 @@ def test_options_may_stand_in_a_file(fresh: Path) -> None:
         (["--dst-stop-at-first"], {"violations": 11}),
         (["--dst-search=greedy"], {"valid": 65, "violations": 39}),
         (["--dst-search=near-value"], {"valid": 75, "violations": 55}),
-        (["--dst-attack=non-cumulative"], {"violations": 35, "carried": 0}),
-        (["--dst-attack=cumulative"], {"violations": 35, "carried": 17}),
-        (["--dst-transformations=1"], {"violations": 20, "carried": 2}),
-        (["--dst-shrink=no"], {"violations": 35, "minimiser_calls": 0}),
+        (["--dst-attack=non-cumulative"], {"violations": VIOLATIONS["state"], "carried": 0}),
+        (["--dst-attack=cumulative"], {"violations": VIOLATIONS["state"], "carried": 16}),
+        (["--dst-transformations=1"], {"violations": 19, "carried": 2}),
+        (["--dst-shrink=no"], {"violations": VIOLATIONS["state"], "minimiser_calls": 0}),
         (["--dst-validity=strict", "--dst-edits=emoji"], {"valid": 75, "violations": 4}),
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",
@@ -251,7 +252,7 @@ def test_locked_words_are_left_alone(folder: Path) -> None:
         for word in ("room", "arriving"):
             said = turn["user"].lower().split()
             assert variant["text"].lower().split().count(word) >= said.count(word)
-    assert done.json()["summary"]["violations"] < 35
+    assert done.json()["summary"]["violations"] < VIOLATIONS["state"]
 
 
 def test_an_estimate_needs_its_search(folder: Path) -> None:

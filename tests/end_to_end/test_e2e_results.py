@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from seaside import CALLS, KINDS, REPLIES, STATES, BotKind
+from seaside import CALLS, KINDS, REPLIES, STATES, VIOLATIONS, BotKind
 from user_runs import Done, body, run_command, run_pytest
 
 REPORT = "--dst-report=report.json"
@@ -161,10 +161,10 @@ def test_what_was_said_is_not_remembered_by_a_redacted_run(fresh: Path) -> None:
         (STATES, "moody", ["--dst-repeatable=no"], 0),
         (STATES, "moody", ["--dst-repeatable=no", "-odst_votes=5"], 0),
         (STATES, "moody", ["--dst-repeatable=no", "-odst_noise_floor=5"], 0),
-        (STATES, "fragile", ["--dst-repeatable=no"], 35),
-        (STATES, "fragile", ["--dst-repeatable=no", "--dst-error-rate=5%"], 35),
+        (STATES, "fragile", ["--dst-repeatable=no"], VIOLATIONS["state"]),
+        (STATES, "fragile", ["--dst-repeatable=no", "--dst-error-rate=5%"], VIOLATIONS["state"]),
         (REPLIES, "reply", ["--dst-error-rate=5%"], 11),
-        (CALLS, "answer", ["-odst_noise_floor=4"], 25),
+        (CALLS, "answer", ["-odst_noise_floor=4"], VIOLATIONS["tool-calls"]),
     ],
 )
 def test_answers_that_vary_are_put_to_the_vote(
