@@ -78,7 +78,7 @@ def test_another_sheet_can_have_other_dialogues(folders: tuple[Path, Path], tmp_
     seen = sheet.dialogues_of(folders[1] / "ids.tsv")
     assert len(seen) == 9
     arguments = ["--data", "sample", "--model", f"{__name__}:track", "--each", "9"]
-    arguments += ["--variants", "3", "--output", str(tmp_path), "--key", str(tmp_path)]
+    arguments += ["--variants", "6", "--output", str(tmp_path), "--key", str(tmp_path)]
     assert sheet.main([*arguments, "--without", str(folders[1] / "ids.tsv")]) == 0
     assert sheet.dialogues_of(tmp_path / "ids.tsv").isdisjoint(seen)
     assert sheet.main([*arguments, "--without", str(tmp_path / "sheet.jsonl")]) == 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -121,6 +122,14 @@ _ENDINGS: Final = (
     "Thank you very much, that is all I wanted to know.",
     "Thanks, you have been a great help today.",
 )
+#: Words that stand beside each other in what users say. They tell `north` from `worth` in `otrh`.
+_PAIRS: Final = frozenset(
+    pair
+    for slot in SLOTS
+    for wording in slot.wordings
+    for value in slot.values
+    for pair in pairwise(word_list(wording.format(value)))
+)
 _OTHER_WORDS: Final = tuple(
     dict.fromkeys(
         word
@@ -154,11 +163,22 @@ def _correct_values(text: str) -> str:
 
     def correct(found: re.Match[str]) -> str:
         typed = found[0]
-        nearest = min((*_VALUE_WORDS, *_OTHER_WORDS), key=lambda word: OSA.distance(typed, word))
+        before, after = (
+            next(iter(re.findall(end, part)), "")
+            for end, part in (
+                (r"[a-z]+(?= ?$)", text[: found.start()]),
+                (r"^ ?([a-z]+)", text[found.end() :]),
+            )
+        )
+        fits = {word for pair in _PAIRS for word in pair if pair in ((before, word), (word, after))}
+        nearest = min(
+            (*_VALUE_WORDS, *_OTHER_WORDS),
+            key=lambda word: (OSA.distance(typed, word), word not in fits),
+        )
         near = nearest in _VALUE_WORDS and OSA.distance(typed, nearest) <= _MOST_SLIPS
         return nearest if near else typed
 
-    return re.sub(r"[a-z]{3,}", correct, text)
+    return re.sub(r"[a-z][a-z']{2,}", correct, text)
 
 
 class PlantedBot:
