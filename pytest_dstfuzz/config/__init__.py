@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.config.identity import code_of as code_of
+from pytest_dstfuzz.config.code import code_of as code_of
+from pytest_dstfuzz.config.code import import_own as import_own
 from pytest_dstfuzz.config.identity import identity_of as identity_of
 from pytest_dstfuzz.config.identity import is_own_function as is_own_function
 from pytest_dstfuzz.config.options import ADAPTER as ADAPTER
@@ -67,6 +68,7 @@ __all__ = [
     "canonical_split",
     "code_of",
     "identity_of",
+    "import_own",
     "is_own_function",
     "mask_command_line",
     "mask_credentials",

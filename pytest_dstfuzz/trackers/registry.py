@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import sys
 from abc import ABC
@@ -18,6 +17,7 @@ from pytest_dstfuzz.config import (
     Address,
     Settings,
     TrackerSettings,
+    import_own,
     mask_credentials,
     reveal_credentials,
 )
@@ -70,7 +70,7 @@ def load_attribute(name: str, search_path: tuple[str, ...], kind: str) -> object
 
 def _import_module(module_name: str, whole: str, search_path: tuple[str, ...], kind: str) -> object:
     try:
-        return importlib.import_module(module_name)
+        return import_own(module_name)
     except BaseException as error:
         if passes_through(error):
             raise

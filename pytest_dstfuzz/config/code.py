@@ -1,0 +1,338 @@
+"""The identity of a user's own code: the files that an object consists of, as they were loaded."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib
+import inspect
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType, FunctionType, ModuleType
+from typing import Any, Final
+from zipimport import ZipImportError, zipimporter
+
+from pytest_dstfuzz.files import content_of
+
+__all__ = ["code_of", "import_own"]
+
+_PACKAGE: Final = f"{__name__.partition('.')[0]}."
+#: The folders of Python's own modules and of this package.
+_PYTHON: Final = Path(os.__file__).resolve().parent
+_PLACE: Final = Path(__file__).resolve().parents[1]
+#: Folders of the system, whose files are no data of a user.
+_SYSTEM: Final = frozenset({"dev", "etc", "lib", "Library", "proc", "run", "sys", "System", "usr"})
+#: Functions that import the module that their first argument names.
+_IMPORTERS: Final = frozenset({"__import__", "import_module", "run_module"})
+
+
+def code_of(thing: Any, name: str = "") -> str:
+    """Return a digest of a user's code: the files that define an object, and all that they import.
+
+    The files count as they were when Python loaded them. Files that they read while they were
+    imported count, too, for example code for ``exec`` or a table of rules. If an object of this
+    package wraps a user's object, or a decorator wraps a function, the wrapped one counts. Other
+    installed packages do not count. The result is ``""`` for all other objects of this package,
+    which its version identifies, and for objects without a file.
+
+    Args:
+        thing: a function, a class or an object.
+        name: ``package.module:attribute`` if the user named the object so. The module counts, too.
+    """
+    files = [_file_of(sys.modules.get(name.partition(":")[0]))] if ":" in name else []
+    for part in _parts_of(thing):
+        with suppress(OSError, TypeError):
+            files.append(_on_disk(inspect.getsourcefile(part)))
+    found = sorted(_Walk().over([file for file in files if file is not None]))
+    text = "\n".join(f"{label} {content}" for label, content in found)
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest() if found else ""
+
+
+def import_own(name: str) -> ModuleType:
+    """Import a user's module, and note the content of all files that this loads."""
+    _watch()
+    return importlib.import_module(name)
+
+
+def _parts_of(thing: Any) -> Iterator[Any]:
+    """Yield the functions and classes that an object of a user consists of."""
+    while _is_ours(owner := _owner(thing)):
+        if (thing := getattr(thing, "wrapped", None)) is None:
+            return
+    while thing is not None:
+        owner = _owner(thing)
+        yield from owner.__mro__ if isinstance(owner, type) else (owner,)
+        thing = getattr(thing, "__wrapped__", None)
+
+
+def _owner(thing: Any) -> Any:
+    """Return the function or the class whose module defines an object."""
+    if isinstance(thing, functools.partial):
+        return _owner(thing.func)
+    return thing if isinstance(thing, type) or hasattr(thing, "__code__") else type(thing)
+
+
+def _is_ours(owner: Any) -> bool:
+    return f"{owner.__module__}.".startswith(_PACKAGE)
+
+
+def _file_of(module: ModuleType | None) -> Path | None:
+    """Return the file of a user's module, or the archive with it; ``None`` for other modules."""
+    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+    return _on_disk(file) if isinstance(file, str) else None
+
+
+def _on_disk(file: str | None) -> Path | None:
+    """Return the file of a user at a path, which may lead into an archive; else ``None``."""
+    if not file or file.startswith("<"):
+        return None
+    return _own_file(os.path.abspath(file))  # noqa: PTH100 - not to follow links yet
+
+
+@functools.lru_cache(maxsize=10_000)
+def _own_file(file: str) -> Path | None:
+    path = Path(file).resolve()
+    if _is_given(path):
+        return None
+    return next((one for one in (path, *path.parents) if one.is_file()), None)
+
+
+class _Loads:
+    """The content of files when Python loaded them, and what each file read at its import."""
+
+    def __init__(self) -> None:
+        self.content: dict[Path, str] = {}
+        self.read: dict[Path, set[Path]] = {}
+        self._imported: set[Path] = set()
+        self._busy = threading.local()
+
+    def hear(self, event: str, given: tuple[Any, ...]) -> None:
+        """Note a file that is opened to be read. Python calls this before it opens the file."""
+        if event != "open" or getattr(self._busy, "now", False):
+            return
+        self._busy.now = True
+        try:
+            # An exception would reach the code that opens the file.
+            with suppress(Exception):
+                path, _, flags = given
+                frame = inspect.currentframe()
+                if isinstance(path, str | os.PathLike) and not flags & (os.O_WRONLY | os.O_RDWR):
+                    self._note(Path(os.fsdecode(path)), frame and frame.f_back)
+        finally:
+            self._busy.now = False
+
+    def _note(self, path: Path, frame: FrameType | None) -> None:
+        compiled = path.parent.name == "__pycache__"
+        if compiled:
+            path = path.parents[1] / f"{path.name.partition('.')[0]}.py"
+        imported = compiled or _imports(frame)
+        reader = _reader(frame, at_import=not imported)
+        path = path.resolve()
+        if _is_installed(path) or not path.is_file():
+            return
+        if imported:
+            self._imported.add(path)
+            self.content[path] = content_of(path)
+            self.read.pop(path, None)
+        elif reader is None or not _is_data(path):
+            return
+        elif path not in self._imported:
+            self.content[path] = content_of(path)
+        if reader is not None and reader != path:
+            self.read.setdefault(reader, set()).add(path)
+
+
+_LOADS: Final = _Loads()
+
+
+@functools.cache
+def _watch() -> None:
+    """Note from now on which files Python opens. Python cannot remove an audit hook."""
+    sys.addaudithook(_LOADS.hear)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Return whether a frame belongs to the import of a module by Python or by pytest."""
+    if frame is None:
+        return False
+    return frame.f_code.co_filename.startswith("<frozen importlib") or (
+        frame.f_globals.get("__name__") == "_pytest.assertion.rewrite"
+    )
+
+
+def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
+    """Return the user's file whose code opens another file, or ``None``.
+
+    ``at_import``: the file counts only while Python imports it.
+    """
+    while frame is not None and frame.f_code is not import_own.__code__:
+        code = frame.f_code
+        if not at_import or (code.co_name == "<module>" and _imports(frame.f_back)):
+            file = _on_disk(code.co_filename)
+            if file is not None and not _is_installed(file):
+                return file
+        frame = frame.f_back
+    return None
+
+
+def _is_data(path: Path) -> bool:
+    """Return whether a file may be data of a user: it is not hidden, and not of the system."""
+    here = Path.cwd()
+    if here != Path(here.anchor) and path.is_relative_to(here):
+        parts = path.relative_to(here).parts
+    else:
+        parts = path.parts[1:]
+        if parts[0] in _SYSTEM:
+            return False
+    return not any(part.startswith(".") for part in parts)
+
+
+class _Walk:
+    """A walk over files of code and all that they import."""
+
+    def __init__(self) -> None:
+        roots = [Path(entry or ".").resolve() for entry in sys.path]
+        self._roots = [root for root in dict.fromkeys(roots) if not _is_installed(root)]
+        self._modules: dict[Path, ModuleType] = {}
+        for module in list(sys.modules.values()):
+            file = _file_of(module)
+            if file is not None and not _is_installed(file):
+                self._modules.setdefault(file, module)
+
+    def over(self, files: Sequence[Path]) -> Iterator[tuple[str, str]]:
+        """Yield the place of each file below its folder of modules, and a digest of its content."""
+        waiting = [file.resolve() for file in files]
+        seen: set[Path] = set()
+        while waiting:
+            file = waiting.pop()
+            if file in seen or _is_given(file) or not file.is_file():
+                continue
+            seen.add(file)
+            root = file.parent
+            while (root / "__init__.py").is_file():
+                waiting.append(root / "__init__.py")
+                root = root.parent
+            yield self._label(file, root), self._content(file)
+            if file.suffix == ".py":
+                waiting += self._needed_by(file, root)
+
+    def _label(self, file: Path, root: Path) -> str:
+        above = [one for one in self._roots if root.is_relative_to(one)]
+        return file.relative_to(max(above, key=lambda one: len(one.parts), default=root)).as_posix()
+
+    def _content(self, file: Path) -> str:
+        """Return the digest of a file, as it was when it was loaded or read at an import."""
+        known = _LOADS.content
+        if file in self._modules:
+            if file not in known:
+                known[file] = content_of(file)
+            return known[file]
+        read = any(file in _LOADS.read.get(one, ()) for one in self._modules)
+        return known[file] if read else content_of(file)
+
+    def _needed_by(self, file: Path, root: Path) -> Iterator[Path]:
+        """Yield the files that a file imports, and those that it read while it was imported."""
+        # Of an installed package only the files of the same package count.
+        installed = _is_installed(file)
+        if (module := self._modules.get(file)) is not None:
+            yield from _LOADS.read.get(file, ())
+            yield from _referred(module)
+        top = f"{file.relative_to(root).parts[0]}."
+        for name, folder in dict.fromkeys(_imported_by(file)):
+            if folder is not None:
+                yield from _places(folder, name)
+            elif not installed or f"{name}.".startswith(top):
+                folders = [root] if installed else dict.fromkeys((root, *self._roots))
+                places = (list(_places(each, name)) for each in folders)
+                yield from next(filter(None, places), ())
+                yield from () if installed else _loaded_as(name)
+
+
+def _is_installed(path: Path) -> bool:
+    """Return whether a path belongs to an installed package."""
+    return "site-packages" in path.parts or _is_given(path)
+
+
+def _is_given(path: Path) -> bool:
+    """Return whether a path belongs to Python or to this package."""
+    own = "site-packages" not in path.parts or path.is_relative_to(_PLACE)
+    return own and any(path.is_relative_to(one) for one in (_PYTHON, _PLACE))
+
+
+def _places(root: Path, name: str) -> Iterator[Path]:
+    """Yield the file of a module, and the ``__init__`` files of its packages, within a folder.
+
+    ``root`` may be an archive. Then the archive is the file.
+    """
+    if root.is_file():
+        with suppress(ZipImportError):
+            if zipimporter(str(root)).find_spec(name.partition(".")[0]):
+                yield root
+        return
+    place = root
+    for part in filter(None, name.split(".")):
+        place /= part
+        yield from (
+            one.resolve()
+            for one in (place.with_suffix(".py"), place / "__init__.py")
+            if one.is_file()
+        )
+
+
+def _loaded_as(name: str) -> Iterator[Path]:
+    """Yield the files of the user's modules that are loaded under a name, and of its packages."""
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        file = _file_of(sys.modules.get(".".join(parts[:end])))
+        if file is not None and not _is_installed(file):
+            yield file
+
+
+def _referred(module: ModuleType) -> Iterator[Path]:
+    """Yield the files of the user's modules to which the names of a module refer."""
+    for value in list(vars(module).values()):
+        if isinstance(value, FunctionType | type):
+            value = sys.modules.get(value.__module__ or "")  # noqa: PLW2901
+        if isinstance(value, ModuleType):
+            file = _file_of(value)
+            if file is not None and not _is_installed(file):
+                yield file
+
+
+def _imported_by(file: Path) -> Iterator[tuple[str, Path | None]]:
+    """Yield each module that the code of a file may import: its name, and the folder that has it.
+
+    The folder is ``None`` if it is to be found on Python's path.
+    """
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        for name in _names_in(node):
+            level = len(name) - len(name.lstrip("."))
+            if level:
+                yield name[level:], file.parents[level - 1] if level <= len(file.parents) else None
+            elif not f"{name}.".startswith(_PACKAGE):
+                yield name, None
+
+
+def _names_in(node: ast.AST) -> Iterator[str]:
+    """Yield the modules that a piece of code names, with a dot for each level of a relative one."""
+    match node:
+        case ast.Import():
+            yield from (alias.name for alias in node.names)
+        case ast.ImportFrom():
+            base = "." * node.level + (node.module or "")
+            dot = "." if node.module else ""
+            yield from (f"{base}{dot}{alias.name}" for alias in node.names)
+        case ast.Call(
+            func=ast.Name(id=called) | ast.Attribute(attr=called),
+            args=[ast.Constant(value=str(name)), *_],
+        ) if called in _IMPORTERS and name.strip("."):
+            yield name
