@@ -333,7 +333,7 @@ def own_rule(function: Any, name: str) -> Rule:
             )
         return answer
 
-    return Rule(name, same, whole=True, identity=digest_of(function))
+    return Rule(name, same, whole=True, identity=digest_of(function, name))
 
 
 def rule_of(given: object, search_path: tuple[str, ...] = ()) -> Rule:

@@ -14,6 +14,7 @@ from itertools import combinations
 from numbers import Real
 from typing import Any, Final, NamedTuple, Protocol
 
+from pytest_dstfuzz.config import code_of
 from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import DstFuzzError, UserError
@@ -247,6 +248,8 @@ class OwnFunction(Comparison):
         self._called = called
         self._threshold = threshold
         self._takes = _arguments(function, called)
+        #: As the code is now: it may import more later, and the identity must not change.
+        self._digest = digest_of(function, called)
 
     @property
     def name(self) -> str:
@@ -256,8 +259,8 @@ class OwnFunction(Comparison):
 
     @property
     def identity(self) -> str:
-        """The name, and a digest of the function's source."""
-        return f"{self.name}#{digest_of(self._function)}"
+        """The name, and a digest of the function's code."""
+        return f"{self.name}#{self._digest}"
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return the checked result of the function."""
@@ -297,6 +300,7 @@ class CheckedComparison(Comparison):
     def __init__(self, comparison: Any, where: str) -> None:
         self._wrapped = comparison
         self._name = str(comparison.name)
+        self._digest = digest_of(type(comparison))
         if any(mark in self._name for mark in ", '\"\n"):
             raise UserError(
                 f"{where}: the name {self._name!r} has a space, a comma or a quote, which lists of "
@@ -310,9 +314,9 @@ class CheckedComparison(Comparison):
 
     @property
     def identity(self) -> str:
-        """The object's own identity, or its name with a digest of its class."""
+        """The object's own identity, or its name with a digest of its code."""
         own = getattr(self._wrapped, "identity", self._name)
-        return str(own) if own != self._name else f"{own}#{digest_of(type(self._wrapped))}"
+        return str(own) if own != self._name else f"{own}#{self._digest}"
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
         """Return the checked result of the object's ``align``, if it has one."""
@@ -377,13 +381,17 @@ def _arguments(function: Callable[..., object], called: str) -> int:
     )
 
 
-def digest_of(thing: object) -> str:
-    """Return 12 hexadecimal digits of the digest of an object's source, or else of its name."""
+def digest_of(thing: object, name: str = "") -> str:
+    """Return 12 hexadecimal digits of the digest of an object's source, and of all code behind it.
+
+    The source tells apart two functions of a file with equal names. For the rest see `code_of`.
+    """
     try:
         text = inspect.getsource(thing)  # type: ignore[arg-type]  # raises for other objects
     except (OSError, TypeError):
         text = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    whole = f"{text}\n{code_of(thing, name)}"
+    return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def _show(answer: object) -> str:

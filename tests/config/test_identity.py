@@ -16,6 +16,9 @@ from pytest_dstfuzz import BeliefState, Campaign, Context, UserError
 from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
 from pytest_dstfuzz.campaign.engine import data_digest, open_result_cache
 from pytest_dstfuzz.campaign.spec import CampaignSpec
+from pytest_dstfuzz.comparisons.calls import comparison_of_calls
+from pytest_dstfuzz.comparisons.judge import Judges
+from pytest_dstfuzz.comparisons.registry import as_comparison
 from pytest_dstfuzz.config import (
     OPTIONS,
     Address,
@@ -27,7 +30,9 @@ from pytest_dstfuzz.config import (
     is_own_function,
 )
 from pytest_dstfuzz.config.identity import decides
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.gate.baseline import campaign_identity, changes
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.sources import FrozenFile, FrozenRow
 from pytest_dstfuzz.scale import sweeps
@@ -361,13 +366,14 @@ def test_each_file_of_the_users_code_decides(
         (tmp_path / file).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    for module in ("bot", "parent", "wrap", "words", "later"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
     (tmp_path / "unrelated.py").write_text("", encoding="utf-8")
     found = []
     for text in ("", "\nOTHER = 1\n"):
         with (tmp_path / changed_file).open("a", encoding="utf-8") as out:
             out.write(text)
+        for module in [*sys.modules]:
+            if module.partition(".")[0] in ("bot", "parent", "wrap", "words", "later"):
+                monkeypatch.delitem(sys.modules, module)
         thing = load_attribute(f"bot:{name}", (), "tracker")
         (tmp_path / "unrelated.py").write_text(text, encoding="utf-8")
         found.append(code_of(thing, f"bot:{name}"))
@@ -395,10 +401,10 @@ def test_the_code_of_a_function_of_an_option_decides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "samerule", raising=False)
     file = tmp_path / "samerule.py"
     found = []
     for result in ("True", "False"):
+        monkeypatch.delitem(sys.modules, "samerule", raising=False)
         file.write_text(f"def same(one, other):\n    return {result}\n", encoding="utf-8")
         settings = Settings.of(turns=4, search="random", **given)
         campaign = Campaign(lambda _: {}, settings=settings)
@@ -408,3 +414,44 @@ def test_the_code_of_a_function_of_an_option_decides(
     open_folder(tmp_path / "run", found[0]).close()
     with pytest.raises(UserError, match="samerule:same"):
         open_folder(tmp_path / "run", found[1])
+
+
+#: A function of an option, and what changes behind it.
+OWN_RULES: dict[str, dict[str, Any]] = {
+    "rule": {"outcome": "tool-calls", "arguments": {"book.people": "rulebook:same"}},
+    "comparison": {"outcome": "reply", "compare": "rulebook:same"},
+}
+
+
+@pytest.mark.parametrize("changed_file", ["rulebook.py", "rulehelp.py"])
+@pytest.mark.parametrize("given", OWN_RULES.values(), ids=OWN_RULES)
+def test_a_baseline_knows_all_code_of_a_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], changed_file: str
+) -> None:
+    texts = {
+        "rulebook.py": "from rulehelp import LIMIT\ndef near(one, other):\n    return one == other\n"
+        "def same(one, other):\n    return near(one, other) or LIMIT > 1\n",
+        "rulehelp.py": "LIMIT = 1\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    data = DialogueSet("none", "test", ())
+    settings = Settings.of(**given)
+    found = []
+    for more in ("", "", "# now lenient\n"):
+        for name in ("rulebook", "rulehelp"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        with (tmp_path / changed_file).open("a", encoding="utf-8") as out:
+            out.write(more)
+        judges = Judges()
+        comparison = (
+            comparison_of_calls(data, settings.reply)
+            if settings.reply.outcome == "tool-calls"
+            else as_comparison("rulebook:same", "here", settings.reply, judges)
+        )
+        told = {"lexicon": "", "policy": "", "noise": "", "comparison": comparison}
+        found.append(campaign_identity(settings, data, **told))
+    monkeypatch.delitem(sys.modules, "rulebook")
+    assert not changes(found[0], found[1])
+    assert changes(found[1], found[2])
