@@ -210,9 +210,11 @@ def fingerprint_of(tracker: object) -> str | None:
 
     Only the adapters of this package pass on the fingerprint of the object that they adapt. A
     user's object that wraps another one may change its answers, so it needs a fingerprint of its
-    own. A fingerprint that ``__getattr__`` finds in the inner object does not count.
+    own. A fingerprint that ``__getattr__`` finds in the inner object, or that `functools.wraps`
+    copies from it, does not count.
     """
-    texts = (read_attribute(one, "fingerprint") for one in _fingerprinted(tracker))
+    things = (one for one in _fingerprinted(tracker) if not _is_copied(one))
+    texts = (read_attribute(one, "fingerprint") for one in things)
     # In a tracker that is not ours, the attribute may be anything.
     return next((text for text in texts if isinstance(text, str) and text), None)
 
@@ -228,6 +230,15 @@ def _fingerprinted(tracker: object) -> Iterator[object]:
         yield thing
 
 
+def _is_copied(thing: object) -> bool:
+    """Return whether `functools.update_wrapper` may have copied the fingerprint of an object."""
+    own = read_attribute(thing, "__dict__")
+    if not isinstance(own, Mapping) or "__wrapped__" not in own:
+        return False
+    text = own.get("fingerprint")
+    return isinstance(text, str) and text == read_attribute(own["__wrapped__"], "fingerprint")
+
+
 def fingerprint_problem(tracker: object) -> str:
     """Return the reason that the attribute ``fingerprint`` of a tracker is unusable, or ``""``.
 
@@ -241,6 +252,8 @@ def fingerprint_problem(tracker: object) -> str:
             return f"it cannot be read ({type(error).__name__}: {message_of(error)})"
         if found is not None and not isinstance(found, str):
             return f"it is {kind_of(found)}"
+        if found and _is_copied(thing):
+            return "it is that of the wrapped object: give the wrapper one of its own"
     return ""
 
 

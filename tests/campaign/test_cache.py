@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -332,6 +333,41 @@ def test_a_wrapper_of_a_user_has_not_the_fingerprint_of_its_object(kind: type[No
     assert fingerprint_of(kind()) is None
     assert fingerprint_of(as_tracker(kind())) is None
     assert fingerprint_problem(kind()) == ""
+
+
+def known(_: Context) -> dict[str, str]:
+    return {}
+
+
+known.fingerprint = "1"  # type: ignore[attr-defined]  # as users do
+
+
+def wrapped_function() -> Any:
+    @functools.wraps(known)
+    def wrapper(context: Context) -> dict[str, str]:
+        return {**known(context), "hotel-name": "x"}
+
+    return wrapper
+
+
+class WrappedObject:
+    def __init__(self) -> None:
+        functools.update_wrapper(self, known)
+
+    def predict(self, contexts: Sequence[Context]) -> list[dict[str, str]]:
+        return [{} for _ in contexts]
+
+
+@pytest.mark.parametrize("made", [wrapped_function, WrappedObject])
+def test_functools_does_not_pass_a_fingerprint_on(made: Callable[[], Any]) -> None:
+    one = made()
+    assert one.fingerprint == "1"
+    assert fingerprint_of(one) is fingerprint_of(as_tracker(one)) is None
+    assert "wrapped object" in fingerprint_problem(one)
+    one.fingerprint = "1, with x"
+    assert fingerprint_of(one) == fingerprint_of(as_tracker(one)) == "1, with x"
+    assert fingerprint_problem(one) == ""
+    assert fingerprint_of(known) == "1"
 
 
 def test_replies_are_kept_apart_from_states_and_by_whose_replies_the_system_is_shown() -> None:
