@@ -48,7 +48,7 @@ from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, as_search, find_training
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
-from pytest_dstfuzz.trackers.registry import load_attribute, tracker_for
+from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute, tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of, is_repeatable
 from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS, bound_time, preflight
 from pytest_dstfuzz.transformations import find_operator
@@ -236,9 +236,19 @@ class Campaign:
             "code": self._code(),
         }
 
+    def late_code(self) -> dict[str, str]:
+        """Return the present code of each object whose code is no longer that of `identity`.
+
+        Such code was loaded during the run. Only then is it known which files it uses, or whether
+        they changed before.
+        """
+        before = self.identity["code"]
+        return {name: code for name, code in self._code().items() if before.get(name) != code}
+
     def _code(self) -> dict[str, str]:
         """Map each object with a user's own code to a digest of the file with the code."""
         reply, variant = self.settings.reply, self.settings.variant
+        model = self.settings.tracker.model or ""
         named = [name for name in (reply.compare or "").split(",") if is_own_function(name)]
         rules = (one.partition("=")[2] for one in reply.arguments)
         named += [rule for rule in rules if is_own_function(rule)]
@@ -247,6 +257,8 @@ class Campaign:
             f"the search {variant.search}": self._search
             or SEARCHES.of(variant.search.removeprefix(SAMPLED)),
         }
+        if model in TRACKERS.single:
+            things["the factory of the tracker"] = TRACKERS.find(model)
         things |= {f"the relation {one.name}": one for one in self._relations}
         things |= {name: load_attribute(name, (), "function") for name in named}
         for registry, names in (

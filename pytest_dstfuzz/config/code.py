@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
@@ -48,8 +48,8 @@ def code_of(thing: Any, name: str = "") -> str:
     for part in _parts_of(thing):
         with suppress(OSError, TypeError):
             files.append(_on_disk(inspect.getsourcefile(part)))
-    found = sorted(_Walk().over([file for file in files if file is not None]))
-    text = "\n".join(f"{label} {content}" for label, content in found)
+    found = sorted(_Walk().over(file for file in files if file is not None))
+    text = "\n".join(found)
     return hashlib.sha256(text.encode(errors="replace")).hexdigest() if found else ""
 
 
@@ -193,7 +193,7 @@ def _is_data(path: Path) -> bool:
 
 
 class _Walk:
-    """A walk over files of code and all that they import."""
+    """A walk over files of code, and all that they import."""
 
     def __init__(self) -> None:
         roots = [Path(entry or ".").resolve() for entry in sys.path]
@@ -203,54 +203,68 @@ class _Walk:
             file = _file_of(module)
             if file is not None and not _is_installed(file):
                 self._modules.setdefault(file, module)
+        self._read = {one for file in self._modules for one in _LOADS.read.get(file, ())}
 
-    def over(self, files: Sequence[Path]) -> Iterator[tuple[str, str]]:
-        """Yield the place of each file below its folder of modules, and a digest of its content."""
-        waiting = [file.resolve() for file in files]
-        seen: set[Path] = set()
+    def over(self, files: Iterable[Path]) -> set[str]:
+        """Return a line for each file and for each import: its place or name, and the content.
+
+        The place is relative to the folder of modules, so the lines are the same on each machine.
+        """
+        first = {file.resolve() for file in files}
+        waiting, seen, named = list(first), set[Path](), set[Path]()
+        lines: set[str] = set()
         while waiting:
             file = waiting.pop()
             if file in seen or _is_given(file) or not file.is_file():
                 continue
             seen.add(file)
-            root = file.parent
-            while (root / "__init__.py").is_file():
-                waiting.append(root / "__init__.py")
-                root = root.parent
-            yield self._label(file, root), self._content(file)
-            if file.suffix == ".py":
-                waiting += self._needed_by(file, root)
-
-    def _label(self, file: Path, root: Path) -> str:
-        above = [one for one in self._roots if root.is_relative_to(one)]
-        return file.relative_to(max(above, key=lambda one: len(one.parts), default=root)).as_posix()
+            place = file.relative_to(_root_of(file)).as_posix()
+            for one, name in self._needed_by(file):
+                waiting.append(one)
+                if name and not _is_given(one):
+                    named.add(one)
+                    lines.add(f"{place} {name} {self._content(one)}")
+            if file in first:
+                lines.add(f"{place} {self._content(file)}")
+        # A file that is found by its use alone may be one that an import names at another time.
+        others = seen - named - first
+        return lines | {f"{one.relative_to(_root_of(one))} {self._content(one)}" for one in others}
 
     def _content(self, file: Path) -> str:
         """Return the digest of a file, as it was when it was loaded or read at an import."""
         known = _LOADS.content
-        if file in self._modules:
-            if file not in known:
-                known[file] = content_of(file)
-            return known[file]
-        read = any(file in _LOADS.read.get(one, ()) for one in self._modules)
-        return known[file] if read else content_of(file)
+        if file in self._modules and file not in known:
+            known[file] = content_of(file)
+        loaded = file in self._modules or file in self._read
+        return known[file] if loaded else content_of(file)
 
-    def _needed_by(self, file: Path, root: Path) -> Iterator[Path]:
-        """Yield the files that a file imports, and those that it read while it was imported."""
+    def _needed_by(self, file: Path) -> Iterator[tuple[Path, str]]:
+        """Yield the files that a file needs, each with the name by which it imports it, if any."""
+        root = _root_of(file)
+        yield from ((one / "__init__.py", "__init__") for one in _between(root, file))
         # Of an installed package only the files of the same package count.
         installed = _is_installed(file)
         if (module := self._modules.get(file)) is not None:
-            yield from _LOADS.read.get(file, ())
-            yield from _referred(module)
+            yield from ((one, "") for one in (*_LOADS.read.get(file, ()), *_referred(module)))
         top = f"{file.relative_to(root).parts[0]}."
         for name, folder in dict.fromkeys(_imported_by(file)):
             if folder is not None:
-                yield from _places(folder, name)
+                yield from ((one, f".{name}") for one in _places(folder, name))
             elif not installed or f"{name}.".startswith(top):
                 folders = [root] if installed else dict.fromkeys((root, *self._roots))
                 places = (list(_places(each, name)) for each in folders)
-                yield from next(filter(None, places), ())
-                yield from () if installed else _loaded_as(name)
+                yield from ((one, name) for one in next(filter(None, places), ()))
+                yield from () if installed else ((one, "") for one in _loaded_as(name))
+
+
+def _root_of(file: Path) -> Path:
+    """Return the folder that has the package of a file, or else the file."""
+    return next(folder for folder in file.parents if not (folder / "__init__.py").is_file())
+
+
+def _between(root: Path, file: Path) -> Iterator[Path]:
+    """Yield the folders below ``root`` that contain a file."""
+    yield from (folder for folder in file.parents if folder.is_relative_to(root) and folder != root)
 
 
 def _is_installed(path: Path) -> bool:

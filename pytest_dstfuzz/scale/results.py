@@ -58,6 +58,10 @@ _HASHED: Final = {
 }
 
 
+#: Maximum number of shards, or of other names, in a message.
+_MOST_NAMED: Final = 10
+
+
 def list_differences(found: Mapping[str, Difference], shown: Callable[[str, Any, Any], str]) -> str:
     """Describe the differences of two runs for a message, without digests and dictionaries.
 
@@ -207,6 +211,23 @@ class RunManifest:
         """Return a copy of the manifest with the contexts and seconds of another call added."""
         asked, seconds = self.asked + asked, self.seconds + seconds
         return replace(self, ended=ended, asked=asked, seconds=seconds)
+
+    def closed_by(self, late: Mapping[str, str]) -> RunManifest:
+        """Return a manifest that no later run continues, because of code that was loaded late.
+
+        ``late``: see `Campaign.late_code`.
+        """
+        if not late:
+            return self
+        before = self.decided["code"]
+        code = {**before, **{name: f"{before.get(name, '')} {own}" for name, own in late.items()}}
+        note = (
+            f"the code of {format_list(sorted(late), _MOST_NAMED)} changed, or loaded further "
+            "files, while it was running: later runs will not continue these results, which may "
+            "belong to two versions of the code"
+        )
+        notes = tuple(dict.fromkeys((*self.notes, note)))
+        return replace(self, decided={**self.decided, "code": code}, notes=notes)
 
 
 def data_of(info: RunInfo) -> dict[str, Any]:
@@ -724,10 +745,6 @@ def _found(
         raise
 
 
-#: Maximum number of shards in a message.
-_MOST_NAMED = 10
-
-
 def merge(folders: Sequence[ResultFolder], output: Path) -> ResultFolder:
     """Copy the results of all shards of a run to one folder.
 
@@ -1003,7 +1020,8 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
     finally:
         seconds = time.monotonic() - started
         asked = runner.asked
-        folder.keep(folder.manifest.gone_on(asked=asked, seconds=seconds, ended=ended))
+        manifest = folder.manifest.gone_on(asked=asked, seconds=seconds, ended=ended)
+        folder.keep(manifest.closed_by(campaign.late_code()))
         folder.close()
     return folder
 

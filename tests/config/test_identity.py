@@ -429,7 +429,8 @@ def test_a_baseline_knows_all_code_of_a_rule(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], changed_file: str
 ) -> None:
     texts = {
-        "rulebook.py": "from rulehelp import LIMIT\ndef near(one, other):\n    return one == other\n"
+        "rulebook.py": "from rulehelp import LIMIT\n"
+        "def near(one, other):\n    return one == other\n"
         "def same(one, other):\n    return near(one, other) or LIMIT > 1\n",
         "rulehelp.py": "LIMIT = 1\n",
     }

@@ -1,0 +1,248 @@
+"""A user's code decides by all files that it uses, as they were when they were loaded."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz import Campaign, Settings, UserError
+from pytest_dstfuzz.config import code_of
+from pytest_dstfuzz.scale.results import ResultFolder, run_into
+from pytest_dstfuzz.trackers.registry import load_attribute
+
+IMPL = "def f(context):\n    return {'hotel-area': 'north'} if 'north' in context.user else {}\n"
+USE = "def track(context):\n    return impl.f(context)\n"
+#: How a bot finds its code -> its files, and which of them change. The bot is the first file.
+FOUND: dict[str, tuple[dict[str, str], str]] = {
+    "a name in a call": (
+        {"bot.py": f"from importlib import import_module as im\nimpl = im('im' + 'pl')\n{USE}"},
+        "impl.py",
+    ),
+    "a name in a function": (
+        {
+            "bot.py": "import importlib\ndef track(context):\n"
+            "    return importlib.import_module('impl').f(context)\n"
+        },
+        "impl.py",
+    ),
+    "a relative name in a call": (
+        {
+            "pack/bot.py": "import importlib\ndef track(context):\n"
+            "    return importlib.import_module('.impl', __package__).f(context)\n"
+        },
+        "pack/impl.py",
+    ),
+    "the builtin": ({"bot.py": f"impl = __import__('IMPL'.lower())\n{USE}"}, "impl.py"),
+    "exec": (
+        {
+            "bot.py": "from pathlib import Path\nnames = {}\n"
+            "exec(Path(__file__).with_name('impl.py').read_text(), names)\ntrack = names['f']\n"
+        },
+        "impl.py",
+    ),
+    "runpy": (
+        {
+            "bot.py": "import runpy\nfrom pathlib import Path\n"
+            "track = runpy.run_path(str(Path(__file__).with_name('impl.py')))['f']\n"
+        },
+        "impl.py",
+    ),
+    "a spec": (
+        {
+            "bot.py": "from importlib import util\nfrom pathlib import Path\n"
+            "spec = util.spec_from_file_location('x', Path(__file__).with_name('impl.py'))\n"
+            f"impl = util.module_from_spec(spec)\nspec.loader.exec_module(impl)\n{USE}"
+        },
+        "impl.py",
+    ),
+    "a lazy package": (
+        {
+            "bot.py": "from pack import impl\ntrack = impl.f\n",
+            "pack/__init__.py": "import importlib\ndef __getattr__(name):\n"
+            "    return importlib.import_module(f'other.{name}')\n",
+            "other/__init__.py": "",
+        },
+        "other/impl.py",
+    ),
+    "a relative name in a namespace": (
+        {"space/one/bot.py": "from ..two.impl import f\ntrack = f\n"},
+        "space/two/impl.py",
+    ),
+    "equal names in a namespace": (
+        {
+            "space/one/bot.py": "from ..two.impl import f\nfrom ..three import impl\ntrack = f\n",
+            "space/two/impl.py": IMPL,
+        },
+        "space/three/impl.py",
+    ),
+    "a name of Python": ({"bot.py": f"import colorsys as impl\n{USE}"}, "colorsys.py"),
+    "a folder that was on the path": (
+        {
+            "bot.py": "import sys\nfrom pathlib import Path\n"
+            "sys.path.insert(0, str(Path(__file__).with_name('source')))\n"
+            f"import impl\nsys.path.pop(0)\n{USE}"
+        },
+        "source/impl.py",
+    ),
+    "an archive": (
+        {
+            "bot.py": "import sys\nfrom pathlib import Path\n"
+            f"sys.path.insert(0, str(Path(__file__).with_name('impl.zip')))\nimport impl\n{USE}"
+        },
+        "impl.zip",
+    ),
+    "an archive, later": (
+        {
+            "bot.py": "import sys\nfrom pathlib import Path\n"
+            "sys.path.insert(0, str(Path(__file__).with_name('impl.zip')))\n"
+            "def track(context):\n    from impl import f\n    return f(context)\n"
+        },
+        "impl.zip",
+    ),
+    "a table": (
+        {
+            "bot.py": "import json\nfrom pathlib import Path\n"
+            "RULES = json.loads(Path(__file__).with_name('rules.json').read_text())\n"
+            "def track(context):\n    return RULES\n"
+        },
+        "rules.json",
+    ),
+    "a table that a helper reads": (
+        {
+            "bot.py": "from helper import RULES\ndef track(context):\n    return RULES\n",
+            "helper.py": "import json\nfrom pathlib import Path\ndef read():\n"
+            "    return json.loads(Path(__file__).with_name('rules.json').read_text())\n"
+            "RULES = read()\n",
+        },
+        "rules.json",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def unloaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Forget, when called and at the end, what a test imported."""
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+
+    def forget() -> None:
+        for name in sys.modules.keys() - before | {"colorsys"}:
+            sys.modules.pop(name, None)
+
+    yield forget
+    forget()
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("impl.py", text)
+    else:
+        path.write_text(text, encoding="utf-8")
+
+
+def first_text(path: str) -> str:
+    return '{"hotel-area": "north"}' if path.endswith("json") else IMPL
+
+
+@pytest.mark.parametrize("how", FOUND)
+def test_each_file_that_the_code_uses_decides(
+    tmp_path: Path, unloaded: Callable[[], None], how: str
+) -> None:
+    files, changed = FOUND[how]
+    for name, text in {**files, changed: first_text(changed), "other.txt": ""}.items():
+        write(tmp_path / name, text)
+    target = f"{next(iter(files)).removesuffix('.py').replace('/', '.')}:track"
+    found = []
+    for text in ("", "", first_text(changed).replace("north", "south")):
+        unloaded()
+        write(tmp_path / "other.txt", "unused")
+        if text:
+            write(tmp_path / changed, text)
+        found.append(code_of(load_attribute(target, (str(tmp_path),), "tracker"), target))
+    assert found[0]
+    assert found[0] == found[1]
+    assert found[1] != found[2]
+
+
+def test_another_bot_that_uses_loaded_code_has_it_too(
+    tmp_path: Path, unloaded: Callable[[], None]
+) -> None:
+    for name in ("bot", "twin"):
+        write(tmp_path / f"{name}.py", FOUND["a name in a call"][0]["bot.py"])
+    found = []
+    for text in (IMPL, IMPL.replace("north", "south")):
+        write(tmp_path / "impl.py", text)
+        unloaded()
+        both = [load_attribute(f"{n}:track", (str(tmp_path),), "bot") for n in ("bot", "twin")]
+        found.append([code_of(one) for one in both])
+    assert len({*found[0], *found[1]}) == 4
+
+
+def test_code_counts_as_it_was_loaded(tmp_path: Path, unloaded: Callable[[], None]) -> None:
+    files = {"bot.py": "import impl\ntrack = impl.f\n", "impl.py": IMPL}
+    for name, text in files.items():
+        write(tmp_path / name, text)
+
+    def loaded() -> str:
+        return code_of(load_attribute("bot:track", (str(tmp_path),), "tracker"), "bot:track")
+
+    first = load_attribute("bot:track", (str(tmp_path),), "tracker")
+    write(tmp_path / "impl.py", IMPL.replace("north", "south"))
+    before = code_of(first, "bot:track")
+    (tmp_path / "impl.py").read_text()
+    assert loaded() == before
+    unloaded()
+    assert loaded() != before
+    write(tmp_path / "impl.py", IMPL)
+    unloaded()
+    assert loaded() == before
+
+
+LATE = (
+    "import importlib\nfrom pathlib import Path\ndef track(context):\n"
+    "    path = Path(__file__).with_name('impl.py')\n    {edit}\n"
+    "    return importlib.import_module({name}).f(context)\n"
+)
+EDIT = "if 'track' not in path.read_text(): path.write_text(path.read_text() + '# track\\\\n')"
+
+
+@pytest.mark.parametrize(
+    ("edit", "name", "continued"),
+    [("", "'impl'", True), (EDIT, "'impl'", False), ("", "'im' + 'pl'", False)],
+    ids=["known", "edited", "not known before"],
+)
+def test_results_of_code_that_is_known_only_later_are_not_continued(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unloaded: Callable[[], None],
+    edit: str,
+    name: str,
+    *,
+    continued: bool,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "bot.py", LATE.format(edit=edit or "del path", name=name))
+    write(tmp_path / "impl.py", IMPL)
+    settings = Settings.of(model="bot:track", turns=10, variants=2, search="random")
+
+    def run() -> ResultFolder:
+        unloaded()
+        campaign = Campaign("bot:track", settings=settings)
+        return run_into(campaign, tmp_path / "run", lambda *_: None)
+
+    first = run()
+    noted = [note for note in first.manifest.notes if "the code of the tracker" in note]
+    assert bool(noted) is not continued
+    if continued:
+        assert run().manifest.asked == first.manifest.asked
+    else:
+        with pytest.raises(UserError, match="the code of the tracker differs"):
+            run()
