@@ -49,7 +49,12 @@ from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, as_search, find_training
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute, tracker_for
-from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of, is_repeatable
+from pytest_dstfuzz.trackers.tracker import (
+    Tracker,
+    fingerprint_of,
+    is_repeatable,
+    service_model_of,
+)
 from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS, bound_time, preflight
 from pytest_dstfuzz.transformations import find_operator
 
@@ -230,7 +235,10 @@ class Campaign:
             "data": data_digest(self.data),
             "fingerprint": fingerprint_of(self.tracker) or "",
             "relations": [relation.name for relation in self._relations],
+            "the model of the service": service_model_of(self.tracker),
             "compared": "" if comparison.exact else comparison.name,
+            # A judge without a name is the model that its service has at present.
+            "the comparison": "" if comparison.exact else comparison.identity,
             "lexicon": self._lexicon.fingerprint,
             "policy": "" if found is None else [found.fingerprint, found.code],
             "code": self._code(),

@@ -76,11 +76,19 @@ def _identified(item: Option, value: object) -> object:
             return f"{value.name}: {_keyed(item.name, value.name, _read(value))}"
         case OwnKey():
             text = _read(value)
-            content = content_of(text) if Path(text).is_file() else ""
+            content = content_of(text) if _is_apart(text) else ""
             return f"{value.name}={content or _keyed(item.name, value.name, text)}"
         case str():
             return _with_contents(item, value)
     return value
+
+
+def _is_apart(text: str) -> bool:
+    """Return whether a text may be a path, and of no folder with the working directory in it."""
+    try:
+        return not Path.cwd().is_relative_to(Path(text).expanduser().resolve())
+    except (OSError, RuntimeError, ValueError):  # No home folder, or a NUL.
+        return False
 
 
 def _read(value: Header | OwnKey) -> str:

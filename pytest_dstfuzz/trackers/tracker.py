@@ -16,6 +16,9 @@ from pytest_dstfuzz.printable import SHOWN, repr_of, shorten_text
 
 __all__ = ["Prediction", "Tracker", "fingerprint_of", "gini_impurity"]
 
+#: The start of the names of this package's modules.
+_OURS: Final = f"{__name__.partition('.')[0]}."
+
 
 #: Name of a tracker from a fixture, if the fixture gives it none.
 NAMELESS: Final = "the suite's own tracker"
@@ -221,7 +224,7 @@ def fingerprint_of(tracker: object) -> str | None:
 
 def _fingerprinted(tracker: object) -> Iterator[object]:
     """Yield the tracker and the object that our adapter adapts, if they declare a fingerprint."""
-    ours = type(tracker).__module__.startswith(f"{__name__.partition('.')[0]}.")
+    ours = type(tracker).__module__.startswith(_OURS)
     for thing in (tracker, read_attribute(tracker, "wrapped")) if ours else (tracker,):
         try:
             inspect.getattr_static(thing, "fingerprint")
@@ -254,6 +257,20 @@ def fingerprint_problem(tracker: object) -> str:
             return f"it is {kind_of(found)}"
         if found and _is_copied(thing):
             return "it is that of the wrapped object: give the wrapper one of its own"
+    return ""
+
+
+def service_model_of(tracker: object) -> str:
+    """Return the name of the model that a service runs, or ``""`` if the tracker is no such model.
+
+    Our adapters are followed to the object that they adapt.
+    """
+    thing: object | None = tracker
+    while thing is not None and type(thing).__module__.startswith(_OURS):
+        name = read_attribute(thing, "service_model")
+        if isinstance(name, str):
+            return name
+        thing = read_attribute(thing, "wrapped")
     return ""
 
 

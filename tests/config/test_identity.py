@@ -69,6 +69,8 @@ OTHER: dict[str, Any] = {
     "noise": ("speech",),
     "error_rate": (0.05, 0.05),
 }
+#: Options whose values may name a folder.
+FOLDERS = ("checkpoint", "tracker")
 #: Options whose values name a file.
 FILES = {
     "checkpoint": "{}",
@@ -261,6 +263,30 @@ def test_a_file_counts_by_its_content(manifest: RunManifest, tmp_path: Path, nam
     assert name in refused(manifest, other, one, tmp_path)
     if name not in ("search", "noise"):
         assert keys(one, tmp_path)[0] != keys(other, tmp_path)[0]
+
+
+@pytest.mark.parametrize("name", [*FOLDERS])
+def test_a_folder_counts_by_its_content(manifest: RunManifest, tmp_path: Path, name: str) -> None:
+    folders = [tmp_path / "one", tmp_path / "twin"]
+    for folder in folders:
+        (folder / "deep").mkdir(parents=True)
+        (folder / "deep" / "weights").write_text("first", encoding="utf-8")
+    one, other = (changed(Settings(), name, named(name, str(path))) for path in folders)
+    assert identity_of(one) == identity_of(other)
+    (folders[0] / "deep" / "weights").write_text("second", encoding="utf-8")
+    assert name in refused(manifest, other, one, tmp_path)
+    assert keys(one, tmp_path)[0] != keys(other, tmp_path)[0]
+
+
+def test_a_key_that_names_the_working_directory_counts_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for name in ("one", "two"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+        found.append([identity_of(Settings.of(tracker=f"root={text}")) for text in (".", "..", "/")])
+    assert found[0] == found[1]
 
 
 def test_every_path_is_one_of_those() -> None:

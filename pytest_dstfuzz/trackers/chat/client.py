@@ -348,6 +348,11 @@ class ChatReplies:
     opening: OpeningRole = "assistant"
 
     @property
+    def service_model(self) -> str:
+        """The name of the model, which the service gave if the user did not."""
+        return self.client.model
+
+    @property
     def usage(self) -> Usage:
         """The usage of all answers so far."""
         return self.client.usage

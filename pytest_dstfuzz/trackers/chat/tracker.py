@@ -275,6 +275,11 @@ class ChatTracker:
     _place: int = field(default=0, init=False)
 
     @property
+    def service_model(self) -> str:
+        """The name of the model, which the service gave if the user did not."""
+        return self.client.model
+
+    @property
     def usage(self) -> Usage:
         """The usage of all answers so far."""
         return self.client.usage

@@ -294,6 +294,30 @@ def test_a_folder_of_an_undecided_judge_says_so_and_passes_no_gate(
         result.stdout.fnmatch_lines(["failed: the judge decided too few pairs of replies*"])
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("of", ["judge", "bot"])
+@pytest.mark.usefixtures("project")
+def test_a_folder_is_of_the_model_that_the_service_had(
+    capsys: pytest.CaptureFixture[str], of: str, *, named: bool
+) -> None:
+    models = ["tiny"]
+    with chat(lambda _: SAME, models=models) as service:
+        address = f"openai+{service.url}"
+        line = ["campaign", "--outcome=reply", "--data=asked.jsonl", "--variants=3"]
+        if of == "judge":
+            line += ["--model=my_bot:reply", f"--compare=judge:{address}"]
+            line[-1] += ":model=tiny" if named else ""
+        else:
+            line += [f"--model={address}", "--compare=exact"]
+            line += ["--tracker=service-model=tiny"] if named else []
+        assert main([*line, "--results=found"]) == 0
+        assert main([*line, "--results=found"]) == 0
+        models[:] = ["other"]
+        assert main([*line, "--results=found"]) == (0 if named else 2)
+    told = capsys.readouterr().err
+    assert ("tiny" in told) == ("other" in told) == (not named)
+
+
 @pytest.mark.usefixtures("project")
 def test_a_campaign_without_its_judge_ends_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     with chat(lambda _: refusal(401, "no")) as service:
