@@ -282,10 +282,11 @@ def test_a_key_that_names_the_working_directory_counts_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    given = [Settings.of(tracker=f"root={text}") for text in (".", "..", "/")]
     found = []
     for name in ("one", "two"):
         (tmp_path / name).write_text("", encoding="utf-8")
-        found.append([identity_of(Settings.of(tracker=f"root={text}")) for text in (".", "..", "/")])
+        found.append([identity_of(settings) for settings in given])
     assert found[0] == found[1]
 
 
