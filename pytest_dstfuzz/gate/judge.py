@@ -67,6 +67,10 @@ def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline])
 _RULE: Final = (
     "an incomplete run passes no gate, unless a budget ended it after at least half of the turns"
 )
+#: Why turns may lack results although nothing ended the run, and how to leave tests out.
+UNRUN: Final = (
+    "Their tests were skipped, or did not use dst_turn.result: deselect tests that need not count"
+)
 _FAILURE_RATE: Final = next(one for one in LIMITS if one.name == "max-failure-rate")
 
 
@@ -75,27 +79,38 @@ def judge(
     gates: Gates,
     baseline: Baseline | None = None,
     asked: Mapping[str, str] | None = None,
+    *,
+    recorded: bool = True,
 ) -> Judgement:
     """Judge a session by its limits, and against the baseline of an earlier build.
 
-    ``asked`` maps each relation that the options name to the unit of its results, turn or dialogue.
+    Args:
+        session: its results.
+        gates: the limits.
+        baseline: the results of the earlier build.
+        asked: each relation that the options name -> the unit of its results, turn or dialogue.
+        recorded: whether violations fail no test, so that only limits judge them.
     """
     troubles, missing = session.totals.troubles, session.missing
+    gates = gates if baseline is not None else gates.without_baseline
     every = list_tested_relations(session, gates)
     unrun = no_result_text(missing) if missing else ""
     found = troubles.troubles(session.ended or unrun)
     gated = gates.given or baseline is not None
-    short = troubles.cut_short(missing, session.ended) if gated else ""
+    short = troubles.cut_short(missing, session.ended or unrun) if gated else ""
     covered = session.by_budget and troubles.enough(missing)
     partly = f"the gate is about a part of the run: {short}" if short and covered else ""
     if short:
-        short = "" if covered else f"{short}: {_RULE}"
+        why = "" if session.ended else f". {UNRUN}"
+        short = "" if covered else f"{short}: {_RULE}{why}"
     if baseline is not None and short and not found and not troubles.enough(missing):
         found, short = [short], ""
     figures = _judge_figures(session, gates, every)
     left_out = list_unjudged(every, gates, compared=baseline is not None)
     if baseline is None and gates.given and every and not (figures or found):
         figures = [idle(gates, every)]
+    if baseline is None and recorded and not found:
+        figures += _judge_idle_limits(every, gates, figures)
     if baseline is None and len(left_out) == len(every):  # The finding above reports it.
         left_out = ()
     said = {
@@ -187,6 +202,29 @@ def _judge_unestimated(
             )
             part = Part("relation", one.name)
             yield LimitFinding(part, "max-estimated-failures", limit, "regression", reason)
+
+
+def _judge_idle_limits(
+    every: Sequence[RelationGate], gates: Gates, figures: Sequence[LimitFinding]
+) -> Iterator[LimitFinding]:
+    """Yield a regression if there are violations, but no limit that could judge them has a figure.
+
+    With such a limit, violations fail no test. Therefore they must fail the gate. An estimate may
+    lack only data, so it stays inconclusive.
+    """
+    broken = sum(one.summary.violations for one in every)
+    judging = {limit.name for limit in gates.known if limit.of_violations}
+    if not (broken and gates.of_violations) or "max_estimated_failures" in gates.whole:
+        return
+    if any(one.gate in judging and one.value is not None for one in figures):
+        return
+    verb = "violation is" if broken == 1 else "violations are"
+    reason = (
+        f"{broken:,} {verb} under no limit, because no limit has anything to judge: set a limit "
+        "for the session, or for what this run tests, or let violations fail their tests with "
+        "--dst-fail-on=violation"
+    )
+    yield LimitFinding(None, _FAILURE_RATE.name, None, "regression", reason)
 
 
 def _judge_rates(every: Sequence[RelationGate], gates: Gates) -> Iterator[LimitFinding]:

@@ -29,7 +29,14 @@ from pytest_dstfuzz.gate.baseline import (
     read_baselines,
     update_all,
 )
-from pytest_dstfuzz.gate.judge import baseline_of, judge, judge_answers, worst_status
+from pytest_dstfuzz.gate.judge import (
+    UNRUN,
+    baseline_of,
+    judge,
+    judge_answers,
+    no_result_text,
+    worst_status,
+)
 from pytest_dstfuzz.gate.verdict import (
     FAILED,
     INFRASTRUCTURE,
@@ -105,7 +112,8 @@ def write_baselines(
     contents: dict[str, tuple[str, ...]] = {}
     for name, (session, judgement) in judged.items():
         answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
-        if why := session.ended or "; ".join([*judgement.troubles, *answers]):
+        unrun = f"{no_result_text(session.missing)}. {UNRUN}" if session.missing else ""
+        if why := session.ended or unrun or "; ".join([*judgement.troubles, *answers]):
             return _not_written(f"{name}: {why}" if name else why)
         baselines[name] = make_baseline(
             session.groups,
@@ -207,10 +215,9 @@ class SessionGate:
     @property
     def judges(self) -> bool:
         """Whether there will be a verdict: there is a limit or a baseline to compare with."""
-        settings = self._settings
-        return self.gates.given or (
-            settings.gate.baseline is not None and not settings.gate.update_baseline
-        )
+        how = self._settings.gate
+        compared = how.baseline is not None and not how.update_baseline
+        return compared or self.gates.without_baseline.given
 
     @cached_property
     def _baselines(self) -> Mapping[str, Baseline] | None:
@@ -337,7 +344,8 @@ class SessionGate:
         # With ``all``, no relation was requested by name.
         units = {} if how.relation == ALL else record.relations
         asked = {name: facts.unit for name, facts in units.items()}
-        judgement = judge(session, self.gates, baseline, asked)
+        recorded = settings.gate.fail_on == "gate"
+        judgement = judge(session, self.gates, baseline, asked, recorded=recorded)
         if info.judge is not None and (why := undecided_text(info.judge[1])):
             judgement = replace(judgement, troubles=(*judgement.troubles, why))
         if why := self._unknown_part(found, data):

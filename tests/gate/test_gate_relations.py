@@ -99,11 +99,38 @@ def test_a_relation_may_have_a_limit_of_its_own_and_one_that_expects_change_has_
 
 def test_limits_of_what_is_not_tested_judge_nothing_and_say_so() -> None:
     own = Gates(parts={SWAP: Limits(max_failure_rate=0.5)})
-    (found,) = judged(run(plain="hhhv"), own).findings
+    (found,) = judged(run(plain="hhhh"), own).findings
     why = "there are limits for relation value-swap, but none for metamorphic"
     why = f"no limit applies to this run: {why}"
     assert (found.verdict, found.reason) == ("inconclusive", why)
-    assert judged(run(plain="hhhv"), own).verdict == "inconclusive"
+    assert judged(run(plain="hhhh"), own).verdict == "inconclusive"
+
+
+#: Limits that judge nothing in a run under ``metamorphic``, in which no variant is of that slot.
+IDLE = [
+    Gates(parts={SWAP: Limits(max_failure_rate=0.5)}),
+    Gates(parts={Part("slot", "taxi-leave"): Limits(max_failure_rate=0.05)}),
+    Gates(parts={Part("domain", "taxi"): Limits(max_failure_rate=0.05)}),
+    Gates(parts={Part("transformation", "word_swap"): Limits(max_failure_rate=0.05)}),
+    Gates(
+        Limits(min_accuracy=0.0), {Part("slot", "taxi-leave"): Limits(max_failure_rate=0.05)}
+    ),
+]
+
+
+@pytest.mark.parametrize("gates", IDLE)
+def test_violations_that_no_limit_judges_fail_the_gate(gates: Gates) -> None:
+    held, broken = run(plain="hhhh"), run(plain="hhhv")
+    assert judged(held, gates).verdict == "inconclusive"
+    found = judged(broken, gates)
+    assert found.verdict == "regression"
+    assert "40 violations are under no limit" in found.findings[-1].reason
+    # Such violations fail their tests.
+    session = Session(broken, totals_of(broken), CAMPAIGN, Contents(broken), seed=0)
+    assert judge(session, gates, recorded=False).verdict == "inconclusive"
+    beside = Gates(Limits(**{**gates.whole, "max_failure_rate": 0.9}), gates.parts)
+    assert judged(broken, beside).verdict != "regression"
+    assert judged(broken, Gates(Limits(min_accuracy=0.0))).verdict != "regression"
 
 
 def test_relations_without_a_limit_are_named_and_the_verdict_stays() -> None:
@@ -127,9 +154,10 @@ def test_relations_without_a_limit_are_named_and_the_verdict_stays() -> None:
 
 
 def test_a_limit_that_holds_for_nothing_says_so() -> None:
-    (found,) = judged(run(swap="vvvv"), Gates(Limits(max_failure_rate=0.1))).findings
+    (found,) = judged(run(swap="hhhh"), Gates(Limits(max_failure_rate=0.1))).findings
     assert (found.verdict, found.part) == ("inconclusive", None)
     assert "[tool.dstfuzz.gates.relation.value-swap]" in found.reason
+    assert judged(run(swap="vvvv"), Gates(Limits(max_failure_rate=0.1))).verdict == "regression"
     assert judged(run(swap="vvvv"), MANY_NEW, run(swap="hhhh")).verdict == "pass"
     gates = Gates(Limits(max_regression=0.1, max_new_violations=160))
     found = judged(run(swap="vvvv"), gates, run(swap="hhhh")).findings[-2]

@@ -386,6 +386,52 @@ def test_a_suite_that_asks_for_nothing_passes_no_gate(
     assert known.runpytest_inprocess("--dst-baseline=base.json", *OPTIONS, "test_other.py").ret == 0
 
 
+#: Tests, and hooks of ``conftest.py``, that leave all turns but the first without a result.
+UNRUN = {
+    "body": ("if dst_turn.turn.index: pytest.skip('later')\n    dst_turn.assert_unchanged()", ""),
+    "unused": ("dst_turn.turn.index or dst_turn.assert_unchanged()", ""),
+    "mark": (
+        "dst_turn.assert_unchanged()",
+        """
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "-t0]" not in item.name:
+            item.add_marker(pytest.mark.xfail(run=False))
+""",
+    ),
+    "protocol": (
+        "dst_turn.assert_unchanged()",
+        """
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    return None if "-t0]" in item.name else True
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", UNRUN)
+def test_tests_without_a_result_pass_no_gate(bot: pytest.Pytester, way: str) -> None:
+    test, hook = UNRUN[way]
+    own = "import pytest, mybot\n@pytest.fixture(scope='session')\ndef dst_model(): "
+    bot.makepyfile(test_mine=f"{own}return mybot.steady\ndef test_state(dst_turn):\n    {test}\n")
+    bot.makeconftest(f"import pytest\n{hook}")
+    few = (*OPTIONS, "--dst-turns=6", "--junitxml=junit.xml")
+    update = ("--dst-baseline=base.json", "--dst-update-baseline")
+    result = bot.runpytest_inprocess(*few, *update)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["failed: the baseline was not written: * no result*deselect*"])
+    assert not (bot.path / "base.json").exists()
+    # Tests that a user deselects need not count.
+    assert bot.runpytest_inprocess(*few, *update, "-k", "t0]").ret == 0
+    assert bot.runpytest_inprocess(*few, "--dst-baseline=base.json").ret == 6
+    bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-failure-rate = '50%'\n")
+    result = bot.runpytest_inprocess(*few)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["failed: only * of 6 turns were run (* no result): *deselect*"])
+    assert "turns were run" in (bot.path / "junit.xml").read_text(encoding="utf-8")
+
+
 def test_a_session_that_a_test_ends_in_peace_passes_no_gate(known: pytest.Pytester) -> None:
     fixture = "import pytest, mybot\n@pytest.fixture(scope='session')\n"
     fixture += f"def dst_model(): return mybot.steady\n{SUITE}"
