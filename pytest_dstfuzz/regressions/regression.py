@@ -80,8 +80,9 @@ class CorpusLine:
     outcome: OutcomeKind = "state"
     compare: str = ""
     history: History = "recorded"
-    #: For tool calls.
+    #: For states and tool calls. Files of earlier versions lack it for states.
     answer: Outcome | None = None
+    #: For tool calls.
     transcript: dict[str, Any] | None = None
     given: dict[str, Any] | None = None
     label: Outcome | None
@@ -157,9 +158,10 @@ class Regression:
     compare: str = ""
     #: Whose messages formed the history: the recorded ones or the system's own.
     history: History = "recorded"
-    #: For tool calls: the calls of the clean turn at the time of discovery, the recorded
-    #: transcript, and the transcript given to the assistant if it differs.
+    #: The state or the calls of the clean turn at the time of discovery. ``None`` if rounds moved,
+    #: and for replies.
     answer: Outcome | None = None
+    #: For tool calls: the recorded transcript, and that given to the assistant if it differs.
     transcript: Transcript | None = None
     given: Transcript | None = None
 
@@ -208,7 +210,7 @@ class Regression:
             outcome=turn.outcome_kind,
             compare=rules_of_slots(compare) if turn.kind.has_slots else compare,
             history="recorded" if turn.kind.has_slots else history,
-            answer=turn.clean_state if calls else None,
+            answer=turn.clean_state if calls or (turn.kind.has_slots and not moved) else None,
             transcript=with_sorted_keys(recorded) if calls else None,
             given=with_sorted_keys(variant.transcript),
         )
@@ -295,8 +297,8 @@ class Regression:
         - ``broken``: one of the slots that changed at the time of discovery changes again, to
           whatever value. If a change is expected, ``broken`` means that one of the slots does not
           change so.
-        - ``fixed``: nothing changes, and in these slots the clean answer has the old values or
-          those of the label.
+        - ``fixed``: nothing changes, and in all slots the clean answer has the old values or those
+          of the label. Further tool calls do not matter.
         - ``unclear``: the clean answer has other values, which are returned. A tracker that
           understands nothing cannot violate a relation. ``unclear`` is also the result if the clean
           answer no longer has the value that should change, or if the comparison is undecided about
@@ -371,16 +373,26 @@ class Regression:
         return known.judge(before, after, self.label)
 
     def _moved(self, clean: Outcome) -> tuple[Difference, ...]:
-        """Return the changed slots whose clean value is neither the stored one nor the label's.
+        """Return the slots whose clean value is neither the stored one nor the label's.
 
-        If there is no label, it is unknown which of the two values is right.
+        A tracker that no longer understands the turn may break nothing. If there is no label, it is
+        unknown which of the two values is right.
         """
+        old = dict[str, str | None](self.answer or {})
+        if self.answer is not None and self.kind.has_slots:
+            old = {**dict.fromkeys(clean), **old}
+        elif (
+            self.answer is None and not clean
+        ):  # A line of an earlier version. An empty answer shows nothing.
+            old |= self.label or {}
+        old |= {change.slot: change.before for change in self.changed}
+        first = [change.slot for change in self.changed]
         found = []
-        for change in self.changed:
-            now = clean.get(change.slot)
-            right = self.label is not None and self.label.get(change.slot) == now
-            if now != change.before and not right:
-                found.append(Difference(change.slot, change.before, now))
+        for slot in dict.fromkeys([*first, *sorted(old)]):
+            now = clean.get(slot)
+            right = self.label is not None and self.label.get(slot) == now
+            if now != old[slot] and not right:
+                found.append(Difference(slot, old[slot], now))
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:

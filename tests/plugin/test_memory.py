@@ -14,6 +14,10 @@ from pytest_dstfuzz.cli import main
 #: A tracker that believes whatever the user said last, but for the first turn of a dialogue, one
 #: that has been mended, and one that understands nothing any more.
 BOTS = """
+CLEAN = (
+    "good morning to all of you over there in zanzibar today",
+    "please would you find us some quiet rooms around kilimanjaro for later",
+)
 SAID = "please would you find us some quiet rooms around kilimanjaro for later"
 
 def fragile(context):
@@ -27,6 +31,19 @@ def deaf(context):
 
 def right(context):
     return {"hotel-name": "acorn"} if len(context.exchanges) == 2 else {}
+
+def adds(context):
+    area = {"hotel-area": "north"}
+    return {**area, "hotel-name": context.user} if context.user not in CLEAN else area
+
+def lost(context):
+    return {}
+
+def stuck(context):
+    return {"hotel-area": "south"}
+
+def helped(context):
+    return {"hotel-area": "north"}
 
 def moody(context, asked=[]):
     asked.append(context)
@@ -101,6 +118,28 @@ def test_where_the_clean_answer_is_lost_nobody_can_tell(remembered: pytest.Pytes
     )
     alone = run(remembered, "deaf", f"--dst-replay={names[0]}")
     alone.stdout.fnmatch_lines(["*at turn *: unknown: the clean answer changed"])
+
+
+@pytest.mark.parametrize("labels", [True, False])
+@pytest.mark.parametrize(("bot", "fixed"), [("helped", 1), ("lost", 0), ("stuck", 0)])
+def test_a_bot_that_no_longer_understands_the_turn_fixes_nothing(
+    folder: pytest.Pytester, bot: str, fixed: int, labels: bool
+) -> None:
+    data = json.loads(json.dumps(DATA))
+    for turn in data[0]["turns"] if labels else ():
+        turn["state"] = {"hotel-area": "north"}
+    Path("talks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in data))
+    run(folder, "adds", "--dst-remember")
+    names = [entry["id"] for entry in lines()]
+    result = run(folder, bot, f"--dst-replay={names[0]}")
+    result.assert_outcomes(passed=fixed, skipped=1 - fixed, deselected=2)
+    if not fixed:
+        result.stdout.no_fnmatch_line("*dstfuzz retire*")
+    # Lines of earlier versions have no clean answer. An empty answer shows nothing then either.
+    old = [{key: one[key] for key in one if key != "answer"} for one in lines()]
+    FILE.write_text("".join(f"{json.dumps(one)}\n" for one in old))
+    if labels and bot == "lost":
+        run(folder, bot, f"--dst-replay={names[0]}").assert_outcomes(skipped=1, deselected=2)
 
 
 def test_where_the_label_has_the_new_clean_answer_it_is_fixed(folder: pytest.Pytester) -> None:
