@@ -33,12 +33,12 @@ from pytest_dstfuzz.dialogue.load import data_files
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable
 from pytest_dstfuzz.gate.judge import no_result_text
-from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE, STATUSES
+from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, STATUSES
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext, TrackerFacts, TrackerPool
 from pytest_dstfuzz.plugin.gate import GateDecision, SessionGate, record_failed_gate
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
-from pytest_dstfuzz.plugin.results import ModelResults, ResultCollector, models_of
+from pytest_dstfuzz.plugin.results import Items, ModelResults, ResultCollector, models_of
 from pytest_dstfuzz.plugin.selection import selection_of
 from pytest_dstfuzz.plugin.turn import Brief, session_command
 from pytest_dstfuzz.printable import describe, printable
@@ -290,6 +290,11 @@ class SessionEnd:
         self._broken_off = False
         #: The call of pytest.exit() that interrupted it, as a text.
         self._stopped = ""
+        #: The tests of a folder of results.
+        self.stored: Items | None = None
+        #: The status that no later hook may turn into 0; ``None`` before the end of the session.
+        self.status: int | None = None
+        self._printed = False
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -304,15 +309,31 @@ class SessionEnd:
         if isinstance(excinfo.value, pytest.exit.Exception):
             self._stopped = printable(f"pytest.exit(): {excinfo.value.msg}")
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int
+    ) -> Generator[None, object, object]:
+        """Judge the session before other hooks see its end, since they may end pytest."""
+        self._finish(session, exitstatus)
+        nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._collector.planned
+        kept = (self._gate.judges and not nothing) or session.exitstatus != exitstatus
+        self.status = int(session.exitstatus) if kept else pytest.ExitCode.OK
+        return (yield)
+
+    @property
+    def unprinted(self) -> list[str]:
+        """Why the session failed, if a hook ended pytest before the summary."""
+        lines = [] if self._printed else self._every_line
+        return [printable(line.text) for line in lines if line.style == "bad"]
+
+    def _finish(self, session: pytest.Session, exitstatus: int) -> None:
         """Judge the session and write the report, even if the run ended early."""
         config = session.config
         if self._context.workers:
             output = config.workeroutput  # type: ignore[attr-defined]  # xdist's
             output[_PLANNED] = self._campaigns.planned
             # Otherwise the controller of xdist crashes because the worker has a test left.
-            output["shouldstop"] = output.get("shouldstop") or self._stopped
+            session.shouldstop = session.shouldstop or self._stopped
         if self._context.judges_nothing:
             return
         facts = self._facts()
@@ -357,6 +378,7 @@ class SessionEnd:
 
     def _print(self, reporter: pytest.TerminalReporter) -> None:
         """Print tables if they are wanted, then the verdict, then the most important figures."""
+        self._printed = True
         verbosity = reporter.config.get_verbosity()
         if self._collector and verbosity:
             self._print_figures(reporter)
@@ -508,6 +530,13 @@ class SessionEnd:
                 lines.append(StyledLine(f"failed: {why}", "bad"))
             self._last_lines += lines
             return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
+        unjudged = [] if gated or self.stored is None else self.stored.unjudged
+        if unjudged:
+            text = (
+                f"failed: nothing judged the results under {', '.join(unjudged)}, because their "
+                "tests did not run: deselect tests that need not count, or set a limit"
+            )
+            self._last_lines.append(StyledLine(text, "bad"))
         context = self._context
         for one in self._models:
             # A fixture of the suite may have selected replies.
@@ -518,7 +547,7 @@ class SessionEnd:
         decision = self._judged = self._gate.decide()
         for one in self._models:
             one.totals.novelty = Novelty.of(decision.judgements[one.name].comparison)
-        return decision.status
+        return decision.status or (FAILED if unjudged else pytest.ExitCode.OK)
 
     def _write_reports(self) -> bool:
         """Write the requested files and return whether that succeeded."""

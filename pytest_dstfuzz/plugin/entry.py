@@ -172,7 +172,7 @@ def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None]:
     """If a run uses this package, import it without assertion rewriting, even in conftest.py."""
-    early_config.pluginmanager.register(_EarlyExit(), "dstfuzz-early-exit")
+    early_config.pluginmanager.register(_ExitStatus(), "dstfuzz-exit-status")
     if any(word.startswith(("--dst-", "--no-dst-")) for word in args):
         _use(early_config)
     yield
@@ -349,11 +349,12 @@ def dst_conformance(request: pytest.FixtureRequest, dst_model: object) -> DstCon
     return _started(request.config).conformance(request, dst_model)
 
 
-class _EarlyExit:
-    """Fails a run with a gate that ``pytest.exit`` ends with status 0 before its tests are known.
+class _ExitStatus:
+    """Keeps the status of a run with a gate, even if a hook ends pytest with status 0.
 
-    A hook of a conftest file may call it when pytest is configured, before the session starts or
-    during collection. This object therefore exists before pytest reads conftest files.
+    A hook of a conftest file may do that when pytest is configured, before the session starts,
+    during collection or at the end. This object therefore exists before pytest reads conftest
+    files.
     """
 
     def __init__(self) -> None:
@@ -372,13 +373,31 @@ class _EarlyExit:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, int, int]:
-        """Return another status if nothing was judged although a gate is set."""
-        status = yield
-        if status != pytest.ExitCode.OK or not self._left or hasattr(config, "workerinput"):
-            return status
-        from pytest_dstfuzz.plugin.steps import early_exit_status  # noqa: PLC0415
+        """Return another status if a gate is set and did not pass, or judged nothing."""
+        ended: SystemExit | None = None
+        status: int = pytest.ExitCode.OK
+        try:
+            status = yield
+        except SystemExit as error:
+            if error.code:
+                raise
+            ended = error
+        if status == pytest.ExitCode.OK and not hasattr(config, "workerinput"):
+            status = self._status(config)
+        if ended is not None and status == pytest.ExitCode.OK:
+            raise ended
+        return status
 
-        return early_exit_status(config)
+    def _status(self, config: pytest.Config) -> int:
+        """Return the status of a run that ended with 0."""
+        started = config.stash.get(_SESSION, None)
+        if not self._left and started is None:
+            return pytest.ExitCode.OK
+        from pytest_dstfuzz.plugin import steps  # noqa: PLC0415
+
+        if self._left or started is None:
+            return steps.early_exit_status(config)
+        return steps.late_exit_status(started)
 
 
 class _WorkerResults:

@@ -126,7 +126,8 @@ class SessionHooks:
         """
         if self._stored is not None:
             why_accepted = self._regressions.why_accepted
-            Items(self._stored, self.context.settings, why_accepted).collect(session, items)
+            self.end.stored = Items(self._stored, self.context.settings, why_accepted)
+            self.end.stored.collect(session, items)
             return
         if suite:
             items.extend(suite_items(session, self.context))
@@ -185,6 +186,8 @@ class SessionHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Tell campaigns the turns of the selected tests, and check the tracker of an ini file."""
+        if self.end.stored is not None:
+            self.end.stored.plan(session.items)
         if self._stored is not None:
             return
         self.campaigns.plan(session.items)

@@ -462,6 +462,9 @@ class Items:
     ) -> None:
         self._run, self._settings = run, settings
         self._why_accepted = why_accepted
+        #: Relations whose tests were selected, and those whose tests ran.
+        self._selected: dict[str, None] = {}
+        self._asked: set[str] = set()
 
     def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Add the items and deselect tests that would call the tracker."""
@@ -477,8 +480,21 @@ class Items:
         """The names of the relations with results."""
         return self._run.relations
 
+    def plan(self, items: Iterable[pytest.Item]) -> None:
+        """Record the relations of the selected tests."""
+        params = (getattr(getattr(item, "callspec", None), "params", {}) for item in items)
+        self._selected = dict.fromkeys(
+            one["dst_stored"] for one in params if one.get("dst_stored") in self.relations
+        )
+
+    @property
+    def unjudged(self) -> list[str]:
+        """The relations whose tests were selected and did not run."""
+        return [name for name in self._selected if name not in self._asked]
+
     def verdict(self, relation: str, item: pytest.Item) -> StoredRelation:
         """Return the results of a relation for its test."""
+        self._asked.add(relation)
         found = StoredRelation(self._settings, relation)
         for result in self._run.results(relation):
             found.add(result, self._why_accepted)

@@ -99,6 +99,26 @@ def early_exit_status(config: pytest.Config) -> int:
     return INFRASTRUCTURE
 
 
+def late_exit_status(started: SessionHooks) -> int:
+    """Return the status of a run that ended with 0, given its verdict.
+
+    A hook may have called ``pytest.exit`` or ``sys.exit`` after the verdict, or before it.
+    """
+    end, gate = started.end, started.gate
+    unjudged = gate.judges and not started.context.judges_nothing
+    status = (
+        (INFRASTRUCTURE if unjudged else pytest.ExitCode.OK) if end.status is None else end.status
+    )
+    if status != pytest.ExitCode.OK:
+        what = "did not pass" if end.status is not None else "judged nothing"
+        lines = [
+            *end.unprinted,
+            f"a hook set the exit status 0, but the run {what}: it is {status}",
+        ]
+        print(*(f"dstfuzz: {line}" for line in lines), sep="\n", file=sys.stderr)
+    return status
+
+
 def check_test(
     metafunc: pytest.Metafunc,
     markers: Sequence[pytest.Mark],

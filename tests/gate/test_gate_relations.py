@@ -112,9 +112,7 @@ IDLE = [
     Gates(parts={Part("slot", "taxi-leave"): Limits(max_failure_rate=0.05)}),
     Gates(parts={Part("domain", "taxi"): Limits(max_failure_rate=0.05)}),
     Gates(parts={Part("transformation", "word_swap"): Limits(max_failure_rate=0.05)}),
-    Gates(
-        Limits(min_accuracy=0.0), {Part("slot", "taxi-leave"): Limits(max_failure_rate=0.05)}
-    ),
+    Gates(Limits(min_accuracy=0.0), {Part("slot", "taxi-leave"): Limits(max_failure_rate=0.05)}),
 ]
 
 

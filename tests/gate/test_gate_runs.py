@@ -527,6 +527,46 @@ def test_a_hook_that_ends_pytest_passes_no_gate_of_a_table(
     assert "nothing was tested" in found.errlines[-1]
 
 
+FIRST = "@pytest.hookimpl(tryfirst=True)\n"
+#: Hooks at the end of a run that would turn its status into 0.
+LATE = [
+    "def pytest_sessionfinish():\n    pytest.exit('x', returncode=0)",
+    f"{FIRST}def pytest_sessionfinish():\n    pytest.exit('x', returncode=0)",
+    f"{FIRST}def pytest_sessionfinish(session):\n    session.exitstatus = 0",
+    "def pytest_sessionfinish(session):\n    session.exitstatus = 0",
+    f"{FIRST}def pytest_terminal_summary():\n    pytest.exit('x', returncode=0)",
+    "def pytest_sessionfinish():\n    sys.exit(0)",
+    "def pytest_terminal_summary():\n    sys.exit()",
+    "def pytest_unconfigure():\n    sys.exit(0)",
+]
+
+
+PASSING = [
+    (("--dst-max-failure-rate=100%",), 0),
+    (("--no-dst-max-failure-rate", "--dst-fail-on=gate"), 0),
+    (("test_other.py",), 0),
+    (("--collect-only",), 0),
+]
+
+
+@pytest.mark.parametrize("hook", LATE)
+def test_a_hook_at_the_end_leaves_the_status_of_a_gate(
+    pytester: pytest.Pytester, hook: str
+) -> None:
+    pytester.makepyfile(leaves=LEAVES.format(asked=0), test_mine=f"{OWN}{SUITE}")
+    pytester.makepyfile(test_other="def test_it(): pass\n")
+    pytester.makeini("[pytest]\ndst_max_failure_rate = 5%\ndst_turns = 4\n")
+    pytester.makeconftest(f"import pytest, sys\n{hook}\n")
+    for typed, status in (
+        ((), 1),
+        # A process that sys.exit() ends has no result in this process.
+        *(() if "sys.exit" in hook else PASSING),
+    ):
+        found = pytester.runpytest_inprocess("-p", "no:cacheprovider", *typed)
+        assert found.ret == status, typed
+        assert ("a hook set the exit status 0" in found.stderr.str()) == bool(status)
+
+
 @WORKERS
 def test_a_service_that_dies_is_infrastructure(
     known: pytest.Pytester, workers: tuple[str, ...]

@@ -205,6 +205,29 @@ def test_a_relation_is_an_item(pytester: pytest.Pytester, results: Path) -> None
     assert results.is_dir()
 
 
+#: Hooks by which the tests of a folder do not run.
+UNRUN = {
+    "mark": "def pytest_collection_modifyitems(items):\n"
+    "    for item in items: item.add_marker(pytest.mark.skip)",
+    "protocol": "@pytest.hookimpl(tryfirst=True)\ndef pytest_runtest_protocol(): return True",
+    "loop": "@pytest.hookimpl(tryfirst=True)\ndef pytest_runtestloop(): return True",
+    "exit": "@pytest.hookimpl(tryfirst=True)\ndef pytest_runtestloop(): pytest.exit('x', returncode=0)",
+}
+
+
+@pytest.mark.parametrize("way", UNRUN)
+def test_results_that_no_test_judged_do_not_pass(
+    pytester: pytest.Pytester, made: Path, way: str
+) -> None:
+    shutil.copytree(made / "whole", "found")
+    pytester.makeconftest(f"import pytest\n{UNRUN[way]}\n")
+    done = judged(pytester, "--junitxml=j.xml")
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["failed: nothing judged the results under metamorphic, value-*"])
+    assert "nothing judged" in Path("j.xml").read_text(encoding="utf-8")
+    assert judged(pytester, "--dst-max-failure-rate=100%").ret == 0
+
+
 def test_failures_of_the_tracker_fail(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(wordbot=BOT)
     campaign(pytester.path, "--model=wordbot:failing", *OPTIONS, "--results=found")
