@@ -32,7 +32,7 @@ from pytest_dstfuzz.config.secret import (
     mask_credentials,
 )
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
-from pytest_dstfuzz.files import read_table
+from pytest_dstfuzz.files import read_table, read_text
 from pytest_dstfuzz.transformations import ALL, EXTRA, TRANSFORMATIONS
 
 
@@ -440,17 +440,46 @@ def check_tables(path: Path) -> None:
 
     A table with a misspelled name of the package counts too: its limits would not apply.
     """
-    whole = read_table(path, "[]")
-    tool = whole.get("tool", {})
-    for name in (*whole, *(f"tool.{name}" for name in tool)) if isinstance(tool, Mapping) else ():
-        plain = re.sub(r"^(tool\.)?(pytest)?|[^a-z]", "", name.lower())
-        if name != "tool.dstfuzz" and nearest(plain, ["dstfuzz"], cutoff=_SAME_NAME):
+    for name in _list_tables(read_table(path, "[]")):
+        if name != "tool.dstfuzz" and _is_ours(name):
             raise UserError(f"{path}: unknown table [{name}]. Did you mean [tool.dstfuzz]?")
     names = [name.strip("[]").rpartition(".")[2] for name in TABLES]
     found = read_table(path, "[tool.dstfuzz]")
     for name in found if isinstance(found, Mapping) else ():
         if name not in names:
             raise UserError(f"{path}: {unknown_name('table of [tool.dstfuzz]', name, names)}")
+
+
+def check_sections(path: Path) -> None:
+    """Raise an error for a table of this package in another file with settings of pytest."""
+    names = (
+        _list_tables(read_table(path, "[]"))
+        if path.suffix == ".toml"
+        else re.findall(r"^\[([^\]\n]+)\]", read_text(path), re.MULTILINE)
+    )
+    for name in filter(_is_ours, names):
+        raise UserError(
+            f"{path}: the table [{name}] has no effect in this file: write it as [tool.dstfuzz] in "
+            "pyproject.toml"
+        )
+
+
+def _list_tables(whole: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the tables of a file that may be meant for this package."""
+    for start in ("", "tool", "pytest", "tool.pytest", "tool.pytest.ini_options"):
+        table: object = whole
+        for part in filter(None, start.split(".")):
+            table = table.get(part) if isinstance(table, Mapping) else None
+        for name, value in table.items() if isinstance(table, Mapping) else ():
+            if start in ("", "tool") or isinstance(value, Mapping):
+                yield f"{start}.{name}" if start else name
+
+
+def _is_ours(table: str) -> bool:
+    """Return whether the name of a table is that of this package, or nearly."""
+    own = re.sub(r"^(tool[.:])?(pytest[.:])?(ini_options[.:])?", "", table.lower())
+    plain = re.sub(r"^pytest|[^a-z]", "", re.split(r"[.:]", own)[0])
+    return nearest(plain, ["dstfuzz"], cutoff=_SAME_NAME) is not None
 
 
 def table_keys(path: Path) -> dict[str, str]:

@@ -53,6 +53,7 @@ from pytest_dstfuzz.plugin.options import (
     table_rules_of,
 )
 from pytest_dstfuzz.plugin.relations import each_of
+from pytest_dstfuzz.plugin.selection import only_lists
 from pytest_dstfuzz.plugin.stored import StoredRun, find_stored_run
 from pytest_dstfuzz.relations.checks import why_hopeless
 from pytest_dstfuzz.relations.registry import ALL, REPEATS, relations_named
@@ -273,8 +274,8 @@ class RunContext:
 
     @property
     def judges_nothing(self) -> bool:
-        """Whether this process gives no verdict, because it is a worker or only collects tests."""
-        return self.workers > 0 or bool(self.config.getoption("collectonly"))
+        """Whether this process gives no verdict, because it is a worker or only lists tests."""
+        return self.workers > 0 or only_lists(self.config)
 
     def tests_its_tracker(self, *others: object) -> bool:
         """Return whether this run tests the tracker of the settings.

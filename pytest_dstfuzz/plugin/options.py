@@ -29,7 +29,13 @@ from pytest_dstfuzz.config import (
     split_named,
 )
 from pytest_dstfuzz.config.options import TABLE as KEY_TABLE
-from pytest_dstfuzz.config.options import check_tables, table_keys, table_rules, table_synonyms
+from pytest_dstfuzz.config.options import (
+    check_sections,
+    check_tables,
+    table_keys,
+    table_rules,
+    table_synonyms,
+)
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, check_added, read_gates
@@ -121,6 +127,8 @@ def _keys_of_tracker(config: pytest.Config) -> list[GivenOption]:
     path = _pyproject(config)
     if path.is_file():
         check_tables(path)
+    if config.inipath is not None and config.inipath != path:
+        check_sections(config.inipath)
     if _is_off(config, item.name):
         return []
     table = table_keys(path) if path.is_file() else {}

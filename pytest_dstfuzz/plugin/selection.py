@@ -26,6 +26,13 @@ _OWN_SUITE = ("dst_turn", "dst_conformance", "dst_proposer")
 #: Options of pytest that exclude tests.
 _NARROWING = ("keyword", "markexpr", "lf", "deselect", "stepwise")
 _MOST_NAMED = 3
+#: Options of pytest that list tests or fixtures and run no test.
+_LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test")
+
+
+def only_lists(config: pytest.Config) -> bool:
+    """Return whether a run only lists tests or fixtures, so that nothing can be judged."""
+    return any(config.getoption(name, default=False) for name in _LISTING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.options import gates_of, given_options, read_settings, unknown_key
 from pytest_dstfuzz.plugin.selection import (
     marker_values,
+    only_lists,
     own_suite,
     selection_of,
     uses_fixtures,
@@ -88,7 +89,7 @@ def early_exit_status(config: pytest.Config) -> int:
     except UserError as error:
         raise pytest.UsageError(str(error)) from error
     typed = any(one.name == "model" and one.on_command_line for one in given_options(config))
-    if not (gated or typed) or config.getoption("collectonly"):
+    if not (gated or typed) or only_lists(config):
         return pytest.ExitCode.OK
     what = "a gate is set" if gated else "the command line names a tracker"
     print(
@@ -159,7 +160,7 @@ def complete(
 
 def why_untested(config: pytest.Config, exitstatus: int, started: SessionHooks | None) -> str:
     """Return a warning if a run had no robustness test, or ``""``."""
-    idle = hasattr(config, "workerinput") or config.getoption("collectonly")
+    idle = hasattr(config, "workerinput") or only_lists(config)
     if idle or exitstatus not in _ORDERLY or (started is not None and started.collector.tested):
         return ""
     has_fixtures = config.stash.get(_HAS_FIXTURES, False)

@@ -149,6 +149,12 @@ def test_limits_on_a_part_are_refused_before_anything_is_asked(
         ("[tool.dstfuz.gates]\nmax-failure-rate = 1\n", (), "unknown table [tool.dstfuz]"),
         ("[tool.pytest-dstfuzz.gates]\nmax-failure-rate = 1\n", (), "mean [tool.dstfuzz]"),
         ("[dstfuzz.gates]\nmax-failure-rate = 1\n", (), "mean [tool.dstfuzz]"),
+        ("[tool.pytest.dstfuzz.gates]\nmax-failure-rate = 1\n", (), "mean [tool.dstfuzz]"),
+        (
+            "[tool.pytest.ini_options.dstfuzz.gates]\nmax-failure-rate = 1\n",
+            (),
+            "mean [tool.dstfuzz]",
+        ),
         (
             "",
             ("--dst-relation=negation", "-odst_max_estimated_failures=5"),
@@ -163,6 +169,33 @@ def test_a_limit_that_judges_nothing_is_refused(
     result = suite.runpytest_inprocess("--dst-model=mybot:steady", "--dst-turns=4", *options)
     assert result.ret == 4
     assert message in result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "named"),
+    [
+        ("pytest.ini", "[pytest]\n[tool.dstfuzz.gates]\nmax-failure-rate = 5%\n", "tool.dstfuzz"),
+        ("tox.ini", "[pytest]\n[dstfuzz]\nmax-failure-rate = 5%\n", "dstfuzz"),
+        ("setup.cfg", "[tool:pytest]\n[tool:dstfuzz.gates]\nx = 1\n", "tool:dstfuzz"),
+    ],
+)
+def test_a_table_in_another_file_is_refused(
+    suite: pytest.Pytester, file: str, text: str, named: str
+) -> None:
+    Path(file).write_text(text)
+    result = suite.runpytest_inprocess("--dst-model=mybot:steady", "--dst-turns=4")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"*{file}: the table [[]{named}*pyproject.toml*"])
+    Path(file).write_text(text.replace("dstfuzz", "testenv:dstfuzz"))
+    assert suite.runpytest_inprocess("--dst-model=mybot:steady", "--dst-turns=4").ret == 0
+
+
+@pytest.mark.parametrize("option", ["--fixtures", "--fixtures-per-test", "--collect-only"])
+def test_a_run_that_only_lists_judges_nothing(suite: pytest.Pytester, option: str) -> None:
+    typed = ("--dst-model=mybot:steady", "--dst-turns=4", "--dst-max-failure-rate=5%")
+    result = suite.runpytest_inprocess(*typed, option)
+    assert result.ret == 0
+    assert not any(word in result.stdout.str() for word in ("failed", "verdict", "no turn"))
 
 
 def test_a_misspelled_table_fails_tests_of_turns_and_no_others(suite: pytest.Pytester) -> None:

@@ -211,7 +211,8 @@ UNRUN = {
     "    for item in items: item.add_marker(pytest.mark.skip)",
     "protocol": "@pytest.hookimpl(tryfirst=True)\ndef pytest_runtest_protocol(): return True",
     "loop": "@pytest.hookimpl(tryfirst=True)\ndef pytest_runtestloop(): return True",
-    "exit": "@pytest.hookimpl(tryfirst=True)\ndef pytest_runtestloop(): pytest.exit('x', returncode=0)",
+    "exit": "@pytest.hookimpl(tryfirst=True)\n"
+    "def pytest_runtestloop(): pytest.exit('x', returncode=0)",
 }
 
 
