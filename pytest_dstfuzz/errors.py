@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from pytest_dstfuzz.printable import printable
 
@@ -13,6 +15,7 @@ __all__ = [
     "DstFuzzError",
     "TrackerError",
     "UserError",
+    "hide_in_messages",
     "message_of",
     "nearest",
     "needs_extra",
@@ -114,9 +117,29 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
     return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names) or 'none'}.")
 
 
+#: Replaces a credential.
+MASK: Final = "***"
+#: Shorter values are not masked, because that would garble every message.
+_SHORTEST: Final = 4
+#: Values that messages of exceptions must not repeat.
+_HIDDEN: set[str] = set()
+
+
+def hide_in_messages(value: str) -> None:
+    """Mask a value in the messages of exceptions from now on. The name of a file stays."""
+    if len(value) >= _SHORTEST and not os.path.lexists(value):
+        _HIDDEN.update({value, repr(value)[1:-1]})
+
+
 def message_of(error: BaseException) -> str:
-    """Return the message of a user's exception, or ``""`` if its ``__str__`` raises."""
+    """Return the message of a user's exception, or ``""`` if its ``__str__`` raises.
+
+    A tracker may repeat the keys that it was given, so their values are masked.
+    """
     try:
-        return str(error)
+        text = str(error)
     except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
         return ""
+    for value in sorted(_HIDDEN, key=len, reverse=True):
+        text = text.replace(value, MASK)
+    return text

@@ -30,7 +30,6 @@ from pytest_dstfuzz.config.parsers import Option as Option
 from pytest_dstfuzz.config.parsers import canonical_split as canonical_split
 from pytest_dstfuzz.config.parsers import mask_command_line as mask_command_line
 from pytest_dstfuzz.config.parsers import shard_text as shard_text
-from pytest_dstfuzz.config.secret import MASK as MASK
 from pytest_dstfuzz.config.secret import Address as Address
 from pytest_dstfuzz.config.secret import Header as Header
 from pytest_dstfuzz.config.secret import OwnKey as OwnKey
@@ -50,6 +49,7 @@ from pytest_dstfuzz.config.settings import python_value as python_value
 from pytest_dstfuzz.config.settings import settings_json as settings_json
 from pytest_dstfuzz.config.settings import settings_of_json as settings_of_json
 from pytest_dstfuzz.config.settings import split_named as split_named
+from pytest_dstfuzz.errors import MASK as MASK
 
 __all__ = [
     "ADAPTER",

@@ -9,14 +9,13 @@ from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.config.secret import (
-    MASK,
     Header,
     OwnKey,
     mask_credentials,
     mask_value,
     without_credentials,
 )
-from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.errors import MASK, UserError, unknown_name
 from pytest_dstfuzz.selection import simplify_names
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
 

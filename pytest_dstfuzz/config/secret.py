@@ -11,19 +11,21 @@ import re
 from dataclasses import dataclass, field
 from string import Template
 
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import MASK, UserError, hide_in_messages
 
-#: Replaces a credential.
-MASK = "***"
 #: The environment variables with the token of the tested system, and with that of the judge, if it
 #: differs.
 TOKEN_VARIABLE = "DSTFUZZ_TOKEN"  # noqa: S105 - a name
 JUDGE_TOKEN_VARIABLE = "DSTFUZZ_JUDGE_TOKEN"  # noqa: S105 - a name
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+#: The beginning of an address with a typing error: ``http:/``, ``http//``, ``//``, ``user:...@``.
+_NEARLY = re.compile(r"\s*(?:(?:[A-Za-z][A-Za-z0-9+.-]*)?(?::/|//)|[^\s@/:]+:(?!:)(?=[^\s@]*@))")
 _HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
 _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
 #: A header name as HTTP allows it (RFC 9110, a token).
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+#: The name of an environment variable that cannot be a part of a secret.
+_PLAIN_VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z0-9]+)*")
 #: The value is an environment variable, so the text contains no secret.
 _IN_ENVIRONMENT = re.compile(r"(?:[A-Za-z]+ )?\$(?:\w+|\{\w+\})")
 
@@ -33,7 +35,7 @@ def mask_credentials(text: str) -> str:
 
     The credentials are user and password, every value of the query, and the fragment.
     """
-    scheme = _SCHEME.search(text)
+    scheme = _SCHEME.search(text) or _NEARLY.match(text)
     if scheme is None:
         return text
     start, rest = text[: scheme.end()], text[scheme.end() :]
@@ -75,8 +77,12 @@ class Address(str):
 
 
 def without_credentials(name: str) -> str:
-    """Return the name of a tracker. If it is an address, return an `Address`."""
-    return Address(reveal_credentials(name)) if "://" in name else name
+    """Return the name of a tracker. If it is an address, return an `Address`.
+
+    An address with a typing error is one too if it has credentials, because messages show it.
+    """
+    full = reveal_credentials(name)
+    return Address(full) if "://" in full or mask_credentials(full) != full else name
 
 
 def reveal_credentials(text: str) -> str:
@@ -110,7 +116,9 @@ class Header:
 
     def read(self) -> str:
         """Return the value with its environment variables resolved."""
-        return from_environment(self.value, f"the header {self.name!r}")
+        value = from_environment(self.value, f"the header {self.name!r}")
+        hide_in_messages(value.rpartition(" ")[2])
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +137,11 @@ class OwnKey:
 
     def read(self) -> str:
         """Return the value, resolved if it names an environment variable."""
-        if not _IN_ENVIRONMENT.fullmatch(self.value):
-            return self.value
-        return from_environment(self.value, f"the key {self.name!r} of the tracker")
+        value = self.value
+        if _IN_ENVIRONMENT.fullmatch(value):
+            value = from_environment(value, f"the key {self.name!r} of the tracker")
+        hide_in_messages(value)
+        return value
 
 
 def from_environment(text: str, who: str) -> str:
@@ -139,8 +149,15 @@ def from_environment(text: str, who: str) -> str:
     try:
         return Template(text).substitute(os.environ)
     except KeyError as error:
+        name = str(error.args[0])
+        # Otherwise the dollar sign may be a part of a secret, and the name the rest of it.
+        if _IN_ENVIRONMENT.fullmatch(text) and _PLAIN_VARIABLE.fullmatch(name):
+            raise UserError(
+                f"{who} needs the environment variable {name!r}, which is not set"
+            ) from None
         raise UserError(
-            f"{who} needs the environment variable {error.args[0]!r}, which is not set"
+            f"{who} needs an environment variable, which is not set: set the variable whose name "
+            "follows the '$', or write $$ for a dollar sign"
         ) from None
     except ValueError:
         raise UserError(

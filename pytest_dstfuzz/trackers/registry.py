@@ -240,6 +240,11 @@ def tracker_for(
     if "://" in name:
         # Pass no credentials as plain arguments, because pytest --full-trace shows arguments.
         return _at_address(Address(name), settings, data, deadline)
+    if isinstance(settings.tracker.model, Address):
+        raise UserError(
+            f"the address {str(settings.tracker.model)!r} is mistyped: it needs '://' after its "
+            "kind, such as http:// or openai+https://"
+        )
     found = resolve_tracker(
         name,
         checkpoint=settings.tracker.checkpoint,

@@ -158,6 +158,14 @@ def test_a_violation_is_repeated_without_secrets(
         ("-o", f"dst_tracker=header={MARKER}"),
         (f"--dst-tracker=password={MARKER}", f"--dst-model=http://u:{MARKER}@h"),
         (f"--dst-model=htp://u:{MARKER}@h",),
+        (f"--dst-model=openai+http:/u:{MARKER}@h/v1",),
+        (f"--dst-model=http//u:{MARKER}@h",),
+        (f"--dst-model=http:u:{MARKER}@h",),
+        (f"--dst-model=//u:{MARKER}@h",),
+        (f"--dst-model=u:{MARKER}@h",),
+        (f"--dst-model=http:/h/x?key={MARKER}",),
+        ("--dst-tracker", f"header=X-Key: ab${MARKER}"),
+        ("--dst-tracker", f"header=X-Key: ${MARKER}"),
         (f"--dst-model=http://u:{MARKER}@h:port",),
         (f"--dst-model=http://u:{MARKER}@h", "--dst-tracker=device=cuda"),
         (f"--dst-model=http://u:{MARKER}@h", "--dst-turns=many"),
@@ -172,6 +180,37 @@ def test_a_wrong_option_tells_no_secret(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert MARKER not in result.stdout.str() + result.stderr.str()
     assert "ERROR: " in result.stderr.str()
+
+
+#: A tracker that repeats its key in its error.
+TALKER = """
+from pytest_dstfuzz import register_tracker
+
+class Bot:
+    def __init__(self, api_key="", header=""):
+        self.key, self.times = api_key, 0
+    def predict(self, contexts):
+        self.times += 1
+        {condition}raise ValueError(f"bad key {{self.key}} in {{[self.key]}}")
+        return [{{}} for _ in contexts]
+
+register_tracker("talker", Bot)
+"""
+
+
+@pytest.mark.parametrize("condition", ["", "if self.times > 2: "])
+@pytest.mark.parametrize("value", [MARKER, "$OWN_KEY"])
+def test_a_bot_that_repeats_its_key_tells_no_secret(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, value: str, condition: str
+) -> None:
+    monkeypatch.setenv("OWN_KEY", MARKER)
+    pytester.makeconftest(TALKER.format(condition=condition))
+    typed = ("--dst-model=talker", f"--dst-tracker=api_key={value}", "--dst-report=r.json")
+    result = pytester.runpytest_inprocess(*typed, "-vv", "--junitxml=j.xml", *RUN)
+    assert result.ret != 0
+    said = written(pytester.path, result.stdout.str(), result.stderr.str())
+    assert MARKER.lower() not in said
+    assert "bad key ***" in said
 
 
 @cache
