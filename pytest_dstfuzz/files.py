@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import time
 import tomllib
 import uuid
@@ -60,8 +61,23 @@ _LOOKED_AT: Final = 4096
 _PAUSE: Final = 0.02
 
 
+def refuse_special(path: Path, what: str = "") -> None:
+    """Raise an error for a pipe, a socket or a device, whose reading may never end."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # Opening the file reports that.
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        name = f"the {what} {path}" if what else path
+        raise DataError(
+            f"cannot read {name}: it is a pipe or a device, which has no end or can be read only "
+            "once; write its content to a file"
+        )
+
+
 def read_text(path: Path, what: str = "") -> str:
     """Return the text of a file with newlines as line ends. Messages call the file ``what``."""
+    refuse_special(path, what)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -239,6 +255,7 @@ def digest_of(paths: Iterable[Path]) -> str:
     """Return the SHA-256 of the names and contents of files in the given order, as 64 digits."""
     digest = hashlib.sha256()
     for path in paths:
+        refuse_special(path)
         digest.update(path.name.encode("utf-8", "surrogateescape") + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

@@ -84,12 +84,8 @@ def judge(
 ) -> Judgement:
     """Judge a session by its limits, and against the baseline of an earlier build.
 
-    Args:
-        session: its results.
-        gates: the limits.
-        baseline: the results of the earlier build.
-        asked: each relation that the options name -> the unit of its results, turn or dialogue.
-        recorded: whether violations fail no test, so that only limits judge them.
+    ``asked`` maps each relation that the options name to the unit of its results, turn or dialogue.
+    ``recorded`` says whether violations fail no test, so that only limits judge them.
     """
     troubles, missing = session.totals.troubles, session.missing
     gates = gates if baseline is not None else gates.without_baseline
@@ -107,10 +103,8 @@ def judge(
         found, short = [short], ""
     figures = _judge_figures(session, gates, every)
     left_out = list_unjudged(every, gates, compared=baseline is not None)
-    if baseline is None and gates.given and every and not (figures or found):
-        figures = [idle(gates, every)]
-    if baseline is None and recorded and not found:
-        figures += _judge_idle_limits(every, gates, figures)
+    if baseline is None and not found:
+        figures = _with_idle_limits(every, gates, figures, recorded=recorded)
     if baseline is None and len(left_out) == len(every):  # The finding above reports it.
         left_out = ()
     said = {
@@ -202,6 +196,22 @@ def _judge_unestimated(
             )
             part = Part("relation", one.name)
             yield LimitFinding(part, "max-estimated-failures", limit, "regression", reason)
+
+
+def _with_idle_limits(
+    every: Sequence[RelationGate],
+    gates: Gates,
+    figures: list[LimitFinding],
+    *,
+    recorded: bool,
+) -> list[LimitFinding]:
+    """Return the findings of a session without a baseline, and those on limits that judge nothing.
+
+    ``recorded`` says whether violations fail no test.
+    """
+    if gates.given and every and not figures:
+        figures = [idle(gates, every)]
+    return [*figures, *(_judge_idle_limits(every, gates, figures) if recorded else ())]
 
 
 def _judge_idle_limits(

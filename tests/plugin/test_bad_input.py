@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -377,3 +378,31 @@ def test_a_report_that_cannot_be_written_at_the_end_is_told(bot: pytest.Pytester
     result = bot.runpytest_inprocess(MODEL, "--dst-report=out.json", "--dst-turns=2")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["failed: the report was not written: *is a folder"])
+
+
+#: Options whose file is a pipe without a writer. Reading it never ends.
+PIPES = {
+    "data": ("--dst-data=p.jsonl",),
+    "folder": ("--dst-data=folder",),
+    "baseline": ("--dst-baseline=p.json",),
+    "regressions": ("--dst-regressions=other", "--dst-data=talks.jsonl"),
+    "noise": ("--dst-noise=p.json",),
+    "frozen": ("--dst-relation=frozen:p.jsonl",),
+    "tools": ("--dst-outcome=tool-calls", "--dst-tools=p.json", "--dst-data=talks.jsonl"),
+    "device": ("--dst-data=/dev/zero",),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name")
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", PIPES)
+def test_a_pipe_or_a_device_is_one_message(pytester: pytest.Pytester, name: str) -> None:
+    pytester.makepyfile(mybot="def steady(context):\n    return {}\n")
+    Path("talks.jsonl").write_text('{"dialogue_id": "a", "turns": [{"user": "a room"}]}\n')
+    for folder in ("folder", "other"):
+        Path(folder).mkdir()
+    for path in ("p.jsonl", "p.json", "folder/p.jsonl", "other/talks.jsonl"):
+        os.mkfifo(path)
+    result = pytester.runpytest_inprocess("--dst-model=mybot:steady", "--dst-turns=2", *PIPES[name])
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*it is a pipe or a device*"])

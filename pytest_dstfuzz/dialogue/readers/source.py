@@ -21,7 +21,7 @@ from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue
 from pytest_dstfuzz.dialogue.normalise import is_absent, normalise_state
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.files import encoding_name, encoding_of
+from pytest_dstfuzz.files import encoding_name, encoding_of, refuse_special
 from pytest_dstfuzz.json_data import from_json, parse_json, shorten_value
 from pytest_dstfuzz.printable import format_count
 
@@ -171,6 +171,7 @@ class SourceFile:
 
     @contextmanager
     def _opened(self) -> Iterator[IO[bytes]]:
+        refuse_special(self.path)
         try:
             if self.member is None:
                 with self.path.open("rb") as stream:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz.errors import UserError, needs_extra
+from pytest_dstfuzz.files import refuse_special
 
 _WORDNET_POS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 _CACHE = 65536
@@ -212,6 +213,7 @@ class MaskedLanguageModelInsertions:
 
 def _is_pickle(path: Path) -> bool:
     """Return whether a file starts like a pickle of protocol 2 or later, as gensim writes."""
+    refuse_special(path)
     with path.open("rb") as file:
         return file.read(1) == b"\x80"
 
