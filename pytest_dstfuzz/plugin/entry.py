@@ -9,6 +9,7 @@ checks that it equals the table of `config`.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import shlex
@@ -181,8 +182,11 @@ def pytest_load_initial_conftests(
         _add_options(parser)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and listen for results of tests."""
+    # Cleanups run in reverse order, so this one comes after the last garbage collection of pytest.
+    config.add_cleanup(partial(_unfreeze, config))
     names = ", ".join(_always()["marker"])
     config.addinivalue_line(
         "markers",
@@ -474,6 +478,13 @@ def _use(config: pytest.Config) -> None:
         imports = config.stash[_PLAIN_IMPORTS] = PlainImports()
         sys.meta_path.insert(0, imports)
         config.add_cleanup(imports.remove)
+
+
+def _unfreeze(config: pytest.Config) -> None:
+    """Let the garbage collector see all objects again, if the session's hooks froze them."""
+    hooks = config.stash.get(_SESSION, None)
+    if hooks is not None and hooks.has_frozen:
+        gc.unfreeze()
 
 
 def _started(config: pytest.Config) -> SessionHooks:

@@ -65,6 +65,8 @@ class SessionHooks:
                 lambda: context.comparison(context.settings.reply),
             )
         )
+        #: Whether `entry` unfreezes all objects after the other cleanups of the run.
+        self.has_frozen = False
         #: Why the built-in suite does not run although it could be expected; otherwise ``""``.
         self.why_no_suite = ""
         self.gate = SessionGate(config, self.context.settings)
@@ -227,10 +229,12 @@ class SessionHooks:
 
         They exist until then, and scanning them took a twentieth of a campaign's time. pytest
         itself collects twice at the end. Most new objects also persist, so collections are less
-        frequent.
+        frequent. If the caller of pytest has frozen objects, they stay frozen: Python cannot
+        unfreeze the others alone.
         """
-        gc.freeze()
-        self.context.config.add_cleanup(gc.unfreeze)
+        if not gc.get_freeze_count():
+            gc.freeze()
+            self.has_frozen = True
         first, *others = gc.get_threshold()
         if 0 < first < _GARBAGE:
             gc.set_threshold(_GARBAGE, *others)

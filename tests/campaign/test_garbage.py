@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_python
 from toybots import WordBot
 
 from pytest_dstfuzz.campaign.campaign import Campaign
@@ -70,3 +72,30 @@ def test_a_campaign_leaves_nothing_that_only_a_search_would_free(options: dict[s
         gc.enable()
     assert len(found) > 2
     assert {name: many for name, many in left.items() if name.startswith("pytest_dstfuzz")} == {}
+
+
+RUN = """
+import gc, pytest
+{before}
+pytest.main(["-q", "--dst-model=bot:track", "--dst-turns=1", "--dst-variants=1"])
+print("afterwards:", gc.get_freeze_count() > 0)
+"""
+AT_THE_END = """
+import gc
+
+def pytest_configure(config):
+    config.add_cleanup(lambda: print("at the end:", gc.get_freeze_count() > 0))
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "afterwards"), [("gc.unfreeze()", False), ("gc.freeze()", True)]
+)
+def test_a_run_searches_its_data_at_no_time_and_leaves_the_rest_as_it_was(
+    tmp_path: Path, before: str, afterwards: bool
+) -> None:
+    (tmp_path / "bot.py").write_text("def track(context):\n    return {}\n", encoding="utf-8")
+    (tmp_path / "conftest.py").write_text(AT_THE_END, encoding="utf-8")
+    printed = run_python("-c", RUN.format(before=before), cwd=tmp_path).stdout
+    assert "at the end: True" in printed, printed
+    assert f"afterwards: {afterwards}" in printed
