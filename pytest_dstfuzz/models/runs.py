@@ -382,7 +382,8 @@ class ResumableTrainer(ABC, Generic[F, Group]):
             yield f"average.{name}", mean
             yield f"first.{name}", state["exp_avg"]
             yield f"second.{name}", state["exp_avg_sq"]
-            yield "step", state["step"]
+            # A weight skips a step without a gradient, as when no turn of a batch has a value.
+            yield f"step.{name}", state["step"]
 
     def _part(self) -> dict[str, Any]:
         return {"from_epoch": len(self.history), **self._settings.changeable()}

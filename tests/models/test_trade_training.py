@@ -239,7 +239,7 @@ def damage(folder: Path, change: Callable[[dict[str, Any], dict[str, str]], obje
             ),
             "is damaged",
         ),
-        (lambda tensors, _: tensors.pop("step"), "lacks the tensor 'step'"),
+        (lambda tensors, _: tensors.pop("step.embedding"), "lacks the tensor 'step.embedding'"),
         (lambda tensors, _: tensors.pop("first.embedding"), "lacks the tensor 'first.embedding'"),
         (
             lambda tensors, _: tensors.update({"weight.embedding": torch.zeros(2, 2)}),
