@@ -46,6 +46,8 @@ __all__ = [
     "Scene",
     "Scenes",
     "TurnStart",
+    "begin",
+    "list_rewrites",
 ]
 
 

@@ -219,8 +219,9 @@ def _export_options(parser: Parser) -> None:
 def _export(given: Namespace) -> None:
     # Imported late, as above.
     from pytest_dstfuzz import load_dialogues  # noqa: PLC0415
-    from pytest_dstfuzz.repair.examples import ExampleSet, refuse_measured  # noqa: PLC0415
+    from pytest_dstfuzz.repair.examples import ExampleSet  # noqa: PLC0415
     from pytest_dstfuzz.repair.forms import FORMS  # noqa: PLC0415
+    from pytest_dstfuzz.repair.measured import refuse_measured  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
 
     form, found, measured = FORMS[given.form], ExampleSet(), None

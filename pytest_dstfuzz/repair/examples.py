@@ -16,7 +16,6 @@ from pytest_dstfuzz import (
     Outcome,
     Turn,
     TurnResult,
-    UserError,
     VariantResult,
 )
 from pytest_dstfuzz.campaign.results import Results
@@ -175,7 +174,7 @@ def _example(
         return _NO_ANSWER
     if variant.expected and not _agree(turn, dialogue, before):
         return _WRONG
-    target = _repaired(before, variant.expected)
+    target = repair_answer(before, variant.expected)
     if isinstance(target, str):
         return target
     if turn.outcome_kind == REPLY and turn.side == "should-change":
@@ -225,7 +224,7 @@ def _agree(turn: TurnResult, dialogue: Dialogue, label: Outcome) -> bool:
     return all(clean.get(path) == text for path, text in label.items() if known.get(path) != text)
 
 
-def _repaired(before: Outcome, deltas: Sequence[Delta]) -> Outcome | str:
+def repair_answer(before: Outcome, deltas: Sequence[Delta]) -> Outcome | str:
     """Return an answer with the expected changes, or the reason why they do not apply."""
     values = dict(before)
     for delta in deltas:
@@ -322,53 +321,3 @@ def _moved(span: tuple[int, int] | None, variant: VariantResult) -> tuple[int, i
         elif one.start < end:
             new_end += growth
     return (new_start, new_end) if new_start < new_end else None
-
-
-def refuse_measured(
-    dialogues: Iterable[Dialogue], measured: DialogueSet, option: str = "--measured"
-) -> None:
-    """Refuse dialogues of the data that the trained bot is measured on.
-
-    A dialogue is refused if the data has its id, or if the users say the same in both as far as
-    both go. Case and marks do not matter.
-
-    Raises:
-        UserError: there is such a dialogue.
-    """
-    ids = frozenset(measured.ids)
-    known = {_said(one): one.id for one in measured.dialogues}
-    texts: dict[str, list[tuple[str, ...]]] = {}
-    for said in known:
-        texts.setdefault(said[0], []).append(said)
-    for one in dialogues:
-        if one.id in ids:
-            why = f"has the dialogue {one.id!r}"
-        elif other := _twin(_said(one), texts):
-            why = f"has the texts of {one.id!r} in the dialogue {known[other]!r}"
-        else:
-            continue
-        raise UserError(
-            f"the data that measures the trained bot ({option} {measured.name}, split "
-            f"{measured.split}) {why} of the report: test the bot on other dialogues, such as with "
-            "--dst-split=train, and export that report"
-        )
-
-
-def _twin(
-    said: tuple[str, ...], texts: Mapping[str, Sequence[tuple[str, ...]]]
-) -> tuple[str, ...] | None:
-    """Return the texts of a dialogue that are the same as far as both go, by the first text."""
-    return next((other for other in texts.get(said[0], ()) if _same(said, other)), None)
-
-
-def _said(dialogue: Dialogue) -> tuple[str, ...]:
-    return tuple(" ".join(word_list(turn.user)) for turn in dialogue.turns)
-
-
-def _same(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether two dialogues are equal as far as both go.
-
-    One equal utterance of longer dialogues is no evidence: many begin alike.
-    """
-    size = min(len(one), len(other))
-    return one[:size] == other[:size] and (size > 1 or len(one) == len(other))

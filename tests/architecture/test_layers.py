@@ -126,7 +126,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("trackers/web/server",),
     "numpy": (
         *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "papers", "models"),
-        *("trackers", "gate", "noise", "relations", "comparisons", "games"),
+        *("trackers", "gate", "noise", "relations", "comparisons", "games", "repair"),
         "scale/sweeps",
     ),
     "scipy": ("campaign/figures", "gate/pairing"),

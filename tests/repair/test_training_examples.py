@@ -30,8 +30,9 @@ from pytest_dstfuzz import (
 )
 from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.repair.examples import Example, ExampleSet, refuse_measured
+from pytest_dstfuzz.repair.examples import Example, ExampleSet
 from pytest_dstfuzz.repair.forms import FORMS
+from pytest_dstfuzz.repair.measured import refuse_measured
 
 TOOL_CALLS = Path(__file__).parents[2] / "examples" / "tool_calls"
 

@@ -28,7 +28,7 @@ from xml.etree import ElementTree as ET
 TOP: Final = Path(__file__).parents[2]
 #: Wing -> the other wings that it needs.
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "models": (),
+    "models": ("repair",),
     "agents": ("models", "scale"),
     "games": ("models",),
     "scale": (),

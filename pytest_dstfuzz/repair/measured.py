@@ -1,0 +1,66 @@
+"""The dialogues that measure a trained bot, which must not be among those that train it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_dstfuzz import Dialogue, DialogueSet, UserError
+from pytest_dstfuzz.perturb.words import word_list
+
+
+class MeasuredDialogues:
+    """Finds dialogues of other data that are among those that measure a bot.
+
+    Two dialogues are the same if they have one id, or if the users say the same in both as far as
+    both go. Case and marks do not matter.
+    """
+
+    def __init__(self, data: DialogueSet) -> None:
+        self.data = data
+        self.ids = frozenset(data.ids)
+        self._known = {_said(one): one.id for one in data.dialogues}
+        self._by_first: dict[str, list[tuple[str, ...]]] = {}
+        for said in self._known:
+            self._by_first.setdefault(said[0], []).append(said)
+
+    def twin(self, dialogue: Dialogue) -> str | None:
+        """Return the id of the dialogue with the same texts, or ``None`` if there is none."""
+        said = _said(dialogue)
+        twins = (other for other in self._by_first.get(said[0], ()) if _same(said, other))
+        return next(map(self._known.__getitem__, twins), None)
+
+
+def refuse_measured(
+    dialogues: Iterable[Dialogue], measured: DialogueSet, option: str = "--measured"
+) -> None:
+    """Refuse the dialogues of a report if they measure the trained bot.
+
+    Raises:
+        UserError: there is such a dialogue.
+    """
+    known = MeasuredDialogues(measured)
+    for one in dialogues:
+        if one.id in known.ids:
+            why = f"has the dialogue {one.id!r}"
+        elif other := known.twin(one):
+            why = f"has the texts of {one.id!r} in the dialogue {other!r}"
+        else:
+            continue
+        raise UserError(
+            f"the data that measures the trained bot ({option} {measured.name}, split "
+            f"{measured.split}) {why} of the report: test the bot on other dialogues, such as with "
+            "--dst-split=train, and export that report"
+        )
+
+
+def _said(dialogue: Dialogue) -> tuple[str, ...]:
+    return tuple(" ".join(word_list(turn.user)) for turn in dialogue.turns)
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether two dialogues are equal as far as both go.
+
+    One equal utterance of longer dialogues is no evidence: many begin alike.
+    """
+    size = min(len(one), len(other))
+    return one[:size] == other[:size] and (size > 1 or len(one) == len(other))
