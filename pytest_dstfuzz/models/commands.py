@@ -16,7 +16,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, percent
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.models.simpletod.config import SimpleTodTrainingConfig
-from pytest_dstfuzz.models.trade.files import TradeTrainingConfig
+from pytest_dstfuzz.models.trade.files import NOTHING, TradeHardeningConfig, TradeTrainingConfig
 
 #: Settings of all trainings -> help.
 _COMMON = {
@@ -49,11 +49,13 @@ class Training:
         config: dataclass with the settings of the training. Each of its fields becomes an option.
         function: ``module:function``, called with the settings and a function that prints lines of
             progress.
+        extra: the extra that installs the packages for it.
         help: help texts of the settings that `_COMMON` lacks.
     """
 
     config: Any
     function: str
+    extra: str
     help: Mapping[str, str]
 
 
@@ -61,6 +63,7 @@ TRAININGS: dict[str, Training] = {
     "trade": Training(
         TradeTrainingConfig,
         "pytest_dstfuzz.models.trade.training:train_trade",
+        "trade",
         {
             "batch_size": "number of turns in a step",
             "hidden": "size of the recurrent layers",
@@ -75,9 +78,45 @@ TRAININGS: dict[str, Training] = {
             ),
         },
     ),
+    "trade-hardened": Training(
+        TradeHardeningConfig,
+        "pytest_dstfuzz.models.trade.hardening:harden_trade",
+        "trade",
+        {
+            "epochs": "maximum number of rounds of attack and training",
+            "batch_size": "number of turns in a step",
+            "word_mask": "share of words that are replaced by the unknown word",
+            "patience": "end the training after this number of rounds without a better result",
+            "start": "checkpoint to harden (default: the shipped one)",
+            "measured": (
+                "data whose split test will measure the tracker: its dialogues are refused, and "
+                f"{NOTHING} is none (default: the same as --data)"
+            ),
+            "relations": "relations that rewrite single turns",
+            "rewrites": "number of rewrites of each relation in a round",
+            "draws": (
+                "number of rewrites to draw for one that is used: those that break the tracker "
+                "are used first"
+            ),
+            "replay": "number of clean turns for each rewrite",
+            "answers": (
+                "training on turns whose state should change: repaired = on the state that the "
+                "relation expects, old = on the old state, margin = the old state must be less "
+                "likely than in the clean turn"
+            ),
+            "first_weights": "share of the weights at the start in the saved ones",
+            "loss_limit": (
+                "largest loss of joint goal accuracy on validation; of the rounds within it, the "
+                "one with the highest accuracy on rewritten turns is kept"
+            ),
+            "dialogues": "number of validation dialogues whose clean turns are measured",
+            "checked": "number of rewrites of each relation that are measured on validation",
+        },
+    ),
     "simpletod": Training(
         SimpleTodTrainingConfig,
         "pytest_dstfuzz.models.simpletod.training:train_simpletod",
+        "simpletod",
         {
             "base": (
                 "fine-tune this causal language model, a folder or a name on the Hugging Face "
@@ -128,7 +167,7 @@ def _train_tracker(given: Namespace) -> None:
         _add_field(parser, field, hints[field.name], texts[field.name])
     config = training.config(**vars(parser.parse_all(given.rest)))
     module, _, function = training.function.partition(":")
-    with needs_extra(f"training {name}", name, "torch", "transformers", "tokenizers"):
+    with needs_extra(f"training {name}", training.extra, "torch", "transformers", "tokenizers"):
         train = getattr(importlib.import_module(module), function)
     result = train(config, say)
     accuracy = percent(result.joint_goal_accuracy)
@@ -175,6 +214,7 @@ TRAIN_TRACKER = Command(
     """\
   dstfuzz train-tracker trade --data multiwoz21 --output my-trade --layout any
   dstfuzz train-tracker trade --data multiwoz21 --output my-trade --layout any --resume
+  dstfuzz train-tracker trade-hardened --data multiwoz21 --output hardened --start my-trade
   dstfuzz train-tracker simpletod --data multiwoz21 --output my-simpletod --base distilgpt2
   pytest --dst-model=trade --dst-tracker=checkpoint=my-trade    tests the trained tracker""",
     _tracker_options,

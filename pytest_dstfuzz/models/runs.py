@@ -188,11 +188,6 @@ class _About:
     history: list[Any]
 
 
-def best(history: Sequence[F]) -> F:
-    """Return the first epoch among those with the highest accuracy."""
-    return max(history, key=lambda figures: figures.joint_goal_accuracy)
-
-
 class ResumableTrainer(ABC, Generic[F, Group]):
     """A training run: the model, the optimiser, averaged weights, and the state between epochs.
 
@@ -241,6 +236,10 @@ class ResumableTrainer(ABC, Generic[F, Group]):
     def save_model(self, about: Mapping[str, Any]) -> None:
         """Write the model and its description."""
 
+    def best(self) -> F:
+        """Return the epoch whose model is kept: the first with the highest accuracy."""
+        return max(self.history, key=lambda figures: figures.joint_goal_accuracy)
+
     def impatient(self) -> bool:
         """Return whether the run should end because the accuracy no longer rises."""
         return False
@@ -251,7 +250,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
             self.restore()
             progress(f"resumed after epoch {len(self.history)}")
         ended_by = self._train(progress)
-        chosen = best(self.history)
+        chosen = self.best()
         return TrainingRun(
             self._settings.output,
             chosen.epoch,
@@ -272,7 +271,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
             if most and longest and start - begin + longest > most * 60:
                 return "max_minutes"
             losses = self.epoch(progress)
-            with self._averaged():
+            with self.using(self.kept_weights()):
                 accuracies = self.measure()
                 seconds = time.monotonic() - start
                 longest = max(longest, seconds)
@@ -280,7 +279,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
                 figures = self.FIGURES(epoch=number, seconds=seconds, **losses, **accuracies)
                 self.history.append(figures)
                 progress(figures.line())
-                if best(self.history) is figures:
+                if self.best() is figures:
                     self.save_model(self._about(figures))
             self.save()
         return "epochs"
@@ -331,16 +330,20 @@ class ResumableTrainer(ABC, Generic[F, Group]):
             for name, (total, count) in zip(self.LOSSES, pairs, strict=True)
         }
 
+    def kept_weights(self) -> Sequence[Tensor]:
+        """Return the weights to measure and to save: the averaged ones."""
+        return self.average.values
+
     @contextmanager
-    def _averaged(self) -> Iterator[None]:
-        """Use the averaged weights in evaluation mode within this context."""
-        kept = [parameter.detach().clone() for parameter in self.parameters]
-        self._take(self.average.values)
+    def using(self, weights: Sequence[Tensor]) -> Iterator[None]:
+        """Use other weights, in evaluation mode, within this context."""
+        own = [parameter.detach().clone() for parameter in self.parameters]
+        self._take(weights)
         self._module.train(mode=False)
         try:
             yield
         finally:
-            self._take(kept)
+            self._take(own)
 
     def _take(self, values: Sequence[Tensor]) -> None:
         with torch.no_grad():

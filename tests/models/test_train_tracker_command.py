@@ -18,7 +18,7 @@ from pytest_dstfuzz.models.trade.files import TradeTrainingConfig
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("train-tracker", "no tracker was named: choose one of trade, simpletod"),
+        ("train-tracker", "no tracker was named: choose one of trade, trade-hardened, simpletod"),
         ("train-tracker trade", "required: --data, --output"),
         ("train-tracker simpletod --data x --output y --heads 3", "a multiple of heads (3)"),
         ("train-tracker trad --data x --output y", "unknown tracker to train 'trad'"),

@@ -49,7 +49,10 @@ _STATUSES: Final = {
     "DRIFT": "clean answers differ from the baseline's at more turns than is allowed",
 }
 #: Commands whose first argument chooses one of several with options of their own.
-_PARTS: Final = {"experiment": tuple(EXPERIMENTS), "train-tracker": ("trade", "simpletod")}
+_PARTS: Final = {
+    "experiment": tuple(EXPERIMENTS),
+    "train-tracker": ("trade", "trade-hardened", "simpletod"),
+}
 #: Exit statuses of the command ``dstfuzz``.
 COMMAND_STATUSES: Final = {
     0: "done; also if the reader of the output closed the pipe, as `head` does",

@@ -7,30 +7,86 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar, Final
 
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.config.parsers import percent
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.models.fingerprints import files_fingerprint
 from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings
 
 
 @dataclass(frozen=True)
-class TradeTrainingConfig(RunSettings):
+class TradeRunSettings(RunSettings):
+    """The settings that all trainings of TRADE have."""
+
+    CHANGEABLE: ClassVar[tuple[str, ...]] = ("epochs", "patience", "max_minutes", "device")
+    COUNTS: ClassVar[tuple[str, ...]] = ("epochs", "batch_size", "patience")
+    RATES = ("dropout", "word_mask", "average_decay")
+
+    batch_size: int = 32  #: Turns per step.
+    word_mask: float = 0.15  #: Share of history words read as unknown.
+    patience: int = 5  #: Epochs without a better validation accuracy before the run ends.
+
+
+@dataclass(frozen=True)
+class TradeTrainingConfig(TradeRunSettings):
     """The settings of a TRADE training. With the defaults, the shipped checkpoint was made.
 
     (The model card lists what was different in that run.)
     """
 
-    CHANGEABLE = ("epochs", "patience", "max_minutes", "device")
-    COUNTS = ("epochs", "batch_size", "hidden", "embedding", "history_limit", "patience")
-    RATES = ("dropout", "word_mask", "average_decay")
+    COUNTS = (*TradeRunSettings.COUNTS, "hidden", "embedding", "history_limit")
 
-    batch_size: int = 32  #: Turns per step.
     hidden: int = 256
     embedding: int = 300
-    word_mask: float = 0.15  #: Share of history words read as unknown.
     history_limit: int = 400  #: Maximum number of history words. Older words are cut.
-    patience: int = 5  #: Epochs without a better validation accuracy before the run ends.
     #: Start from word vectors learnt from the training utterances (needs gensim).
     pretrained_vectors: bool = True
+
+
+#: Relations whose rewrites harden a tracker by default.
+HARDENING_RELATIONS: Final = (
+    *("metamorphic", "disfluency", "plug-in"),
+    *("negation", "antonym", "removal", "role-swap", "confusing-entity"),
+    *("value-swap", "turn-back", "repair"),
+)
+#: The value of ``measured`` if no recorded dialogues measure the tracker.
+NOTHING: Final = "no"
+#: Answers to turns whose state should change, in the training.
+ANSWERS: Final = ("repaired", "old", "margin")
+
+
+@dataclass(frozen=True)
+class TradeHardeningConfig(TradeRunSettings):
+    """The settings of the adversarial training of TRADE. An epoch is a round of it."""
+
+    #: The share of the first weights concerns only the saved model.
+    CHANGEABLE = (*TradeRunSettings.CHANGEABLE, "first_weights")
+    #: The first weights are compared by their contents, too.
+    INCIDENTAL = (*RunSettings.INCIDENTAL, "start", "measured")
+    COUNTS = (*TradeRunSettings.COUNTS, *("rewrites", "draws", "replay"), "checked", "dialogues")
+    SHARES = ("first_weights", "loss_limit")
+
+    epochs: int = 6
+    learning_rate: float = 2e-4
+    warmup_steps: int = 50
+    patience: int = 2  #: Rounds without a better result before the run ends.
+    start: Path | None = None  #: Checkpoint to harden. ``None`` is the shipped one.
+    #: Data whose test split will measure the tracker. ``None`` is ``data``, ``no`` is none.
+    measured: str | None = None
+    relations: str = ",".join(HARDENING_RELATIONS)
+    rewrites: int = 100  #: Rewrites of each relation in a round.
+    draws: int = 2  #: Rewrites that are drawn for one that is used. Broken ones come first.
+    replay: int = 3  #: Clean turns for each rewrite.
+    answers: str = "repaired"  #: One of `ANSWERS`.
+    first_weights: float = 0.0  #: Share of the first weights in the saved ones.
+    loss_limit: float = 0.005  #: Largest loss of joint goal accuracy that a best round may have.
+    dialogues: int = 200  #: Validation dialogues whose clean turns are measured.
+    checked: int = 50  #: Rewrites of each relation that are measured on the validation split.
+
+    def __post_init__(self) -> None:
+        """Reject invalid settings."""
+        super().__post_init__()
+        if self.answers not in ANSWERS:
+            raise unknown_name("kind of answers", self.answers, ANSWERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +97,27 @@ class TradeEpoch(EpochFigures):
 
     gate_loss: float
     value_loss: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardeningRound(TradeEpoch):
+    """The results of one round, with those of the first weights beside them."""
+
+    LOSSES: ClassVar[str] = "{gate_loss:.3f} + {value_loss:.3f} + {margin_loss:.3f}"
+
+    margin_loss: float
+    #: Accuracy on rewritten turns, in [0, 1]: the mean over the relations.
+    rewritten_accuracy: float
+    first_accuracy: float
+    first_rewritten_accuracy: float
+
+    def line(self) -> str:
+        """Return the results as a line of text."""
+        rewritten, before = percent(self.rewritten_accuracy), percent(self.first_rewritten_accuracy)
+        return (
+            f"{super().line()}; before {percent(self.first_accuracy)}; on rewritten turns "
+            f"{rewritten}, before {before}"
+        )
 
 
 FILES: Final = ("model.safetensors", "config.json", "vocabulary.json")

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Context, Dialogue
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.models.neural import TensorBatch, by_length, move, pad
 from pytest_dstfuzz.models.run_settings import TrainingRun
-from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin, best
+from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin
 from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.checkpoint import TradeReading, build_network, save_model
-from pytest_dstfuzz.models.trade.files import TradeEpoch, TradeTrainingConfig
+from pytest_dstfuzz.models.trade.files import TradeEpoch, TradeRunSettings, TradeTrainingConfig
 from pytest_dstfuzz.models.trade.network import (
     GATE_DONTCARE,
     GATE_NONE,
@@ -53,11 +53,12 @@ class LabelledTurn:
     targets: tuple[tuple[int, list[int], list[int]], ...]
 
 
-def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int) -> LabelledTurn:
-    """Encode turn ``index`` of a dialogue, with the last ``limit`` words of its history."""
-    words = history_words(dialogue.context(index), limit)
+def encode_turn(
+    context: Context, state: BeliefState, vocabulary: Vocabulary, limit: int
+) -> LabelledTurn:
+    """Encode a context and the state after it, with the last ``limit`` words of the history."""
+    words = history_words(context, limit)
     copies, local = vocabulary.copy_numbers(words)
-    state = dialogue.turns[index].state or BeliefState()
     gates = np.full(len(vocabulary.slots), GATE_NONE, dtype=np.int64)
     targets = []
     for number, slot in enumerate(vocabulary.slots):
@@ -75,6 +76,12 @@ def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int)
         gates,
         tuple(targets),
     )
+
+
+def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int) -> LabelledTurn:
+    """Encode turn ``index`` of a dialogue, with the last ``limit`` words of its history."""
+    state = dialogue.turns[index].state or BeliefState()
+    return encode_turn(dialogue.context(index), state, vocabulary, limit)
 
 
 def _target(word: str, vocabulary: Vocabulary, local: Sequence[str]) -> int:
@@ -175,11 +182,11 @@ def batch_loss(network: TradeNetwork, batch: TurnBatch, words: Tensor) -> tuple[
     )
     if not len(batch.pairs):
         return gate / rows, gate.new_zeros(())
-    log_p = _target_log_probability(network, batch, encoded, first, inputs)
+    log_p = target_log_probability(network, batch, encoded, first, inputs)
     return gate / rows, -log_p.sum() / rows
 
 
-def _target_log_probability(
+def target_log_probability(
     network: TradeNetwork,
     batch: TurnBatch,
     encoded: EncodedHistories,
@@ -304,26 +311,23 @@ def mask_words(words: Tensor, rate: float, generator: torch.Generator) -> Tensor
 
 
 class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
-    """A training run of TRADE. The initial weights depend only on the seed."""
+    """A training run of TRADE, from the weights that the network has."""
 
-    FIGURES = TradeEpoch
-    LOSSES = ("gate_loss", "value_loss")
+    FIGURES: type[TradeEpoch] = TradeEpoch
+    LOSSES: ClassVar[tuple[str, ...]] = ("gate_loss", "value_loss")
     UNIT = "turns"
 
     def __init__(
         self,
-        config: TradeTrainingConfig,
+        config: TradeRunSettings,
+        network: TradeNetwork,
         vocabulary: Vocabulary,
         rows: Sequence[LabelledTurn],
         heldout: Sequence[LabelledTurn],
         reading: TradeReading,
     ) -> None:
         self.config, self.vocabulary, self.rows = config, vocabulary, rows
-        self._heldout, self._reading = heldout, reading
-        generator = torch.Generator().manual_seed(derive(config.seed, "weights") % 2**63)
-        network = build_network(
-            vocabulary, config.embedding, config.hidden, config.dropout, generator
-        )
+        self.reading, self._heldout = reading, heldout
         self.network = move(network, config.device, "TRADE")
         self.network.fast = config.bfloat16
         weights = self.network.parameters()
@@ -357,11 +361,11 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
     def save_model(self, about: Mapping[str, Any]) -> None:
         """Write the network and its description."""
         weights, shape = self.network.state_dict(), self.network.shape
-        save_model(self.config.output, weights, shape, self.vocabulary, self._reading, about)
+        save_model(self.config.output, weights, shape, self.vocabulary, self.reading, about)
 
     def impatient(self) -> bool:
         """Return whether the last ``patience`` epochs brought no better accuracy."""
-        return self.history[-1].epoch - best(self.history).epoch >= self.config.patience
+        return self.history[-1].epoch - self.best().epoch >= self.config.patience
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that must stay the same when a run is resumed."""
@@ -383,7 +387,9 @@ def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
         f"{len(vocabulary.words)} words, {vocabulary.outputs} of them in values"
     )
     reading = TradeReading(config.history_limit, train.normalisation)
-    trainer = TradeTrainer(config, vocabulary, rows, heldout, reading)
+    generator = torch.Generator().manual_seed(derive(config.seed, "weights") % 2**63)
+    network = build_network(vocabulary, config.embedding, config.hidden, config.dropout, generator)
+    trainer = TradeTrainer(config, network, vocabulary, rows, heldout, reading)
     if config.pretrained_vectors and not config.resume:
         progress("training word vectors")
         vectors = word_vectors(train.dialogues, vocabulary, config.embedding, config.seed)

@@ -1,0 +1,287 @@
+"""Adversarial training of TRADE: rounds of rewrites that break it, and of training on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pytest_dstfuzz import Context, DialogueSet, Outcome, UserError, load_dialogues
+from pytest_dstfuzz.files import digest_of
+from pytest_dstfuzz.models.neural import threads
+from pytest_dstfuzz.models.run_settings import TrainingRun
+from pytest_dstfuzz.models.runs import Progress, begin
+from pytest_dstfuzz.models.trade.files import (
+    FILES,
+    NOTHING,
+    HardeningRound,
+    TradeEpoch,
+    TradeHardeningConfig,
+    folder_of,
+)
+from pytest_dstfuzz.models.trade.network import TradeNetwork
+from pytest_dstfuzz.models.trade.tracker import TradeTracker, load_trade
+from pytest_dstfuzz.models.trade.training import (
+    LabelledTurn,
+    TradeTrainer,
+    TurnBatch,
+    batch_loss,
+    bucket,
+    collate,
+    encode_turn,
+    make_row,
+    make_rows,
+    mask_words,
+    target_log_probability,
+)
+from pytest_dstfuzz.printable import format_count
+from pytest_dstfuzz.repair.measured import MeasuredDialogues
+from pytest_dstfuzz.repair.rewrites import LabelledRewrite, RewriteSource, mean_over_relations
+from pytest_dstfuzz.seeding import stream
+
+#: The margin M of Niu and Bansal (2018), in nats for each word. Their weight of it is 1.
+_MARGIN = 0.1
+
+
+@dataclass(frozen=True)
+class HardeningTurn(LabelledTurn):
+    """A rewritten turn with the label of the clean turn, which must become less likely."""
+
+    #: The clean turn with its label.
+    clean: LabelledTurn
+    #: Indices of the slots whose value should change.
+    slots: tuple[int, ...]
+
+
+def margin_loss(network: TradeNetwork, turns: Sequence[HardeningTurn], rate: float) -> Tensor:
+    """Return the loss ``max(0, M + log p(t|rewritten) - log p(t|clean))``, summed over all ``t``.
+
+    These are the gates and the words of the old values of the slots that should change. The share
+    ``rate`` of the words is masked.
+    """
+    device = network.gate.device
+    changed = torch.zeros(len(turns), len(turns[0].gates), dtype=torch.bool)
+    for row, turn in enumerate(turns):
+        changed[row, list(turn.slots)] = True
+    changed = changed.to(device)
+    rewritten, clean = (
+        _old_values(network, collate(rows).to(str(device)), changed, rate)
+        for rows in (turns, [turn.clean for turn in turns])
+    )
+    return torch.relu(_MARGIN + rewritten - clean).sum()
+
+
+def _old_values(network: TradeNetwork, batch: TurnBatch, changed: Tensor, rate: float) -> Tensor:
+    """Return the log-probabilities of the gates, then of the words, in the changed slots."""
+    encoded = network.encode(mask_words(batch.words, rate, network.generator), batch.lengths)
+    inputs = network.slot_inputs()
+    first = network.first_step(encoded, inputs)
+    gates = functional.log_softmax(first.gate, -1).gather(-1, batch.gates[..., None])[..., 0]
+    if not len(batch.pairs):
+        return gates[changed]
+    words = target_log_probability(network, batch, encoded, first, inputs)
+    row, slot = batch.pairs[batch.tokens[:, 0]].unbind(1)
+    return torch.cat([gates[changed], words[changed[row, slot]]])
+
+
+class TradeHardener(TradeTrainer):
+    """A run of adversarial training. An epoch is a round.
+
+    At the start of a round, rewrites of training turns are drawn, and the tracker answers them.
+    Those that break it are preferred. The round trains on them and on clean turns.
+    """
+
+    FIGURES = HardeningRound
+    LOSSES = (*TradeTrainer.LOSSES, "margin_loss")
+
+    def __init__(
+        self,
+        config: TradeHardeningConfig,
+        start: TradeTracker,
+        train: DialogueSet,
+        valid: DialogueSet,
+        progress: Progress,
+    ) -> None:
+        vocabulary, reading = start.vocabulary, start.reading
+        order = stream(config.seed, "validation").permutation(len(valid.dialogues))
+        chosen = [valid.dialogues[int(place)] for place in order[: config.dialogues]]
+        heldout = make_rows(chosen, vocabulary, reading.history_limit)
+        super().__init__(config, start.network, vocabulary, (), heldout, reading)
+        self.hardening, self._progress = config, progress
+        self._first = [weight.detach().clone() for weight in self.parameters]
+        self._turns = [(one, turn.index) for one in train.dialogues for turn in one.turns]
+        self._source = RewriteSource(train, config.relations, config.seed)
+        checked = RewriteSource(valid, config.relations, config.seed)
+        self._checked = checked.draw(config.checked, "validation")
+
+    def kept_weights(self) -> Sequence[Tensor]:
+        """Return the averaged weights, mixed with the first ones as the settings say."""
+        share = self.hardening.first_weights
+        pairs = zip(super().kept_weights(), self._first, strict=True)
+        return [torch.lerp(mean, first, share) for mean, first in pairs]
+
+    def groups(self, rng: np.random.Generator) -> list[list[LabelledTurn]]:
+        """Return batches of rewritten and clean turns of similar length."""
+        rows = [self._row(one) for one in self._rewrites()]
+        count = min(len(rows) * self.hardening.replay, len(self._turns))
+        limit = self.reading.history_limit
+        places = rng.choice(len(self._turns), count, replace=False)
+        rows += [make_row(*self._turns[int(place)], self.vocabulary, limit) for place in places]
+        batches = bucket([len(row.words) for row in rows], self.config.batch_size, rng)
+        return [[rows[int(place)] for place in chosen] for chosen in batches]
+
+    def _rewrites(self) -> list[LabelledRewrite]:
+        """Return the rewrites of a round: first those that break the tracker."""
+        config, number = self.hardening, len(self.history)
+        drawn = self._source.draw(config.rewrites * config.draws, "round", number)
+        if config.draws == 1:
+            return drawn
+        with self.using(self.average.values):
+            states = self._states([context for one in drawn for context in (one.clean, one.seen)])
+        # If the clean answer is wrong by the label, the label may be wrong.
+        broken = [
+            clean == one.before and not one.holds(found)
+            for one, clean, found in zip(drawn, states[::2], states[1::2], strict=True)
+        ]
+        self._progress(
+            f"round {number + 1}: {sum(broken)} of {len(drawn)} rewrites break the tracker"
+        )
+        left = Counter({relation.name: config.rewrites for relation in self._source.relations})
+        used = []
+        for place in sorted(range(len(drawn)), key=lambda place: not broken[place]):
+            if left[drawn[place].relation]:
+                left[drawn[place].relation] -= 1
+                used.append(drawn[place])
+        return used
+
+    def _row(self, one: LabelledRewrite) -> LabelledTurn:
+        """Return a rewrite as a turn to train on, with the answer that the settings name."""
+        vocabulary, limit, answers = (
+            self.vocabulary,
+            self.reading.history_limit,
+            self.hardening.answers,
+        )
+        state = one.after if answers == "repaired" else one.before
+        row = encode_turn(one.seen, state, vocabulary, limit)
+        if one.expected.stays or answers != "margin":
+            return row
+        clean = encode_turn(one.clean, one.before, vocabulary, limit)
+        slots = tuple(vocabulary.slots.index(delta.slot) for delta in one.expected.deltas)
+        return HardeningTurn(row.words, row.copies, row.gates, row.targets, clean, slots)
+
+    def losses(self, group: Sequence[LabelledTurn]) -> tuple[Tensor, list[Tensor | float]]:
+        """Return the mean loss per turn, and its gate, value and margin parts."""
+        changed = [row for row in group if isinstance(row, HardeningTurn)]
+        plain = [row for row in group if not isinstance(row, HardeningTurn)]
+        gate = value = margin = torch.zeros((), device=self.config.device)
+        if plain:
+            batch = collate(plain).to(self.config.device)
+            words = mask_words(batch.words, self.config.word_mask, self.network.generator)
+            share = len(plain) / len(group)
+            gate, value = (share * part for part in batch_loss(self.network, batch, words))
+        if changed:
+            margin = margin_loss(self.network, changed, self.config.word_mask) / len(group)
+        parts = (gate, value, margin)
+        return gate + value + margin, [item for part in parts for item in (part.detach(), 1)]
+
+    def measure(self) -> dict[str, float]:
+        """Return the accuracies on validation, with those of the first weights beside them."""
+        if self.history:
+            first = self.history[0]
+            assert isinstance(first, HardeningRound)  # noqa: S101 - see FIGURES
+            clean, rewritten = first.first_accuracy, first.first_rewritten_accuracy
+        else:
+            with self.using(self._first):
+                clean, rewritten = super().measure()["joint_goal_accuracy"], self._rewritten()
+        return {
+            **super().measure(),
+            "rewritten_accuracy": self._rewritten(),
+            "first_accuracy": clean,
+            "first_rewritten_accuracy": rewritten,
+        }
+
+    def _rewritten(self) -> float:
+        """Return the accuracy on rewritten turns of the validation split."""
+        states = self._states([one.seen for one in self._checked])
+        held = [one.holds(state) for one, state in zip(self._checked, states, strict=True)]
+        return mean_over_relations(self._checked, held)
+
+    def _states(self, contexts: Sequence[Context]) -> list[Outcome]:
+        """Return the states that the tracker predicts with its present weights."""
+        tracker = TradeTracker(
+            self.network, self.vocabulary, self.reading, device=self.config.device
+        )
+        return [prediction.state for prediction in tracker.predict(contexts)]
+
+    def best(self) -> TradeEpoch:
+        """Return the round with the highest accuracy on rewritten turns.
+
+        The accuracy on clean turns must not fall further than the settings allow. If it does in
+        all rounds, the best round is the one in which it falls least.
+        """
+        return max(self.history, key=self._rank)
+
+    def _rank(self, figures: TradeEpoch) -> tuple[float, float]:
+        assert isinstance(figures, HardeningRound)  # noqa: S101 - see FIGURES
+        least = figures.first_accuracy - self.hardening.loss_limit
+        return min(figures.joint_goal_accuracy - least, 0.0), figures.rewritten_accuracy
+
+    def save_model(self, about: Mapping[str, Any]) -> None:
+        """Write the network and its description, with the digest of the first weights."""
+        super().save_model({**about, "first": _digest(self.hardening)})
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings that must stay the same when a run is resumed."""
+        return {
+            **self.config.fixed(),
+            "number of training turns": len(self._turns),
+            "first weights": _digest(self.hardening),
+        }
+
+
+def _digest(config: TradeHardeningConfig) -> str:
+    folder = folder_of(config.start)
+    return digest_of(folder / name for name in FILES)
+
+
+def harden_trade(config: TradeHardeningConfig, progress: Progress) -> TrainingRun:
+    """Train TRADE further, on turns that relations have rewritten and on clean turns.
+
+    Raises:
+        UserError: a dialogue for training measures the tracker, too.
+    """
+    train, valid = (_unmeasured(config, part, progress) for part in begin(config))
+    tracker = load_trade(config.start, config.device)
+    tracker.network.dropout = config.dropout
+    trainer = TradeHardener(config, tracker, train, valid, progress)
+    with threads(1):
+        return trainer.run(progress)
+
+
+def _unmeasured(config: TradeHardeningConfig, data: DialogueSet, progress: Progress) -> DialogueSet:
+    """Return data without the dialogues that say the same as one that measures the tracker."""
+    if config.measured == NOTHING:
+        return data
+    same = config.measured is None
+    name = str(config.data) if config.measured is None else config.measured
+    measured = load_dialogues(name, "test", layout=config.layout if same else None)
+    known = MeasuredDialogues(measured)
+    if shared := known.ids.intersection(data.ids):
+        raise UserError(
+            f"the dialogue {min(shared)!r} of the split {data.split} is also among those that "
+            f"measure the tracker (--measured {name}, split {measured.split}): train on other "
+            f"dialogues, or write --measured {NOTHING} if no recorded dialogues measure it"
+        )
+    kept = [one for one in data.dialogues if known.twin(one) is None]
+    if left_out := len(data.dialogues) - len(kept):
+        progress(
+            f"split {data.split}: {format_count(left_out, 'dialogue')} left out, whose users say "
+            f"the same as in one of {measured.name}, split {measured.split}"
+        )
+    return replace(data, dialogues=kept)
