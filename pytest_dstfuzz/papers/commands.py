@@ -28,6 +28,9 @@ EXPERIMENTS = {
         "test one tracker with all relations: how often do its answers change too much or too "
         "little"
     ),
+    "hardening": (
+        "compare a tracker with hardened ones: right answers, typing errors, all relations"
+    ),
     "negotiation": "attack trained negotiators, and measure the effect of adversarial training",
 }
 

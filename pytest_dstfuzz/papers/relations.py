@@ -22,6 +22,7 @@ from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.figures import ratio, ratio_interval
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import Event, TurnDone, TurnResult, VariantResult
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -54,7 +55,7 @@ from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
 
 #: Kinds of failures, in the order of the table.
-_FAILURES: Final = ("changed", "stuck", "partial", "other")
+FAILURES: Final = ("changed", "stuck", "partial", "other")
 #: Maximum number of reasons per relation in the table.
 _MOST: Final = 4
 
@@ -142,16 +143,35 @@ def run_relations(
         known = vocabulary_of(tracker)
         relations = tuple(KnownWordsRelation(one, known, tokenise) for one in relations)
     for relation in relations:
-        rows.append(_measure(config, relation, data, predictor, tell))
-        rate = rate_text(rows[-1].rate(*_FAILURES))
+        rows.append(measure_relation(config, relation, data, predictor, tell))
+        rate = rate_text(rows[-1].rate(*FAILURES))
         tell(f"{relation.name}: {rate} of {rows[-1].rewrites:,} rewrites fail")
         yield RelationsTable(config, data, tuple(rows))
 
 
-def _measure(
+def measure_relation(
     config: RelationsConfig, relation: Relation, data: DialogueSet, predictor: Predictor, tell: Say
 ) -> RelationRow:
-    settings = config.settings.replace_options(relation=relation.name)
+    """Test all turns of the data with a relation, and return its results."""
+    settings = config.settings
+    results = run_relation(settings, relation, data, predictor, tell)
+    by_gold = None
+    if data.labelled:
+        lexicon = load_lexicon()
+        guards = Perturber.of(settings.variant, data, lexicon).guards
+        scenes = Scenes(data, lexicon, guards, settings.variant.seed)
+        by_gold = sum(not reason for reason in reasons_by_label(relation, data, scenes))
+    return row_of(relation, data, results, by_gold)
+
+
+def run_relation(
+    settings: Settings, relation: Relation, data: DialogueSet, predictor: Predictor, tell: Say
+) -> tuple[TurnResult, ...]:
+    """Test all turns of the data with a relation.
+
+    Raises:
+        UserError: the tracker gave too few answers.
+    """
     paced, done = PacedOutput(tell), 0
 
     def listen(event: Event) -> None:
@@ -160,19 +180,19 @@ def _measure(
         if isinstance(event, TurnDone):
             paced(f"{relation.name}: {done:,} of {data.turn_count():,} turns")
 
-    lexicon = load_lexicon()
     plan = [(dialogue, len(dialogue.turns) - 1) for dialogue in data.dialogues]
     engine = CampaignEngine(
-        settings, data, predictor, lexicon, plan=plan, listener=listen, relation=relation
+        settings.replace_options(relation=relation.name),
+        data,
+        predictor,
+        load_lexicon(),
+        plan=plan,
+        listener=listen,
+        relation=relation,
     )
     results = tuple(engine.run())
     predictor.refuse_if_given_up()
-    by_gold = None
-    if data.labelled:
-        guards = Perturber.of(settings.variant, data, lexicon).guards
-        scenes = Scenes(data, lexicon, guards, settings.variant.seed)
-        by_gold = sum(not reason for reason in reasons_by_label(relation, data, scenes))
-    return row_of(relation, data, results, by_gold)
+    return results
 
 
 def row_of(
@@ -196,7 +216,7 @@ def row_of(
         broken=sum(bool(turn.violations) for turn in tested),
         failures={
             way: [(len(run), sum(_way(one) == way for one in run)) for run in by_dialogue.values()]
-            for way in _FAILURES
+            for way in FAILURES
         },
         reasons=Counter(turn.reason for turn in left_out),
     )
@@ -225,8 +245,8 @@ COLUMNS: Columns = {
     "tested": lambda row: row.tested,
     "broken": lambda row: row.broken,
     "rewrites": lambda row: row.rewrites,
-    **{way: partial(lambda way, row: row.count(way), way) for way in _FAILURES},
-    **rate_columns("failure_rate", partial(_rate_of, _FAILURES)),
+    **{way: partial(lambda way, row: row.count(way), way) for way in FAILURES},
+    **rate_columns("failure_rate", partial(_rate_of, FAILURES)),
     **rate_columns("stuck_rate", partial(_rate_of, ("stuck",))),
 }
 
@@ -270,7 +290,7 @@ def _markdown(table: RelationsTable) -> str:
         head = ["relation", "of", "by gold", "by prediction", "rewrites", "fail"]
         head += ["stuck: over-stable", "partial", "other"]
         cells = (
-            [*_place(row), rate_text(row.rate(*_FAILURES)), rate_text(row.rate("stuck"))]
+            [*_place(row), rate_text(row.rate(*FAILURES)), rate_text(row.rate("stuck"))]
             + [rate_text(row.rate(way)) for way in ("partial", "other")]
             for row in follow
         )
