@@ -7,8 +7,8 @@ import math
 import zlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -22,11 +22,11 @@ from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.models.weights import WeightsFile, check_shapes, read_weights, write_weights
 from pytest_dstfuzz.perturb.draft import FREE, KEPT, TYPO, Source
 from pytest_dstfuzz.perturb.edits import source_spans
-from pytest_dstfuzz.perturb.engine import GRID, ORDERS, ActionSpace, Perturber
+from pytest_dstfuzz.perturb.engine import GRID, ORDERS, ActionSpace
 from pytest_dstfuzz.perturb.operators import Candidates
-from pytest_dstfuzz.perturb.words import Action, Edit, Variant
+from pytest_dstfuzz.perturb.words import Action, Variant
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.transformations import TRANSFORMATIONS, of_word_level
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 Floats = npt.NDArray[np.float32]
 
@@ -139,108 +139,6 @@ class TurnView:
 def bucket(name: str, buckets: int) -> int:
     """Hash a name to a number from 0 to ``buckets - 1``, the same in every process."""
     return zlib.crc32(name.encode()) % buckets
-
-
-#: Maximum number of edits per operator and word, the most likely first. The tracker depends less on
-#: the replacement than on the loss of the word.
-_EACH: Final = 3
-#: Number of draws to find single edits without a noise model.
-_DRAWS: Final = 192
-
-
-class Candidate(NamedTuple):
-    """One possible edit of the clean utterance."""
-
-    edit: Edit
-    #: Indices of the touched words. An insertion between two words touches the second one.
-    words: tuple[int, ...]
-    #: Probability that a person makes this edit and no other. 0 without a noise model.
-    chance: float
-
-    @property
-    def name(self) -> tuple[int, int, str]:
-        """The edit's place and new text, which identify it among the candidates of its turn."""
-        return self.edit.start, self.edit.end, self.edit.after
-
-    def meets(self, other: Candidate) -> bool:
-        """Return whether two edits touch the same word or the same gap."""
-        apart = self.edit.end < other.edit.start or other.edit.end < self.edit.start
-        return not apart or not set(self.words).isdisjoint(other.words)
-
-
-def candidates_of(
-    perturber: Perturber, source: Source, rng: np.random.Generator
-) -> tuple[Candidate, ...]:
-    """Return the single edits that a turn allows, in reading order.
-
-    If the profile has a noise model, these are the most likely edits of each operator at each word.
-    Otherwise they are uniform random draws.
-    """
-    slips = source.support is not None
-    found = _slips(perturber, source) if slips else _drawn(perturber, source, rng)
-    kept: dict[tuple[str, str, int], list[Candidate]] = {}
-    for one in sorted(found, key=lambda one: (-one.chance, one.name)):
-        some = kept.setdefault((one.edit.transformation, one.edit.operator, one.words[0]), [])
-        if len(some) < _EACH:
-            some.append(one)
-    return tuple(sorted((one for some in kept.values() for one in some), key=lambda one: one.name))
-
-
-def _slips(perturber: Perturber, source: Source) -> Iterator[Candidate]:
-    if source.support is None:
-        return
-    for slip, chance in source.support.noisy.single(perturber.noise.rate):
-        if words := _touched(source, slip.start, slip.end):
-            yield Candidate(slip.edit, words, chance)
-
-
-def _drawn(perturber: Perturber, source: Source, rng: np.random.Generator) -> Iterator[Candidate]:
-    space, seen = perturber.space, set()
-    names = [name for name, menu in perturber.menus(source).items() if menu.operators]
-    for number in range(_DRAWS if names else 0):
-        action = space.single(space.sample(rng, 1), names[number % len(names)])
-        variant = perturber.apply(source, action)
-        if not variant.valid or len(variant.edits) != 1 or variant.text in seen:
-            continue
-        seen.add(variant.text)
-        (edit,) = variant.edits
-        if words := _touched(source, edit.start, edit.end):
-            yield Candidate(edit, words, 0.0)
-
-
-def _touched(source: Source, start: int, end: int) -> tuple[int, ...]:
-    """Return the indices of the words that a span touches. A gap counts as the word after it."""
-    starts, ends = source.parts.starts, source.parts.ends
-    if not starts:
-        return ()
-    first = min(bisect_right(ends, start), len(starts) - 1)
-    last = max(bisect_right(starts, max(end - 1, start)) - 1, first)
-    return tuple(range(first, last + 1))
-
-
-def together(perturber: Perturber, source: Source, chosen: Iterable[Candidate]) -> Variant:
-    """Apply several edits that touch no common word or gap, and return the variant.
-
-    Word-level edits are applied before the others. Each group is applied from right to left, so
-    that the positions stay valid.
-    """
-    ordered = sorted(chosen, key=lambda one: one.name, reverse=True)
-    of_words = [one.edit for one in ordered if of_word_level(one.edit.transformation)]
-    others = []
-    for one in ordered:
-        if not of_word_level(one.edit.transformation):
-            start = one.edit.start
-            before = [edit for edit in of_words if edit.end <= start]
-            start += sum(len(edit.after) - len(edit.before) for edit in before)
-            others.append(replace(one.edit, start=start, end=start + len(one.edit.before)))
-    return perturber.remake(source, (*of_words, *others))
-
-
-def made_of(candidates: Sequence[Candidate], variant: Variant) -> list[bool]:
-    """Return for each candidate edit whether the variant contains it."""
-    spans = source_spans(variant.edits)
-    made = {(*span, edit.after) for span, edit in zip(spans, variant.edits, strict=True)}
-    return [one.name in made for one in candidates]
 
 
 SPACE: Final = ActionSpace()

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pytest_dstfuzz import __version__
-from pytest_dstfuzz.agents.policies import Candidate, Floats, bucket, made_of
+from pytest_dstfuzz.agents.policies import Floats, bucket
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.lexicon import Lexicon, load_lexicon
@@ -24,6 +24,7 @@ from pytest_dstfuzz.models.weights import check_shapes, read_weights, write_weig
 from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, TYPO, Source
 from pytest_dstfuzz.perturb.values import canonical
 from pytest_dstfuzz.perturb.words import Variant, word_list
+from pytest_dstfuzz.search.candidates import Candidate, made_of
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: Minimum impurity of a slot without a value to be scored separately.

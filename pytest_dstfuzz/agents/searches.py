@@ -19,9 +19,7 @@ from pytest_dstfuzz.agents.policies import (
     SavedPolicy,
     Trace,
     TurnView,
-    candidates_of,
     load_policy,
-    together,
 )
 from pytest_dstfuzz.agents.scorers import (
     SavedScorer,
@@ -36,6 +34,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.perturb.words import Variant
+from pytest_dstfuzz.search.candidates import candidates_of, together
 from pytest_dstfuzz.search.protocol import (
     NO_ACTION,
     Feedback,

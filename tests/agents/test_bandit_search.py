@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from turns import Tasks
 
-from pytest_dstfuzz.agents.policies import Candidate, Floats
+from pytest_dstfuzz.agents.policies import Floats
 from pytest_dstfuzz.agents.scorers import REST, ScoredAttempt, Scorer, SlotView
 from pytest_dstfuzz.agents.searches import (
     BanditSearch,
@@ -23,6 +23,7 @@ from pytest_dstfuzz.agents.searches import (
     waiting,
 )
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.search.candidates import Candidate
 from pytest_dstfuzz.search.protocol import NO_ACTION, Feedback, Proposal, SearchTask, TurnSearch
 from pytest_dstfuzz.trackers.tracker import Prediction
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utterances import SAID, VALIDITIES, Said, perturber, source_of
 
-from pytest_dstfuzz.agents.policies import Candidate, candidates_of, made_of, together
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.search.candidates import Candidate, candidates_of, made_of, together
 
 LAWS = settings(max_examples=40)
 LONG: Said = ("we would like to book a quiet table near the old market, please call us", (), "")

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scorers import random_weights
 from utterances import TURNS, perturber, source_of
 
-from pytest_dstfuzz.agents.policies import Floats, candidates_of, together
+from pytest_dstfuzz.agents.policies import Floats
 from pytest_dstfuzz.agents.scorers import (
     ScoredAttempt,
     Scorer,
@@ -22,6 +22,7 @@ from pytest_dstfuzz.agents.scorers import (
     chance_of_variant,
 )
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.search.candidates import candidates_of, together
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 CHANCES = st.tuples(st.integers(1, 5), st.integers(1, 12)).flatmap(

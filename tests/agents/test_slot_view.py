@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from utterances import SAID, TURNS, VALIDITIES, Said, perturber, source_of
 
 from pytest_dstfuzz.agents import scorers
-from pytest_dstfuzz.agents.policies import candidates_of, together
 from pytest_dstfuzz.agents.scorers import (
     EDIT_SIZE,
     PAIR_SIZE,
@@ -19,6 +18,7 @@ from pytest_dstfuzz.agents.scorers import (
     SlotView,
 )
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.search.candidates import candidates_of, together
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 RINGS = scorers._RINGS

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from pytest_dstfuzz import load_dialogues
-from pytest_dstfuzz.agents.policies import Floats, together
+from pytest_dstfuzz.agents.policies import Floats
 from pytest_dstfuzz.agents.scorers import (
     EDIT_SIZE,
     PAIR_SIZE,
@@ -44,6 +44,7 @@ from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.models.neural import threads
 from pytest_dstfuzz.models.runs import make_folder
 from pytest_dstfuzz.perturb.words import Variant
+from pytest_dstfuzz.search.candidates import together
 from pytest_dstfuzz.search.protocol import (
     NO_ACTION,
     Feedback,
