@@ -24,7 +24,7 @@ from pytest_dstfuzz.models.weights import check_shapes, read_weights, write_weig
 from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, TYPO, Source
 from pytest_dstfuzz.perturb.values import canonical
 from pytest_dstfuzz.perturb.words import Variant, word_list
-from pytest_dstfuzz.search.candidates import Candidate, made_of
+from pytest_dstfuzz.search.candidates import Candidate, find_mention, made_of
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: Minimum impurity of a slot without a value to be scored separately.
@@ -76,7 +76,7 @@ class SlotView:
         #: Slots that are scored separately, and `REST`.
         self.slots = (*sorted({*clean.state, *unsure}), REST)
         words = [canonical(token.lower) for token in source.draft.tokens]
-        self._mentions = [_mention(words, clean.state.get(slot)) for slot in self.slots]
+        self._mentions = [find_mention(words, clean.state.get(slot)) for slot in self.slots]
         #: [slots, SLOT_SIZE], in [0, 2].
         self.of_slots = self._slots(words, system, turn_index)
         lexicon = load_lexicon()
@@ -108,7 +108,7 @@ class SlotView:
                 impurity,
                 slot == REST,
                 bool(mention),
-                bool(_mention(said, value)),
+                bool(find_mention(said, value)),
                 bool(domain) and canonical(domain) in words,
                 bool(domain) and canonical(domain) in said,
                 min(sum(_parts(one)[0] == domain for one, _ in others), 5) / 5,
@@ -213,20 +213,6 @@ def _family(value: str | None) -> str:
     if _TIME.fullmatch(value) or value.isdecimal():
         return "number"
     return "name" if len(word_list(value)) > _SHORT else "choice"
-
-
-def _mention(words: Sequence[str], value: str | None) -> tuple[int, ...]:
-    """Return the positions of the words at which a value is first mentioned completely.
-
-    The result is empty if the value is not mentioned.
-    """
-    wanted = [word for word in map(canonical, word_list(value or "")) if word]
-    places = [place for place, word in enumerate(words) if word] if wanted else []
-    said = [words[place] for place in places]
-    for start in range(len(said) - len(wanted) + 1):
-        if wanted and said[start : start + len(wanted)] == wanted:
-            return tuple(places[start : start + len(wanted)])
-    return ()
 
 
 def _of_edit(source: Source, one: Candidate, lexicon: Lexicon) -> list[float]:

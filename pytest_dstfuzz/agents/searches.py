@@ -34,7 +34,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.perturb.words import Variant
-from pytest_dstfuzz.search.candidates import candidates_of, together
+from pytest_dstfuzz.search.candidates import candidates_of, compose
 from pytest_dstfuzz.search.protocol import (
     NO_ACTION,
     Feedback,
@@ -150,8 +150,6 @@ _FALL: Final = 3
 _NOISE, _GROWTH = 0.15, 0.1
 #: Replaces the clean prediction if the tracker failed on the clean turn.
 _NOTHING: Final = Prediction(BeliefState())
-#: Maximum number of candidates considered for one variant, best first.
-_TRIED: Final = 60
 
 
 class BanditSearch(Search):
@@ -199,7 +197,7 @@ class BanditTurn(TurnSearch):
             rng = task.stream(_BANDIT, self.search.seed, number, draw)
             spread = _NOISE * (1.0 + _GROWTH * len(attempts))
             scores = noisy(single, spread, rng)
-        chosen, variant = compose(task, view, scores)
+        chosen, variant = compose(task, view.candidates, scores)
         if variant is None or chance_of_variant(single, chosen) < floor:
             return waiting(task)
         return Proposal(variant, NO_ACTION)
@@ -240,32 +238,6 @@ def threshold(number: int, variants: int) -> float:
 def most_likely(single: Floats, quota: int) -> float:
     """Return the highest probability of a changed slot that ``quota`` candidates can reach."""
     return chance_of_variant(single, np.argsort(-single, kind="stable")[:quota].tolist())
-
-
-def compose(task: SearchTask, view: SlotView, scores: Floats) -> tuple[list[int], Variant | None]:
-    """Combine the best edits greedily, and return their indices and the variant.
-
-    Edits are added until the word quota is reached. An edit is skipped if it touches a word of a
-    chosen edit, exceeds the quota, or makes the variant invalid. If no edit fits, the variant is
-    ``None``. ``scores`` is [candidates], and only their order counts.
-    """
-    quota, chosen, words = task.source.draft.quota, list[int](), 0
-    made: Variant | None = None
-    for place in np.argsort(-scores, kind="stable")[:_TRIED].tolist():
-        one = view.candidates[place]
-        if words + len(one.words) > quota:
-            continue
-        if any(one.meets(view.candidates[other]) for other in chosen):
-            continue
-        some = [view.candidates[other] for other in (*chosen, place)]
-        variant = together(task.perturber, task.source, some)
-        if variant.valid:
-            chosen.append(place)
-            words += len(one.words)
-            made = variant
-        if words >= quota:
-            break
-    return chosen, made
 
 
 def view_of(task: SearchTask, seed: int) -> SlotView:

@@ -433,13 +433,8 @@ def begin_turn(
         if isinstance(begun, BySearch) and _is_left(rules, turn.user):
             begun = Inapplicable(OTHER_LANGUAGE)
     if not rules.own_edits:
-        values = lock_values(rules.data, turn, clean, rules.kind)
-        before = (text for past in dialogue.turns[:index] for text in (past.system, past.user))
-        answer = "" if prediction is None else rules.kind.text(prediction.state)
-        source = rules.perturber.prepare(turn.user, values, turn.system, (*before, answer))
-        variants = rules.settings.variants
-        task = SearchTask(dialogue, index, prediction, rules.perturber, source, variants)
-        search = rules.search.turn(task)
+        task = prepare_task(rules, dialogue, index, clean)
+        source, search = task.source, rules.search.turn(task)
     return TurnAttempts(
         rules=rules,
         dialogue=dialogue,
@@ -451,6 +446,18 @@ def begin_turn(
         search=search,
         cases=cases,
     )
+
+
+def prepare_task(rules: CampaignSpec, dialogue: Dialogue, index: int, clean: Answer) -> SearchTask:
+    """Return a turn of a dialogue as a search gets it, given the answer to the clean turn."""
+    turn = dialogue.turns[index]
+    prediction = clean if isinstance(clean, Prediction) else None
+    values = lock_values(rules.data, turn, clean, rules.kind)
+    before = (text for past in dialogue.turns[:index] for text in (past.system, past.user))
+    answer = "" if prediction is None else rules.kind.text(prediction.state)
+    source = rules.perturber.prepare(turn.user, values, turn.system, (*before, answer))
+    variants = rules.settings.variants
+    return SearchTask(dialogue, index, prediction, rules.perturber, source, variants)
 
 
 def _is_left(rules: CampaignSpec, utterance: str) -> bool:

@@ -330,6 +330,7 @@ class Campaign:
                 self.predictor,
                 self._lexicon,
                 plan=(),
+                sample=self._drawn,
                 listener=self._listener,
                 search=self._search,
                 relation=relation,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from itertools import accumulate, chain, takewhile
 from pathlib import Path
@@ -22,6 +22,7 @@ from pytest_dstfuzz.campaign.answers import Answer, OptionalRequest, PatientRequ
 from pytest_dstfuzz.campaign.cache import PredictionCache, restarts
 from pytest_dstfuzz.campaign.deciding import Decider, decider_of
 from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun, run_dialogue, skip_dialogue
+from pytest_dstfuzz.campaign.learning import lessons_of, rounds_of
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import (
     CampaignFinished,
@@ -44,7 +45,7 @@ from pytest_dstfuzz.json_data import json_decoder, json_encoded, to_json
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.search.protocol import Search
+from pytest_dstfuzz.search.protocol import Lesson, Search
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, find_training
 from pytest_dstfuzz.search.searches import NoiseSearch
 from pytest_dstfuzz.trackers.tracker import Tracker
@@ -138,6 +139,7 @@ def open_result_cache(
         rules.relation.name,
         identity_of(settings, "variant", "reply"),
         rules.repeats,
+        rules.search.learned,
     ]
     text = _encoded(parts)
     return None if text is None else ResultCache(cache, hashlib.sha256(text).hexdigest())
@@ -451,6 +453,35 @@ def _relative_error(turns: Sequence[int], calls: Sequence[int], planned: int) ->
     return math.sqrt(left * squares * count / (count - 1)) / whole
 
 
+class _Course:
+    """The dialogues from which the search of a campaign learns, and what they gave.
+
+    Args:
+        rounds: the dialogues, round by round.
+        rules: the rules of the campaign, with the search as it is before the first round.
+    """
+
+    def __init__(self, rounds: list[Sequence[PlannedTurn]], rules: CampaignSpec) -> None:
+        #: The rounds that have not run.
+        self.rounds = rounds
+        #: The rules with the search after the rounds that have run.
+        self.rules = rules
+        #: Id of a dialogue that has run -> its results.
+        self.results: dict[str, Sequence[TurnResult]] = {}
+        #: The same -> the rules under which it ran.
+        self.earlier: dict[str, CampaignSpec] = {}
+
+    def take(self, school: CampaignEngine) -> None:
+        """Run the next round with an engine for it, and let the search learn from the results."""
+        lessons: list[Lesson] = []
+        for dialogue, _ in self.rounds[0]:
+            found = school.results_of(dialogue.id)
+            self.results[dialogue.id], self.earlier[dialogue.id] = found, self.rules
+            lessons += lessons_of(self.rules, dialogue, found)
+        self.rules = replace(self.rules, search=self.rules.search.learn(lessons))
+        del self.rounds[0]
+
+
 class CampaignEngine:
     """Runs the turns of a plan and stores their results.
 
@@ -468,6 +499,12 @@ class CampaignEngine:
     is true, up to `WINDOWS_AT_ONCE` windows run at once, but only one under a budget, which might
     end before any dialogue is finished. If ``spread`` is true, a budget is spread over the turns:
     all of them get their first variant before any gets its second.
+
+    If the search learns from the results of dialogues (`Search.lessons`), those of ``sample`` that
+    are drawn first run before the others, in rounds (`rounds_of`). ``sample`` is the sample of the
+    whole run, of which ``plan`` may be a part; ``None`` = the plan. So the results of a dialogue
+    depend neither on the selected tests nor on the number of workers. Under a budget, which may end
+    in a round, the search does not learn.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first five are given by their names
@@ -478,6 +515,7 @@ class CampaignEngine:
         lexicon: Lexicon,
         *,
         plan: Sequence[PlannedTurn],
+        sample: Sequence[PlannedTurn] | None = None,
         listener: Listener | None = None,
         window: int | None = None,
         ahead: bool = True,
@@ -504,11 +542,16 @@ class CampaignEngine:
         )
         # A search object of the caller may behave differently next time.
         cache = self._predictor.cache if search is None else None
-        self._kept = open_result_cache(cache, settings, self._rules, lexicon)
+        self._open = partial(open_result_cache, cache, settings, lexicon=lexicon)
+        self._kept = self._open(rules=self._rules)
         self._listener = listener or ignore
         self._window = window
         self._ahead = ahead
         self._spread = spread and self._predictor.budget.limited
+        rounds: Sequence[Sequence[PlannedTurn]] = ()
+        if not (self._rules.own_edits or self._predictor.budget.limited):
+            rounds = rounds_of(self._rules, plan if sample is None else sample)
+        self._course = _Course([*rounds], self._rules)
         self._set_out(plan)
 
     def on(self, plan: Sequence[PlannedTurn]) -> CampaignEngine:
@@ -585,6 +628,9 @@ class CampaignEngine:
         """Move all unfinished dialogues by one step, and begin more if possible."""
         if not self._begun:
             self._listener(CampaignStarted(len(self._plan), len(self)))
+        self._learn()
+        if self._plan[place][0].id in self._results:
+            return
         waiting = [
             here
             for here, (dialogue, _) in enumerate(self._plan)
@@ -609,6 +655,37 @@ class CampaignEngine:
         finally:
             self._take()
             self._end_pilot()
+
+    def _learn(self) -> None:
+        """Run the dialogues from which the search learns, and use the search that has learned."""
+        course = self._course
+        while course.rounds and not self._predictor.stopped():
+            school = self.on(course.rounds[0])
+            school._course = _Course([], course.rules)  # noqa: SLF001 - one of its own kind
+            school._rules = replace(  # noqa: SLF001 - likewise
+                course.rules, settings=replace(course.rules.settings, variant=None)
+            )
+            school._listener = ignore  # noqa: SLF001 - likewise
+            try:
+                course.take(school)
+            finally:
+                self._keep_lessons()
+        self._keep_lessons()
+        if self._rules.search is not course.rules.search:
+            self._rules = course.rules
+            self._kept = self._open(rules=self._rules)
+
+    def _keep_lessons(self) -> None:
+        """Store the results of those dialogues of the plan from which the search has learned."""
+        if self._rules.settings.variant is not None:
+            return  # They have all variants.
+        found = {
+            place: self._course.results[dialogue.id][: last + 1]
+            for place, (dialogue, last) in enumerate(self._plan)
+            if dialogue.id in self._course.results and dialogue.id not in self._results
+        }
+        if found:
+            self._keep(found)
 
     def _end_pilot(self) -> None:
         """Notify the listener when the dialogues that run first to learn the cost are finished."""
@@ -664,7 +741,8 @@ class CampaignEngine:
         with gc_paused():
             for planned in window:
                 place = self._position[planned[0].id]
-                run = run_dialogue(self._rules, *planned, one_by_one=spread)
+                rules = self._course.earlier.get(planned[0].id, self._rules)
+                run = run_dialogue(rules, *planned, one_by_one=spread)
                 self._scheduler.begin(place, self._begun, run)
 
     def _look_ahead(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
@@ -692,6 +770,7 @@ class CampaignEngine:
         expected = expected_calls(rules.settings, rules.relation, rules.decider, self._plan)
         seconds = (budget.seconds_each or 0.0) * expected.least
         dear = seconds >= SLOW or budget.cost_each is not None
+        dear = dear and not self._course.results
         enough = PILOT_BUDGET * budget.guess() >= expected.least
         if not dear or not self._ahead or self._window or not enough:
             return ()

@@ -50,6 +50,7 @@ from pytest_dstfuzz.perturb.words import Action, Edit
 from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.search.protocol import (
     Feedback,
+    Lesson,
     Proposal,
     Search,
     SearchTask,
@@ -588,9 +589,16 @@ class Recording:
         self.associates = search.associates
         self.by_density, self.waits = search.by_density, search.waits
         self.context_variant, self.samples = search.context_variant, search.samples
-        self._begin = search.turn
+        self.lessons, self.learned = search.lessons, search.learned
+        self._search = search
         # By place, so that a repeated turn is not counted twice.
         self._taken: dict[_Place, Action] = {}
+
+    def learn(self, lessons: Sequence[Lesson]) -> Recording:
+        """Return the search that has also learned from these results. It records here, too."""
+        other = Recording(self._search.learn(lessons))
+        other._taken = self._taken
+        return other
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -599,7 +607,9 @@ class Recording:
 
     def turn(self, task: SearchTask) -> RecordingTurn:
         """Return an object that proposes and records the variants of one turn."""
-        return RecordingTurn(self._begin(task), (task.dialogue.id, task.turn_index), self._taken)
+        return RecordingTurn(
+            self._search.turn(task), (task.dialogue.id, task.turn_index), self._taken
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,6 +259,8 @@ class SessionCampaigns:
         if key not in self._engines:
             data, turns = self._context.data_of(key.effective), self._plans[planned, key.origin]
             worker, config = self._context.workers > 0, self._context.config
+            every = {dialogue.id: dialogue for dialogue in data.dialogues}
+            drawn = self._context.drawn(key.effective)
             soon = bool(
                 config.getoption("maxfail", 0) or config.getoption("stepwise", default=False)
             )
@@ -268,6 +270,7 @@ class SessionCampaigns:
                 predictor,
                 key.lexicon,
                 plan=[turns[name] for name in data.ids if name in turns],
+                sample=[(every[dialogue.id], last) for dialogue, last in drawn],
                 listener=self._listener,
                 # Another worker may run the turns ahead. A run that stops at the first failure (-x,
                 # --stepwise) requests one dialogue at a time.

@@ -5,23 +5,28 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.edits import source_spans
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.words import Edit, Variant
+from pytest_dstfuzz.perturb.values import canonical
+from pytest_dstfuzz.perturb.words import Edit, Variant, word_list
+from pytest_dstfuzz.search.protocol import SearchTask
 from pytest_dstfuzz.transformations import of_word_level
 
-__all__ = ["Candidate", "candidates_of", "made_of", "together"]
+__all__ = ["Candidate", "candidates_of", "compose", "find_mention", "made_of", "together"]
 
 #: Maximum number of edits per operator and word, the most likely first. The tracker depends less on
 #: the replacement than on the loss of the word.
 _EACH: Final = 3
 #: Number of draws to find single edits without a noise model.
 _DRAWS: Final = 192
+#: Maximum number of candidates considered for one variant, best first.
+_TRIED: Final = 60
 
 
 class Candidate(NamedTuple):
@@ -117,3 +122,45 @@ def made_of(candidates: Sequence[Candidate], variant: Variant) -> list[bool]:
     spans = source_spans(variant.edits)
     made = {(*span, edit.after) for span, edit in zip(spans, variant.edits, strict=True)}
     return [one.name in made for one in candidates]
+
+
+def compose(
+    task: SearchTask, candidates: Sequence[Candidate], scores: npt.NDArray[np.floating[Any]]
+) -> tuple[list[int], Variant | None]:
+    """Combine the best edits greedily, and return their indices and the variant.
+
+    Edits are added until the word quota is reached. An edit is skipped if it touches a word of a
+    chosen edit, exceeds the quota, or makes the variant invalid. If no edit fits, the variant is
+    ``None``. ``scores`` is [candidates], and only their order counts.
+    """
+    quota, chosen, words = task.source.draft.quota, list[int](), 0
+    made: Variant | None = None
+    for place in np.argsort(-scores, kind="stable")[:_TRIED].tolist():
+        one = candidates[place]
+        if words + len(one.words) > quota:
+            continue
+        if any(one.meets(candidates[other]) for other in chosen):
+            continue
+        some = [candidates[other] for other in (*chosen, place)]
+        variant = together(task.perturber, task.source, some)
+        if variant.valid:
+            chosen.append(place)
+            words += len(one.words)
+            made = variant
+        if words >= quota:
+            break
+    return chosen, made
+
+
+def find_mention(words: Sequence[str], value: str | None) -> tuple[int, ...]:
+    """Return the positions of the words at which a value is first mentioned completely.
+
+    The result is empty if the value is not mentioned.
+    """
+    wanted = [word for word in map(canonical, word_list(value or "")) if word]
+    places = [place for place, word in enumerate(words) if word] if wanted else []
+    said = [words[place] for place in places]
+    for start in range(len(said) - len(wanted) + 1):
+        if wanted and said[start : start + len(wanted)] == wanted:
+            return tuple(places[start : start + len(wanted)])
+    return ()

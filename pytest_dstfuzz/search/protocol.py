@@ -19,7 +19,7 @@ import numpy as np
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, diff_states
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.words import Action, Variant
+from pytest_dstfuzz.perturb.words import Action, Edit, Variant
 from pytest_dstfuzz.relations.relation import Rewrite
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -27,11 +27,13 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 __all__ = [
     "NO_ACTION",
     "Feedback",
+    "Lesson",
     "Proposal",
     "Search",
     "SearchFamily",
     "SearchTask",
     "TrainingRecord",
+    "TriedVariant",
     "TurnSearch",
 ]
 
@@ -99,6 +101,23 @@ class Feedback(NamedTuple):
     impurity: float = 0.0
     #: The answer of the tracker, or ``None`` if it was not asked or had no answer.
     answer: Prediction | None = None
+
+
+class TriedVariant(NamedTuple):
+    """A variant of a finished turn that the tracker answered."""
+
+    edits: tuple[Edit, ...]
+    #: Whether its edits broke the relation, alone or together with those of earlier turns.
+    broken: bool
+    #: The edits of its minimal version; empty if that is not known.
+    needed: tuple[Edit, ...] = ()
+
+
+class Lesson(NamedTuple):
+    """The results of a finished turn, from which a search may learn for other dialogues."""
+
+    task: SearchTask
+    tried: tuple[TriedVariant, ...]
 
 
 class TurnSearch(Protocol):
@@ -178,6 +197,24 @@ class Search(Protocol):
         and must be compared after the same earlier turns.
         """
         return number
+
+    @property
+    def lessons(self) -> int:
+        """The number of dialogues from whose results the search learns for the others, at most.
+
+        A campaign runs so many dialogues of its sample first, in rounds. After each round it calls
+        `learn`, and uses the returned search for later rounds and for all other dialogues.
+        """
+        return 0
+
+    @property
+    def learned(self) -> str:
+        """A text that identifies all that the search has learned by `learn`."""
+        return ""
+
+    def learn(self, lessons: Sequence[Lesson]) -> Search:  # noqa: ARG002 - most learn nothing
+        """Return a search that has also learned from these results; this one stays as it is."""
+        return self
 
     @abstractmethod
     def turn(self, task: SearchTask) -> TurnSearch:

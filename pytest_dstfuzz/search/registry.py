@@ -10,6 +10,7 @@ from pytest_dstfuzz.config import PROFILES, Settings
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.registry import Registry, blame_errors, entry_points
+from pytest_dstfuzz.search.adaptive import AdaptiveSearch
 from pytest_dstfuzz.search.protocol import (
     Feedback,
     Proposal,
@@ -42,7 +43,10 @@ ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.searches"
 _BEST: Final = {("trade", "natural"): "bandit"}
 #: Prefix of the name of a search that leaves half of the variants to a sample of the noise model.
 SAMPLED: Final = f"{NoiseSearch.name}+"
-_SHIPPED: Final = (*(RandomSearch, NearValueSearch, HillClimbSearch, NoiseSearch, SampleAndSearch),)
+_SHIPPED: Final = (
+    *(RandomSearch, NearValueSearch, HillClimbSearch, NoiseSearch, AdaptiveSearch),
+    SampleAndSearch,
+)
 
 
 class _Searches(Registry[SearchFactory | SearchFamily]):
@@ -81,6 +85,7 @@ SEARCHES: Final = _Searches(
         GREEDY.name: lambda seed, k: HillClimbSearch(GREEDY, seed),  # noqa: ARG005 - one edit per step
         DIALTEST.name: lambda seed, k: HillClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
         NoiseSearch.name: NoiseSearch,
+        AdaptiveSearch.name: AdaptiveSearch,
     },
     expects="a search class, a function that returns a search, or a SearchFamily",
     fits=lambda found: callable(found) or isinstance(found, SearchFamily),
@@ -194,9 +199,10 @@ def as_search(given: object, where: str, known_as: str = "") -> Search:
 class CheckedSearch(Search):
     """Wraps a search that a user wrote, and checks its attributes and proposals."""
 
-    name = order = ""
+    name = order = learned = ""
     adaptive = by_density = waits = False
     associates = True
+    lessons = 0
 
     def __init__(self, search: Any, where: str, known_as: str = "") -> None:
         answer = "an object with propose(number, draw, seen)"

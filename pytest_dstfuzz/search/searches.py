@@ -20,6 +20,7 @@ from pytest_dstfuzz.perturb.words import Action, Edit, Variant
 from pytest_dstfuzz.search.protocol import (
     NO_ACTION,
     Feedback,
+    Lesson,
     Proposal,
     Search,
     SearchTask,
@@ -295,6 +296,7 @@ class SampleAndSearch(Search):
 
     name = order = ""
     adaptive = associates = waits = False
+    lessons = 0
     by_density = True
 
     def __init__(self, sample: NoiseSearch, search: Search) -> None:
@@ -304,6 +306,17 @@ class SampleAndSearch(Search):
         self.adaptive = search.adaptive
         self.associates = search.associates
         self.waits = search.waits
+        self.lessons = search.lessons
+
+    @property
+    def learned(self) -> str:
+        """A text that identifies all that the search has learned."""
+        return self.parts[1].learned
+
+    def learn(self, lessons: Sequence[Lesson]) -> SampleAndSearch:
+        """Return a search that has also learned from these results, those of the sample too."""
+        sample, search = self.parts
+        return SampleAndSearch(sample, search.learn(lessons))
 
     def samples(self, number: int) -> bool:
         """Return whether the noise model draws the earlier turns for the variant ``number``."""

@@ -16,14 +16,13 @@ from pytest_dstfuzz.agents.scorers import REST, ScoredAttempt, Scorer, SlotView
 from pytest_dstfuzz.agents.searches import (
     BanditSearch,
     attempts_of,
-    compose,
     find_broken_slots,
     threshold,
     view_of,
     waiting,
 )
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.search.candidates import Candidate
+from pytest_dstfuzz.search.candidates import Candidate, compose
 from pytest_dstfuzz.search.protocol import NO_ACTION, Feedback, Proposal, SearchTask, TurnSearch
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -241,7 +240,7 @@ def test_what_is_composed_is_valid_and_within_the_quota(
     view = view_of(task._replace(clean=CLEAN), 0)
     rng = np.random.default_rng(seed)
     scores = rng.random(len(view.candidates)).astype(np.float32)
-    chosen, variant = compose(task, view, scores)
+    chosen, variant = compose(task, view.candidates, scores)
     assert (variant is None) == (not chosen)
     some = [view.candidates[place] for place in chosen]
     assert sum(len(one.words) for one in some) <= task.source.draft.quota

@@ -28,7 +28,6 @@ from pytest_dstfuzz.agents.scorers import (
 from pytest_dstfuzz.agents.searches import (
     attempts_of,
     chances_of_new,
-    compose,
     noisy,
     view_of,
     waiting,
@@ -44,7 +43,7 @@ from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.models.neural import threads
 from pytest_dstfuzz.models.runs import make_folder
 from pytest_dstfuzz.perturb.words import Variant
-from pytest_dstfuzz.search.candidates import together
+from pytest_dstfuzz.search.candidates import compose, together
 from pytest_dstfuzz.search.protocol import (
     NO_ACTION,
     Feedback,
@@ -108,7 +107,7 @@ class ExploringTurn(TurnSearch):
         if search.scorer is None or rng.random() < search.share:
             return Proposal(self._by_chance(view, rng), NO_ACTION)
         single = chances_of_new(search.scorer, view, attempts_of(seen))
-        _, variant = compose(task, view, noisy(single, _NOISE, rng))
+        _, variant = compose(task, view.candidates, noisy(single, _NOISE, rng))
         return waiting(task) if variant is None else Proposal(variant, NO_ACTION)
 
     def _by_chance(self, view: SlotView, rng: np.random.Generator) -> Variant:

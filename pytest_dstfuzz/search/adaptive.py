@@ -1,0 +1,535 @@
+"""The search ``adaptive``, which learns during the run what the bot under test is weak at."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_dstfuzz.files import read_text
+from pytest_dstfuzz.perturb.edits import source_spans
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.perturb.values import canonical
+from pytest_dstfuzz.perturb.words import Edit, Variant, word_list
+from pytest_dstfuzz.search.candidates import (
+    Candidate,
+    candidates_of,
+    compose,
+    find_mention,
+    touched_words,
+)
+from pytest_dstfuzz.search.protocol import (
+    NO_ACTION,
+    Feedback,
+    Lesson,
+    Proposal,
+    Search,
+    SearchTask,
+    TriedVariant,
+    TurnSearch,
+)
+
+Floats = npt.NDArray[np.float64]
+
+NAME: Final = "adaptive"
+#: The number of dialogues from which the search learns at most.
+LESSONS: Final = 64
+#: What a word is: lock of `Mask.reasons` -> name. Other words are fillers or contents.
+_KINDS: Final = {
+    "value": "value",
+    "number": "number",
+    "name": "name",
+    "cue": "cue",
+    "reference": "cue",
+    "negation": "polarity",
+    "dontcare": "polarity",
+    "affirmation": "polarity",
+}
+_WORDS: Final = ("value", "number", "name", "cue", "polarity", "filler", "content")
+#: What an edit does: operator -> name. Other operators mistype letters.
+_ACTS: Final = {
+    "blank": "blank",
+    "case": "case",
+    "punctuation": "mark",
+    "full_stop": "mark",
+    "apostrophe": "mark",
+    "diacritic": "look-alike",
+    "homoglyph": "look-alike",
+    "misspelling": "letters",
+}
+#: The same by transformation, for operators of whole words.
+_WHOLE: Final = {"word_insert": "added", "word_replace": "replaced", "word_drop": "dropped"}
+_EDITS: Final = ("letters", "blank", "case", "mark", "look-alike", "added", "replaced", "dropped")
+#: Upper limits of the classes of the distance to a value, in words.
+_RINGS: Final = (0, 1, 3, 98)
+_PLAIN: Final = (
+    "one",
+    "length",
+    "first letter",
+    "in answer",
+    "in system turn",
+    "rarity",
+    "known result",
+    "turn length",
+)
+#: What earlier dialogues and earlier attempts at the turn say.
+_PAST: Final = ("word", "word and edit", "operator", "kind and edit", "slot and edit")
+_TRIED: Final = ("tried word", "tried edit", "attempts")
+#: The names of the features of an edit.
+FEATURES: Final = (
+    *_PLAIN,
+    *(f"word: {name}" for name in _WORDS),
+    *(f"edit: {name}" for name in _EDITS),
+    *(f"distance: {number}" for number in range(len(_RINGS) + 1)),
+    *(f"past: {name}" for name in _PAST),
+    *_TRIED,
+)
+_FIRST_PAST: Final = FEATURES.index(f"past: {_PAST[0]}")
+_FIRST_TRIED: Final = FEATURES.index(_TRIED[0])
+#: Number of imaginary edits with the usual rate, behind each rate that the search has seen.
+_SMOOTHED: Final = 2.0
+#: Limits of the logarithm of a rate, relative to the usual one.
+_LOWEST, _HIGHEST = -1.5, 3.0
+#: Number of imaginary variants behind the usual rate of broken variants, and this rate.
+_BEFORE: Final = (20.0, 0.15)
+#: Maximum number of Newton steps, and the change of the weights at which they end.
+_STEPS, _ENOUGH = 25, 1e-7
+#: Digits of the weights. Sums may differ in the last digits between numbers of threads.
+_DIGITS: Final = 6
+
+
+class Key(NamedTuple):
+    """What an edit is about: violations by edits with one key often show the same weakness."""
+
+    word: str  #: A name in `_WORDS`.
+    act: str  #: A name in `_EDITS`.
+    slot: str  #: The slot whose value is nearest, or ``""``.
+
+
+class Counts:
+    """How often edits were tried, and how often they broke the relation, by name."""
+
+    def __init__(self) -> None:
+        self.tried: Counter[tuple[str, ...]] = Counter()
+        self.broken: dict[tuple[str, ...], float] = {}
+
+    def add(self, names: Iterable[tuple[str, ...]], broken: float) -> None:
+        """Count an edit, and its share in a violation, under all its names."""
+        for name in names:
+            self.tried[name] += 1
+            if broken:
+                self.broken[name] = self.broken.get(name, 0.0) + broken
+
+    def ratio(self, name: tuple[str, ...]) -> float:
+        """Return the logarithm of a rate relative to the usual one; 0 if nothing is known."""
+        if name not in self.tried:
+            return 0.0
+        usual = (self.broken.get((), 0.0) + 0.1) / (self.tried[()] + 1.0)
+        rate = (self.broken.get(name, 0.0) + _SMOOTHED * usual) / (self.tried[name] + _SMOOTHED)
+        return min(max(math.log(rate / usual), _LOWEST), _HIGHEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """A normal distribution of the weights of the features."""
+
+    mean: Floats  #: [FEATURES]
+    precision: Floats  #: [FEATURES, FEATURES], the inverse of the covariance.
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """Draw the weights: [FEATURES] (Thompson sampling)."""
+        factor = np.linalg.cholesky(self.precision)
+        noise = np.linalg.solve(factor.T, rng.standard_normal(len(self.mean)))
+        found: Floats = self.mean + np.round(noise, _DIGITS)
+        return found
+
+    def fit(self, rows: Floats, labels: Floats, weights: Floats) -> Belief:
+        """Return the belief after some edits, by logistic regression (Laplace's approximation).
+
+        Args:
+            rows: the features of the edits, [edits, FEATURES].
+            labels: the share of each edit in a violation, [edits], in [0, 1].
+            weights: how much each edit counts, [edits].
+        """
+        mean, curved = self.mean, self.precision
+        for _ in range(_STEPS):
+            chances = sigmoid(rows @ mean)
+            curved = self.precision + (rows.T * (weights * chances * (1.0 - chances))) @ rows
+            slope = rows.T @ (weights * (labels - chances)) - self.precision @ (mean - self.mean)
+            step = np.linalg.solve(curved, slope)
+            # A long step may overshoot.
+            step *= min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-9))
+            mean = mean + step
+            if float(np.abs(step).max()) < _ENOUGH:
+                break
+        return Belief(np.round(mean, _DIGITS), np.round(curved, _DIGITS))
+
+
+def sigmoid(values: Floats) -> Floats:
+    """Return the logistic function of each value."""
+    found: Floats = 1.0 / (1.0 + np.exp(-np.clip(values, -30.0, 30.0)))
+    return found
+
+
+@cache
+def shipped_prior() -> Belief:
+    """Return what is believed before the first answer, learned on several bots."""
+    path = Path(__file__).parents[1] / "resources" / "search" / "adaptive.json"
+    stored = json.loads(read_text(path))
+    mean = [float(stored["mean"].get(name, 0.0)) for name in FEATURES]
+    precision = [float(stored["precision"].get(name, 1.0)) for name in FEATURES]
+    return Belief(np.array(mean), np.diag(np.array(precision)))
+
+
+class AdaptiveSearch(Search):
+    """Learns from the first dialogues of the run which edits break the bot under test.
+
+    A contextual bandit: a logistic regression estimates the probability that an edit breaks the
+    relation, from features that mean the same for every bot. Its weights are drawn from what is
+    believed about them (Thompson sampling), so that the search also tries edits it knows little
+    about. Edits that would show the same weakness once more are worth less.
+    """
+
+    name = NAME
+    adaptive = waits = True
+    associates = False
+    order = "distance"
+    lessons = LESSONS
+
+    def __init__(self, seed: int, k: int, prior: Belief | None = None) -> None:  # noqa: ARG002 - the word quota limits the edits
+        self.seed = seed
+        self.belief = prior or shipped_prior()
+        self.past = Past()
+
+    @property
+    def learned(self) -> str:
+        """A text that is the same if the search has learned the same."""
+        return self.past.fingerprint
+
+    def learn(self, lessons: Sequence[Lesson]) -> AdaptiveSearch:
+        """Return a search that has also learned from the results of some dialogues."""
+        other = AdaptiveSearch(self.seed, 0, self.belief)
+        other.past = self.past.with_lessons(lessons, self.belief)
+        other.belief = self.belief
+        return other
+
+    @cached_property
+    def now(self) -> Belief:
+        """What is believed after all lessons."""
+        return self.past.belief(self.belief)
+
+    def turn(self, task: SearchTask) -> AdaptiveTurn:
+        """Return an object that proposes variants of one turn."""
+        return AdaptiveTurn(self, task)
+
+
+@dataclass(slots=True)
+class Past:
+    """The edits of finished dialogues, and their results."""
+
+    counts: Counts = field(default_factory=Counts)
+    #: How often violations of a key were found.
+    found: Counter[Key] = field(default_factory=Counter)
+    #: Numbers of tried and of broken variants.
+    variants: int = 0
+    broken: int = 0
+    rows: list[Floats] = field(default_factory=list)
+    labels: list[float] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that differs if the edits or their results differ."""
+        if not self.rows:
+            return ""
+        told = np.concatenate([np.ravel(self.rows), self.labels, self.weights])
+        found = repr(sorted(self.found.items())).encode()
+        return hashlib.sha256(np.round(told, _DIGITS).tobytes() + found).hexdigest()[:12]
+
+    @property
+    def usual(self) -> float:
+        """The share of variants that break the relation."""
+        count, share = _BEFORE
+        return (self.broken + count * share) / (self.variants + count)
+
+    def belief(self, prior: Belief) -> Belief:
+        """Return what is believed about the weights after these edits."""
+        if not self.rows:
+            return prior
+        return prior.fit(np.array(self.rows), np.array(self.labels), np.array(self.weights))
+
+    def with_lessons(self, lessons: Sequence[Lesson], prior: Belief) -> Past:
+        """Return the past with some more dialogues. This one stays as it is."""
+        other = Past(Counts(), Counter(self.found), self.variants, self.broken)
+        other.counts.tried = Counter(self.counts.tried)
+        other.counts.broken = dict(self.counts.broken)
+        other.rows, other.labels = [*self.rows], [*self.labels]
+        other.weights = [*self.weights]
+        believed = self.belief(prior).mean
+        for lesson in lessons:
+            other._add(lesson, self, believed)
+        return other
+
+    def _add(self, lesson: Lesson, before: Past, believed: Floats) -> None:
+        """Record the variants of a turn. Features show what was known before the lessons."""
+        view = EditView(lesson.task, _edits_of(lesson.task, lesson.tried), before.counts)
+        held: list[list[int]] = []
+        for one in lesson.tried:
+            made = view.made(one.edits)
+            self.variants += 1
+            self.broken += one.broken
+            if made:
+                rows = view.rows(held)[made]
+                labels, weights = _credit(one, made, {*view.made(one.needed)}, rows @ believed)
+                for place, row, label, weight in zip(made, rows, labels, weights, strict=True):
+                    if not weight:
+                        continue
+                    self.rows.append(row)
+                    self.labels.append(label)
+                    self.weights.append(weight)
+                    self.counts.add(((), *view.names[place]), label)
+                    if label >= _BLAMED:
+                        self.found[view.keys[place]] += 1
+            if not one.broken:
+                held.append(made)
+
+
+#: The share in a violation from which an edit is one of its causes.
+_BLAMED: Final = 0.3
+
+
+def _credit(
+    one: TriedVariant, made: Sequence[int], needed: set[int], scores: Floats
+) -> tuple[list[float], list[float]]:
+    """Return the share of each edit in a violation, and how much the edit counts as evidence.
+
+    If the minimal version of a violation is known, its edits share the violation, and nothing is
+    known about the others. Otherwise all edits share it by their estimated probabilities.
+    """
+    if not one.broken:
+        return [0.0] * len(made), [1.0] * len(made)
+    if needed & {*made}:
+        both = [place in needed for place in made]
+        share = 1.0 / sum(both)
+        return [share * is_needed for is_needed in both], [float(is_needed) for is_needed in both]
+    chances = sigmoid(scores)
+    return (chances / chances.sum()).tolist(), [1.0] * len(made)
+
+
+def _edits_of(task: SearchTask, tried: Iterable[TriedVariant]) -> tuple[Candidate, ...]:
+    """Return the different edits of some variants as candidates."""
+    found: dict[tuple[int, int, str], Candidate] = {}
+    for one in tried:
+        for edit in _single(one.edits):
+            if words := touched_words(task.source, edit.start, edit.end):
+                made = Candidate(edit, words, 0.0)
+                found.setdefault(made.name, made)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _single(edits: Sequence[Edit]) -> Iterator[Edit]:
+    """Yield each edit as if it were the only one."""
+    for edit, (start, end) in zip(edits, source_spans(edits), strict=True):
+        yield replace(edit, start=start, end=end)
+
+
+class EditView:
+    """The features of some single edits of one turn."""
+
+    def __init__(self, task: SearchTask, candidates: Sequence[Candidate], past: Counts) -> None:
+        self.candidates = tuple(candidates)
+        self._places = {one.name: place for place, one in enumerate(self.candidates)}
+        facts = _TurnFacts(task)
+        #: For each edit what it is about, and the names under which its results are counted.
+        self.keys = [facts.key(one) for one in self.candidates]
+        self.names = [facts.names(*pair) for pair in zip(self.candidates, self.keys, strict=True)]
+        #: [candidates, FEATURES], without earlier attempts.
+        self._rows: Floats = np.zeros((len(self.candidates), len(FEATURES)))
+        plain: dict[tuple[int, ...], list[float]] = {}
+        for row, one, key, names in zip(
+            self._rows, self.candidates, self.keys, self.names, strict=True
+        ):
+            if one.words not in plain:
+                plain[one.words] = facts.of_words(one)
+            row[:_FIRST_PAST] = [*plain[one.words], *facts.of_edit(one, key)]
+            row[_FIRST_PAST:_FIRST_TRIED] = [past.ratio(name) for name in names]
+        words = len(task.source.words)
+        self._touched = np.zeros((len(self.candidates), words))
+        for place, one in enumerate(self.candidates):
+            self._touched[place, list(one.words)] = 1.0
+
+    def made(self, edits: Sequence[Edit]) -> list[int]:
+        """Return the indices of the candidates that some edits contain."""
+        spans = source_spans(edits)
+        names = ((*span, edit.after) for span, edit in zip(spans, edits, strict=True))
+        return sorted({self._places[name] for name in names if name in self._places})
+
+    def rows(self, tried: Sequence[Sequence[int]]) -> Floats:
+        """Return the features after some attempts that held: [candidates, FEATURES].
+
+        Args:
+            tried: the indices of the edits of each of them.
+        """
+        found = self._rows.copy()
+        if tried and len(found):
+            often = np.zeros(self._touched.shape[1])
+            for made in tried:
+                often += self._touched[list(made)].max(axis=0, initial=0.0)
+                found[list(made), _FIRST_TRIED + 1] += 1.0
+            same = (self._touched * often).max(axis=1, initial=0.0)
+            found[:, _FIRST_TRIED] = np.minimum(same, 4.0) / 2
+            found[:, _FIRST_TRIED + 1] = np.minimum(found[:, _FIRST_TRIED + 1], 2.0)
+            found[:, _FIRST_TRIED + 2] = math.log1p(len(tried))
+        return found
+
+
+class _TurnFacts:
+    """The facts about the words of a turn, as the features need them."""
+
+    def __init__(self, task: SearchTask) -> None:
+        self._lexicon: Lexicon = load_lexicon()
+        self._source = source = task.source
+        self._words = [token.lower for token in source.draft.tokens]
+        same = [canonical(word) for word in self._words]
+        state = {} if task.clean is None else dict(task.clean.state)
+        answer = {canonical(word) for value in state.values() for word in word_list(str(value))}
+        system = {
+            canonical(word) for word in word_list(task.dialogue.turns[task.turn_index].system)
+        }
+        self._answered = [word in answer for word in same]
+        self._said = [word in system for word in same]
+        mentions = {slot: find_mention(same, str(value)) for slot, value in sorted(state.items())}
+        self._mentions = [(slot, place) for slot, places in mentions.items() for place in places]
+        self._length = min(len(self._words), 40) / 20
+
+    def key(self, one: Candidate) -> Key:
+        """Return what an edit is about."""
+        edit, word = one.edit, self._kind(one.words[0])
+        act = _ACTS.get(edit.operator) or _WHOLE.get(edit.transformation, "letters")
+        slot = min(
+            ((abs(place - one.words[0]), slot) for slot, place in self._mentions),
+            default=(0, ""),
+        )[1]
+        return Key(word, act, slot)
+
+    def names(self, one: Candidate, key: Key) -> tuple[tuple[str, ...], ...]:
+        """Return the names under which the results of an edit are counted, as in `_PAST`."""
+        word, edit = self._words[one.words[0]], one.edit
+        return (
+            ("word", word),
+            ("word and edit", word, key.act),
+            ("operator", edit.transformation, edit.operator),
+            ("kind and edit", key.word, key.act),
+            ("slot and edit", key.slot, key.act),
+        )
+
+    def of_words(self, one: Candidate) -> list[float]:
+        """Return those features that depend only on the words of an edit."""
+        first = one.words[0]
+        rank = self._lexicon.frequency_rank(self._words[first])
+        return [
+            1.0,
+            min(len(self._words[first]), 12) / 6,
+            any(self._answered[place] for place in one.words),
+            any(self._said[place] for place in one.words),
+            math.log1p(5_000 if rank is None else min(rank, 5_000)) / 4,
+            self._length,
+        ]
+
+    def of_edit(self, one: Candidate, key: Key) -> list[float]:
+        """Return the other features that do not depend on earlier results."""
+        edit, source = one.edit, self._source
+        start = source.parts.starts[one.words[0]]
+        end = source.parts.ends[one.words[-1]]
+        low, high = min(start, edit.start), max(end, edit.end)
+        made = source.text[low : edit.start] + edit.after + source.text[edit.end : high]
+        distance = min(source.draft.tokens[place].distance for place in one.words)
+        ring = sum(distance > limit for limit in _RINGS)
+        return [
+            edit.start <= start < edit.end,
+            all(map(self._lexicon.is_word, word_list(made))),
+            *(key.word == name for name in _WORDS),
+            *(key.act == name for name in _EDITS),
+            *(ring == number for number in range(len(_RINGS) + 1)),
+        ]
+
+    def _kind(self, place: int) -> str:
+        reason = self._source.mask.reasons[place]
+        if kind := _KINDS.get(reason):
+            return kind
+        return "filler" if self._words[place] in self._lexicon.stop_words else "content"
+
+
+class AdaptiveTurn(TurnSearch):
+    """Proposes the variants of one turn for `AdaptiveSearch`."""
+
+    def __init__(self, search: AdaptiveSearch, task: SearchTask) -> None:
+        self._search = search
+        self._task = task
+
+    @cached_property
+    def _view(self) -> EditView:
+        task = self._task
+        rng = task.stream(NAME, self._search.seed, "candidates")
+        candidates = candidates_of(task.perturber, task.source, rng)
+        return EditView(task, candidates, self._search.past.counts)
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
+        """Return the most promising variant, or the clean utterance to skip this pass."""
+        task, view, past = self._task, self._view, self._search.past
+        if not view.candidates:
+            return skip(task)
+        tried = [one for one in seen if one.answered]
+        held = [view.made(one.proposal.variant.edits) for one in tried if not one.broken]
+        broken = [view.made(one.proposal.variant.edits) for one in tried if one.broken]
+        rng = task.stream(NAME, self._search.seed, number, draw)
+        weights = self._search.now.draw(rng)
+        chances = sigmoid(view.rows(held) @ weights)
+        known = past.found + Counter(view.keys[place] for made in broken for place in made)
+        worth = chances * [(1.0 + known[key]) ** -NOVELTY for key in view.keys]
+        chosen, variant = compose(task, view.candidates, worth)
+        if variant is None:
+            return skip(task)
+        whole = 1.0 - float(np.prod(1.0 - worth[chosen]))
+        if whole < past.usual * threshold(number, task.variants, broken=bool(broken)):
+            return skip(task)
+        return Proposal(variant, NO_ACTION)
+
+
+#: Exponent by which an edit is worth less, the more violations with its key were found.
+NOVELTY: Final = 0.3
+#: Required worth of a variant in the first pass, relative to the usual share of broken variants.
+FIRST: Final = 1.0
+#: Exponent of its decrease over the passes.
+FALL: Final = 2.0
+#: Required worth at a turn that broke already.
+AGAIN: Final = 1.0
+
+
+def threshold(number: int, variants: int, *, broken: bool) -> float:
+    """Return how promising a variant must be to be tried in a pass, relative to the usual.
+
+    It falls from pass to pass, to 0 in the last one. At a turn that broke already it stays.
+
+    Args:
+        number: index of the pass, 0 to ``variants - 1``.
+        variants: number of passes.
+        broken: whether the turn broke already.
+    """
+    left = 1.0 - number / (variants - 1) if variants > 1 else 0.0
+    return float(max(FIRST * left**FALL, AGAIN * broken))
+
+
+def skip(task: SearchTask) -> Proposal:
+    """Propose the clean utterance to skip the pass. It is not sent to the tracker."""
+    text = task.source.text
+    return Proposal(Variant(text, text, (), 0.0, 0.0, "vacuous"), NO_ACTION)
