@@ -961,7 +961,8 @@ _VARIANT = (
     Option(
         "search",
         _NAME,
-        "search that chooses the edits: random, near-value, greedy, dialtest, agent (a policy "
+        "search that chooses the edits: random, near-value, greedy, dialtest, adaptive (learns "
+        "during the run what this bot is weak at), agent (a policy "
         "trained on the shipped trade), agent:simpletod (trained on the shipped simpletod), "
         "agent:PATH (your own policy), bandit (a scorer of edits trained on the shipped "
         "trade), bandit:PATH (your own scorer), noise (typical slips of people, to estimate "

@@ -91,7 +91,7 @@ def test_all_names_are_listed() -> None:
     register_search("vowels", VowelSearch)
     register_relation(ClosedSlots)
     assert SEARCHES.names == (
-        *("random", "near-value", "greedy", "dialtest", "noise"),
+        *("random", "near-value", "greedy", "dialtest", "noise", "adaptive"),
         *("agent", "agent:trade", "agent:simpletod", "agent:PATH"),
         *("bandit", "bandit:PATH", "vowels"),
     )
