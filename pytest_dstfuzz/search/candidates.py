@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pytest_dstfuzz.noise.model import NoisyUtterance, Slip
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.edits import source_spans
 from pytest_dstfuzz.perturb.engine import Perturber
@@ -57,8 +58,10 @@ def candidates_of(
     If the profile has a noise model, these are the most likely edits of each operator at each word.
     Otherwise they are uniform random draws.
     """
-    slips = source.support is not None
-    found = _slips(perturber, source) if slips else _drawn(perturber, source, rng)
+    if source.support is not None:
+        found = _likely_slips(source, source.support.noisy, perturber.noise.rate)
+    else:
+        found = _drawn(perturber, source, rng)
     kept: dict[tuple[str, str, int], list[Candidate]] = {}
     for one in sorted(found, key=lambda one: (-one.chance, one.name)):
         some = kept.setdefault((one.edit.transformation, one.edit.operator, one.words[0]), [])
@@ -67,12 +70,20 @@ def candidates_of(
     return tuple(sorted((one for some in kept.values() for one in some), key=lambda one: one.name))
 
 
-def _slips(perturber: Perturber, source: Source) -> Iterator[Candidate]:
-    if source.support is None:
-        return
-    for slip, chance in source.support.noisy.single(perturber.noise.rate):
-        if words := touched_words(source, slip.start, slip.end):
-            yield Candidate(slip.edit, words, chance)
+def _likely_slips(source: Source, noisy: NoisyUtterance, rate: float) -> Iterator[Candidate]:
+    """Yield the most likely slips of each operator that begin at the same letters.
+
+    An utterance has some thousand slips, so the others are left out first.
+    """
+    groups: dict[tuple[str, str, int, int], list[tuple[float, str, Slip]]] = {}
+    for slip, chance in noisy.single(rate):
+        group = groups.setdefault(slip[:4], [])
+        group.append((-chance, slip.after, slip))
+    for (_, _, start, end), group in groups.items():
+        if words := touched_words(source, start, end):
+            group.sort()
+            for chance, _, slip in group[:_EACH]:
+                yield Candidate(slip.edit, words, -chance)
 
 
 def _drawn(perturber: Perturber, source: Source, rng: np.random.Generator) -> Iterator[Candidate]:
