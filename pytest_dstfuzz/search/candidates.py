@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from heapq import nsmallest
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,6 +28,8 @@ __all__ = ["Candidate", "candidates_of", "compose", "find_mention", "made_of", "
 _EACH: Final = 3
 #: Number of draws to find single edits without a noise model.
 _DRAWS: Final = 192
+#: The order of slips: the most likely first, equally likely ones by their new text.
+_LIKELY: Final = itemgetter(0, 1)
 #: Maximum number of candidates considered for one variant, best first.
 _TRIED: Final = 60
 
@@ -77,12 +81,11 @@ def _likely_slips(source: Source, noisy: NoisyUtterance, rate: float) -> Iterato
     """
     groups: dict[tuple[str, str, int, int], list[tuple[float, str, Slip]]] = {}
     for slip, chance in noisy.single(rate):
-        group = groups.setdefault(slip[:4], [])
-        group.append((-chance, slip.after, slip))
+        key = slip.transformation, slip.operator, slip.start, slip.end
+        groups.setdefault(key, []).append((-chance, slip.after, slip))
     for (_, _, start, end), group in groups.items():
         if words := touched_words(source, start, end):
-            group.sort()
-            for chance, _, slip in group[:_EACH]:
+            for chance, _, slip in nsmallest(_EACH, group, key=_LIKELY):
                 yield Candidate(slip.edit, words, -chance)
 
 
