@@ -13,6 +13,7 @@ from pytest_dstfuzz.registry import Registry, blame_errors, entry_points
 from pytest_dstfuzz.search.adaptive import AdaptiveSearch
 from pytest_dstfuzz.search.protocol import (
     Feedback,
+    Lesson,
     Proposal,
     Search,
     SearchFamily,
@@ -199,7 +200,7 @@ def as_search(given: object, where: str, known_as: str = "") -> Search:
 class CheckedSearch(Search):
     """Wraps a search that a user wrote, and checks its attributes and proposals."""
 
-    name = order = learned = ""
+    name = order = ""
     adaptive = by_density = waits = False
     associates = True
     lessons = 0
@@ -208,17 +209,30 @@ class CheckedSearch(Search):
         answer = "an object with propose(number, draw, seen)"
         SEARCHES.check_shape(search, where, "turn(task)", answer, known_as)
         self.wrapped = search
+        self._known_as = known_as
         self.name = str(search.name)
         self.order = str(getattr(search, "order", super().order))
         self.adaptive = bool(getattr(search, "adaptive", super().adaptive))
         self.associates = bool(getattr(search, "associates", super().associates))
         self.by_density = bool(getattr(search, "by_density", super().by_density))
         self.waits = bool(getattr(search, "waits", super().waits))
+        self.lessons = int(getattr(search, "lessons", super().lessons))
         if self.order not in ORDERS:
             raise UserError(
                 f"{where}: order of {type(search).__name__} is {self.order!r}, but must be "
                 f"{' or '.join(ORDERS)}"
             )
+
+    @property
+    def learned(self) -> str:
+        """The text by which the user's search identifies all that it has learned."""
+        return str(getattr(self.wrapped, "learned", super().learned))
+
+    def learn(self, lessons: Sequence[Lesson]) -> Search:
+        """Return the user's search that has also learned from these results."""
+        with blame_errors(f"learn() of the search {self.name!r}"):
+            found = self.wrapped.learn(lessons)
+        return as_search(found, f"learn() of the search {self.name!r}", self._known_as)
 
     def context_variant(self, number: int) -> int:
         """Return the user's result after a check that it is from 0 to ``number`` inclusive."""
