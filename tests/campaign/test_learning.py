@@ -20,10 +20,11 @@ from pytest_dstfuzz.campaign.results import CampaignFinished, Event, TurnDone, T
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.sampling import rank_in_draw
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.search.adaptive import AdaptiveSearch
 from pytest_dstfuzz.search.protocol import Lesson, Search, SearchTask, TurnSearch
-from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.search.registry import as_search, search_by_name
 
 SETTINGS = Settings.of(variants=3, search="adaptive")
 
@@ -202,3 +203,18 @@ def test_a_run_that_was_interrupted_goes_on_with_the_same_results(
     assert found == plain
     assert asked > 0
     assert run(WordBot()) == (plain, 0)
+
+
+def test_a_search_of_a_suite_that_learns_is_checked(lexicon: Lexicon) -> None:
+    begun.clear()
+    search = as_search(Pupil(), "Campaign(search=...)")
+    list(campaign(lexicon, search=search).run())
+    assert max(known for _, known in begun) == 7
+
+    class Lost(Pupil):
+        def learn(self, lessons: Sequence[Lesson]) -> Any:
+            return [one.tried for one in lessons]
+
+    run = campaign(lexicon, search=as_search(Lost(), "Campaign(search=...)"))
+    with pytest.raises(UserError, match=r"learn\(\) of the search 'pupil'"):
+        list(run.run())
