@@ -42,7 +42,7 @@ _PRIOR: Final = (
 #: The searches that `adaptive` is compared with.
 _OTHERS: Final = (RandomSearch.name, NearValueSearch.name)
 #: Variants of the other searches per variant of `adaptive`, so that they can make as many calls.
-_MORE: Final = 2.0
+_MORE: Final = 1.5
 #: Number of resamples for an interval.
 _RESAMPLES: Final = 2_000
 #: Each bot counts like this number of edits in the prior, however many it has.
@@ -246,10 +246,10 @@ def measure(found: Sequence[Found], names: Sequence[str]) -> tuple[float, float]
     for one in found:
         best: dict[_Pair, float] = {}
         for name in set(names):
-            for pair, share in one.weak[name].items():
+            for pair, share in one.weak.get(name, {}).items():
                 best[pair] = max(share, best.get(pair, 0.0))
         weak.append(sum(best.values()))
-    broken = [sum(one.broken[name] for name in names) for one in found]
+    broken = [sum(one.broken.get(name, 0.0) for name in names) for one in found]
     return float(np.mean(broken)), float(np.mean(weak))
 
 
@@ -267,7 +267,8 @@ class Comparison:
     def rows(self) -> Iterator[list[str]]:
         """Yield a row for each search."""
         subject = self.found[AdaptiveSearch.name]
-        names = sorted(subject[0].broken)
+        # Each seed draws its own sample of the dialogues.
+        names = sorted({name for one in subject for name in one.broken})
         for search, found in self.found.items():
             broken, weak = measure(found, names)
             row = [self.bot, str(self.turns), f"{np.mean(self.calls) / self.turns:.1f}", search]
