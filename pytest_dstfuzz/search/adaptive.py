@@ -107,7 +107,7 @@ _STEPS, _ENOUGH = 25, 1e-7
 _DIGITS: Final = 6
 
 
-class Key(NamedTuple):
+class EditKey(NamedTuple):
     """What an edit is about: violations by edits with one key often show the same weakness."""
 
     word: str  #: A name in `_WORDS`.
@@ -115,7 +115,7 @@ class Key(NamedTuple):
     slot: str  #: The slot whose value is nearest, or ``""``.
 
 
-class Counts:
+class EditCounts:
     """How often edits were tried, and how often they broke the relation, by name."""
 
     def __init__(self) -> None:
@@ -236,9 +236,9 @@ class AdaptiveSearch(Search):
 class Past:
     """The edits of finished dialogues, and their results."""
 
-    counts: Counts = field(default_factory=Counts)
+    counts: EditCounts = field(default_factory=EditCounts)
     #: How often violations of a key were found.
-    found: Counter[Key] = field(default_factory=Counter)
+    found: Counter[EditKey] = field(default_factory=Counter)
     #: Numbers of tried and of broken variants.
     variants: int = 0
     broken: int = 0
@@ -269,7 +269,7 @@ class Past:
 
     def with_lessons(self, lessons: Sequence[Lesson], prior: Belief) -> Past:
         """Return the past with some more dialogues. This one stays as it is."""
-        other = Past(Counts(), Counter(self.found), self.variants, self.broken)
+        other = Past(EditCounts(), Counter(self.found), self.variants, self.broken)
         other.counts.tried = Counter(self.counts.tried)
         other.counts.broken = dict(self.counts.broken)
         other.rows, other.labels = [*self.rows], [*self.labels]
@@ -345,7 +345,7 @@ def _single(edits: Sequence[Edit]) -> Iterator[Edit]:
 class EditView:
     """The features of some single edits of one turn."""
 
-    def __init__(self, task: SearchTask, candidates: Sequence[Candidate], past: Counts) -> None:
+    def __init__(self, task: SearchTask, candidates: Sequence[Candidate], past: EditCounts) -> None:
         self.candidates = tuple(candidates)
         self._places = {one.name: place for place, one in enumerate(self.candidates)}
         facts = _TurnFacts(task)
@@ -373,6 +373,18 @@ class EditView:
         names = ((*span, edit.after) for span, edit in zip(spans, edits, strict=True))
         return sorted({self._places[name] for name in names if name in self._places})
 
+    def often(self, tried: Sequence[Sequence[int]]) -> Floats:
+        """Return how many of some attempts edited the words of each candidate: [candidates].
+
+        Args:
+            tried: the indices of the edits of each attempt.
+        """
+        often = np.zeros(self._touched.shape[1])
+        for made in tried:
+            often += self._touched[list(made)].max(axis=0, initial=0.0)
+        found: Floats = (self._touched * often).max(axis=1, initial=0.0)
+        return found
+
     def rows(self, tried: Sequence[Sequence[int]]) -> Floats:
         """Return the features after some attempts that held: [candidates, FEATURES].
 
@@ -381,12 +393,9 @@ class EditView:
         """
         found = self._rows.copy()
         if tried and len(found):
-            often = np.zeros(self._touched.shape[1])
             for made in tried:
-                often += self._touched[list(made)].max(axis=0, initial=0.0)
                 found[list(made), _FIRST_TRIED + 1] += 1.0
-            same = (self._touched * often).max(axis=1, initial=0.0)
-            found[:, _FIRST_TRIED] = np.minimum(same, 4.0) / 2
+            found[:, _FIRST_TRIED] = np.minimum(self.often(tried), 4.0) / 2
             found[:, _FIRST_TRIED + 1] = np.minimum(found[:, _FIRST_TRIED + 1], 2.0)
             found[:, _FIRST_TRIED + 2] = math.log1p(len(tried))
         return found
@@ -411,7 +420,7 @@ class _TurnFacts:
         self._mentions = [(slot, place) for slot, places in mentions.items() for place in places]
         self._length = min(len(self._words), 40) / 20
 
-    def key(self, one: Candidate) -> Key:
+    def key(self, one: Candidate) -> EditKey:
         """Return what an edit is about."""
         edit, word = one.edit, self._kind(one.words[0])
         act = _ACTS.get(edit.operator) or _WHOLE.get(edit.transformation, "letters")
@@ -419,9 +428,9 @@ class _TurnFacts:
             ((abs(place - one.words[0]), slot) for slot, place in self._mentions),
             default=(0, ""),
         )[1]
-        return Key(word, act, slot)
+        return EditKey(word, act, slot)
 
-    def names(self, one: Candidate, key: Key) -> tuple[tuple[str, ...], ...]:
+    def names(self, one: Candidate, key: EditKey) -> tuple[tuple[str, ...], ...]:
         """Return the names under which the results of an edit are counted, as in `_PAST`."""
         word, edit = self._words[one.words[0]], one.edit
         return (
@@ -445,7 +454,7 @@ class _TurnFacts:
             self._length,
         ]
 
-    def of_edit(self, one: Candidate, key: Key) -> list[float]:
+    def of_edit(self, one: Candidate, key: EditKey) -> list[float]:
         """Return the other features that do not depend on earlier results."""
         edit, source = one.edit, self._source
         start = source.parts.starts[one.words[0]]
@@ -496,6 +505,7 @@ class AdaptiveTurn(TurnSearch):
         chances = sigmoid(view.rows(held) @ weights)
         known = past.found + Counter(view.keys[place] for made in broken for place in made)
         worth = chances * [(1.0 + known[key]) ** -NOVELTY for key in view.keys]
+        worth *= AGAIN_AT_WORD ** view.often(held)
         chosen, variant = compose(task, view.candidates, worth)
         if variant is None:
             return skip(task)
@@ -507,6 +517,8 @@ class AdaptiveTurn(TurnSearch):
 
 #: Exponent by which an edit is worth less, the more violations with its key were found.
 NOVELTY: Final = 0.3
+#: Factor by which an edit is worth less for each attempt that edited its word and held.
+AGAIN_AT_WORD: Final = 0.5
 #: Required worth of a variant in the first pass, relative to the usual share of broken variants.
 FIRST: Final = 1.0
 #: Exponent of its decrease over the passes.

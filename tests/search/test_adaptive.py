@@ -15,7 +15,7 @@ from pytest_dstfuzz.search.adaptive import (
     AdaptiveSearch,
     Belief,
     EditView,
-    Key,
+    EditKey,
     Past,
     shipped_prior,
     sigmoid,
@@ -138,7 +138,7 @@ def test_known_weaknesses_are_worth_less(tasks: Tasks) -> None:
     words = ("value", "number", "name", "cue", "polarity", "filler", "content")
     known = AdaptiveSearch(0, 3, search.belief)
     acts = ("letters", "blank", "mark", "added", "replaced", "dropped")
-    known.past.found.update({Key(word, act, ""): 500 for word in words for act in acts})
+    known.past.found.update({EditKey(word, act, ""): 500 for word in words for act in acts})
     cases = Counter[str]()
     for task in every:
         for name, one in (("new", search), ("known", known)):

@@ -49,7 +49,7 @@ _RESAMPLES: Final = 2_000
 _EDITS: Final = 600.0
 #: Limits of the precision of a weight in the prior, and the variance added to that between bots.
 _LEAST, _MOST, _NOISE = 1.0, 12.0, 0.05
-#: Seed of the runs behind the prior; comparisons use 0, 1, 2 ...
+#: Seed of the runs behind the prior; comparisons use others.
 _SEED: Final = 100
 
 
@@ -297,7 +297,7 @@ _HEAD: Final = (
 
 
 def compare(
-    bots: Iterable[str], rows: Path, output: Path, seeds: int, turns: int, variants: int
+    bots: Iterable[str], rows: Path, output: Path, seeds: Sequence[int], turns: int, variants: int
 ) -> None:
     """Compare the searches on some bots, and write a table.
 
@@ -307,7 +307,7 @@ def compare(
     output.mkdir(parents=True, exist_ok=True)
     for name in bots:
         prior, result = belief_of(prior_of(rows, name)), Comparison(name)
-        for seed in range(seeds):
+        for seed in seeds:
             made = _run(name, AdaptiveSearch(seed, 3, prior), seed, turns, variants)
             calls = float(sum(turn.calls_after[-1] for turn in made))
             result.turns = len(made)
@@ -337,7 +337,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--output", type=Path)
     parser.add_argument("--bots", default="", help="first words of names, with commas")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", default="0,1,2", help="seeds, with commas")
     parser.add_argument("--turns", type=int, default=100)
     parser.add_argument("--variants", type=int, default=8)
     given = parser.parse_args(arguments)
@@ -348,7 +348,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif given.command == "prior":
         write_text(_PRIOR, json.dumps(prior_of(given.rows), indent=1) + "\n")
     else:
-        compare(bots, given.rows, given.output, given.seeds, given.turns, given.variants)
+        seeds = [*map(int, given.seeds.split(","))]
+        compare(bots, given.rows, given.output, seeds, given.turns, given.variants)
 
 
 if __name__ == "__main__":
