@@ -72,14 +72,8 @@ _EDITS: Final = ("letters", "blank", "case", "mark", "look-alike", "added", "rep
 #: Upper limits of the classes of the distance to a value, in words.
 _RINGS: Final = (0, 1, 3, 98)
 _PLAIN: Final = (
-    "one",
-    "length",
-    "first letter",
-    "in answer",
-    "in system turn",
-    "rarity",
-    "known result",
-    "turn length",
+    *("one", "length", "in answer", "in system turn", "rarity", "turn length"),
+    *("first letter", "known result"),
 )
 #: What earlier dialogues and earlier attempts at the turn say.
 _PAST: Final = ("word", "word and edit", "operator", "kind and edit", "slot and edit")
@@ -93,6 +87,7 @@ FEATURES: Final = (
     *(f"past: {name}" for name in _PAST),
     *_TRIED,
 )
+_INDEX: Final = {name: place for place, name in enumerate(FEATURES)}
 _FIRST_PAST: Final = FEATURES.index(f"past: {_PAST[0]}")
 _FIRST_TRIED: Final = FEATURES.index(_TRIED[0])
 #: Number of imaginary edits with the usual rate, behind each rate that the search has seen.
@@ -360,7 +355,8 @@ class EditView:
         ):
             if one.words not in plain:
                 plain[one.words] = facts.of_words(one)
-            row[:_FIRST_PAST] = [*plain[one.words], *facts.of_edit(one, key)]
+            row[: len(_PLAIN)] = [*plain[one.words], *facts.of_edit(one)]
+            row[facts.classes(one, key)] = 1.0
             row[_FIRST_PAST:_FIRST_TRIED] = [past.ratio(name) for name in names]
         words = len(task.source.words)
         self._touched = np.zeros((len(self.candidates), words))
@@ -454,21 +450,23 @@ class _TurnFacts:
             self._length,
         ]
 
-    def of_edit(self, one: Candidate, key: EditKey) -> list[float]:
-        """Return the other features that do not depend on earlier results."""
+    def of_edit(self, one: Candidate) -> tuple[bool, bool]:
+        """Return the other features of `_PLAIN`."""
         edit, source = one.edit, self._source
         start = source.parts.starts[one.words[0]]
         end = source.parts.ends[one.words[-1]]
         low, high = min(start, edit.start), max(end, edit.end)
         made = source.text[low : edit.start] + edit.after + source.text[edit.end : high]
-        distance = min(source.draft.tokens[place].distance for place in one.words)
+        return edit.start <= start < edit.end, all(map(self._lexicon.is_word, word_list(made)))
+
+    def classes(self, one: Candidate, key: EditKey) -> list[int]:
+        """Return the indices of the features that say of which kinds an edit is."""
+        distance = min(self._source.draft.tokens[place].distance for place in one.words)
         ring = sum(distance > limit for limit in _RINGS)
         return [
-            edit.start <= start < edit.end,
-            all(map(self._lexicon.is_word, word_list(made))),
-            *(key.word == name for name in _WORDS),
-            *(key.act == name for name in _EDITS),
-            *(ring == number for number in range(len(_RINGS) + 1)),
+            _INDEX[f"word: {key.word}"],
+            _INDEX[f"edit: {key.act}"],
+            _INDEX[f"distance: {ring}"],
         ]
 
     def _kind(self, place: int) -> str:
