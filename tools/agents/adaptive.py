@@ -48,7 +48,9 @@ _RESAMPLES: Final = 2_000
 #: Each bot counts like this number of edits in the prior, however many it has.
 _EDITS: Final = 600.0
 #: Limits of the precision of a weight in the prior, and the variance added to that between bots.
-_LEAST, _MOST, _NOISE = 1.0, 12.0, 0.05
+_LEAST, _MOST, _NOISE = 0.5, 2.0, 0.05
+#: Factor of the mean: a bot may be unlike the few that taught the prior, and then has to correct it.
+_TRUST: Final = 0.5
 #: Seed of the runs behind the prior; comparisons use others.
 _SEED: Final = 100
 
@@ -187,6 +189,7 @@ def prior_of(folder: Path, without: str = "") -> dict[str, dict[str, float]]:
     own = np.array([Belief(mean, np.eye(len(FEATURES))).fit(*one).mean for one in parts])
     variance = ((own - mean) ** 2).mean(axis=0) + _NOISE
     precision = np.clip(1.0 / variance, _LEAST, _MOST)
+    mean[1:] *= _TRUST  # The first weight is the usual rate.
     pairs = (("mean", mean), ("precision", precision))
     return {
         part: {name: round(float(one), 3) for name, one in zip(FEATURES, values, strict=True)}
