@@ -49,7 +49,7 @@ _RESAMPLES: Final = 2_000
 _EDITS: Final = 600.0
 #: Limits of the precision of a weight in the prior, and the variance added to that between bots.
 _LEAST, _MOST, _NOISE = 0.5, 2.0, 0.05
-#: Factor of the mean: a bot may be unlike the few that taught the prior, and then has to correct it.
+#: Factor of the mean, because a bot may be unlike the few that taught the prior.
 _TRUST: Final = 0.5
 #: Seed of the runs behind the prior; comparisons use others.
 _SEED: Final = 100
