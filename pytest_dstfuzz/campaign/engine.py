@@ -659,6 +659,8 @@ class CampaignEngine:
     def _learn(self) -> None:
         """Run the dialogues from which the search learns, and use the search that has learned."""
         course = self._course
+        if not (course.rounds or course.results):
+            return
         while course.rounds and not self._predictor.stopped():
             school = self.on(course.rounds[0])
             school._course = _Course([], course.rules)  # noqa: SLF001 - one of its own kind

@@ -317,7 +317,7 @@ def test_each_shipped_policy_was_trained_on_its_tracker(tracker: str) -> None:
     [
         (
             "agnet",
-            r"unknown search 'agnet'. Did you mean 'agent'\? Valid: agent, agent:PATH, ",
+            r"unknown search 'agnet'. Did you mean 'agent'\? Valid: adaptive, agent, agent:PATH, ",
         ),
         ("agents:x", "unknown search 'agents:x'. Did you mean 'agent"),
         ("agent:", "the search 'agent:' needs a file: write agent:PATH, or agent"),
