@@ -70,6 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default that of the process, and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     status = 0
+    # Python has no stream for an output that the shell has closed (`>&-`): nobody wants to read it.
+    sys.stdout = sys.stdout or _null()
+    sys.stderr = sys.stderr or _null()
     try:
         try:
             status = _run(words)
@@ -116,6 +119,11 @@ def _complain(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
     except OSError:
         _discard(sys.stderr)
+
+
+def _null() -> TextIO:
+    """Return a stream whose text nobody reads. It stays open until the end of the process."""
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - a stream of a name of the system
 
 
 def _discard(stream: TextIO) -> None:

@@ -22,16 +22,16 @@ import sys
 from argparse import Namespace
 from base64 import urlsafe_b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli.command import Command, print_page
-from pytest_dstfuzz.config import MASK, mask_command_line, mask_credentials
+from pytest_dstfuzz.config import MASK, OPTIONS, mask_command_line, mask_credentials
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.errors import DataError, UserError, nearest
 from pytest_dstfuzz.files import read_table, read_text
 from pytest_dstfuzz.registry import Registry
 
@@ -282,11 +282,22 @@ def find_config(folder: Path, problems: list[str]) -> dict[str, Any]:
                 settings = {
                     name: _shown(name, keys[name]) for name in keys if name.startswith("dst_")
                 }
+                problems += _unknown_keys(path, keys)
                 if added := _of_ours(keys.get("addopts", "")):
                     settings["addopts"] = added
                 table = _table(place / "pyproject.toml", problems)
                 return {"file": abbreviate_home(str(path)), "settings": settings, "table": table}
     return {"file": None, "settings": {}, "table": _table(folder / "pyproject.toml", problems)}
+
+
+def _unknown_keys(path: Path, keys: Iterable[str]) -> Iterator[str]:
+    """Yield a problem for each key of a file that looks like one of the plugin, but is none."""
+    known = {f"dst_{option.name}" for option in OPTIONS if option.has_ini}
+    for key in keys:
+        if key.lower().startswith(("dst_", "dst-")) and key not in known:
+            near = nearest(key, sorted(known))
+            hint = f"Did you mean {near}?" if near else "`pytest --help` lists the keys."
+            yield abbreviate_home(f"{path}: unknown key {key!r}. {hint}")
 
 
 def _files_of_this_pytest() -> tuple[str, ...]:

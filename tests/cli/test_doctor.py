@@ -244,6 +244,15 @@ def test_the_file_that_pytest_reads_is_found(
     assert problems == []
 
 
+def test_a_misspelt_key_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\ndst_modle = trade\ndst_seed = 1\n", "utf-8")
+    problems: list[str] = []
+    find_config(tmp_path, problems)
+    (problem,) = problems
+    assert "pytest.ini" in problem
+    assert "Did you mean dst_model?" in problem
+
+
 @pytest.mark.parametrize("file", ["pytest.ini", "pyproject.toml"])
 def test_a_file_that_cannot_be_read_is_named_without_its_text(tmp_path: Path, file: str) -> None:
     (tmp_path / file).write_text(f"[pytest]\n[{MARKER}\n{MARKER}", encoding="utf-8")

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -131,6 +132,20 @@ def closed_pipe() -> int:
     reads, writes = os.pipe()
     os.close(reads)
     return writes
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell of POSIX")
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [(ENDS["done"][0], 0), (("relations",), 0), (("--help",), 0), (ENDS["wrong option"][0], 2)],
+)
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_output_changes_no_status(words: Sequence[str], status: int, closed: str) -> None:
+    line = shlex.join([sys.executable, "-m", "pytest_dstfuzz.cli", *words])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{line} {closed}"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
 
 
 @pytest.mark.parametrize("unbuffered", [False, True])
