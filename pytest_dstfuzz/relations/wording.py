@@ -307,6 +307,7 @@ def _thanks(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
         if parts and _speaks(parts[-1]):
             last = parts[-1]
             at = last.mark_at + len(last.mark)
+            at += len(scene.turn.user[at:].rstrip())  # As in `a room . ?`.
             if last.mark:
                 yield (Replacement(at, at, " Thanks!", "thanks_added"),)
                 yield (Replacement(at, at, " Thank you.", "thanks_added"),)
@@ -455,7 +456,9 @@ _SECOND_QUESTION: Final = re.compile(
     r"\b(?:and|or) (?:what|when|where|how|who|which|is|are|do|does|can|could|will|would)\b"
 )
 #: Verbs after `do you` in questions that ask for advice or are requests.
-_ADVICE: Final = word_set("think suggest recommend know want mind like not need prefer have mean")
+_ADVICE: Final = word_set(
+    "think suggest recommend know want mind like not need prefer have mean happen"
+)
 _MOST_WORDS: Final = 14
 
 

@@ -91,6 +91,7 @@ def test_a_turn_is_worded_otherwise(asked: AskedBot, name: str, user: str, writt
         ("number-format", "One moment."),
         ("filler-sentences", "In the north."),
         ("letter-case", "Mail to https://a.example/Xy"),
+        ("indirect-question", "Do you happen to know the way?"),
     ],
 )
 def test_a_turn_without_a_fitting_place_stays(asked: AskedBot, name: str, user: str):
@@ -102,6 +103,11 @@ def test_greetings_stand_only_before_the_first_turn(asked: AskedBot):
     assert any(text.startswith("Hi!") for text in asked("politeness", "Where is my order?"))
     later = asked("politeness", "Where is my order?", system="Anything else?")
     assert later == {"Where is my order? Thanks!", "Where is my order? Thank you."}
+
+
+def test_thanks_stand_after_all_marks(asked: AskedBot):
+    later = asked("politeness", "Where is my order ? ?", system="Anything else?")
+    assert "Where is my order ? ? Thanks!" in later
 
 
 def test_only_a_bare_answer_gets_please(asked: AskedBot):
