@@ -38,8 +38,8 @@ description: The ten first weaknesses of the shipped TRADE and SimpleTOD, with c
 # Weaknesses found
 
 The ten first [weaknesses](../concepts/weaknesses.md) of the two shipped trackers, on the dialogues
-that ship with the package. Each run took variants from what people type, and the order is that of
-[estimated failures](../concepts/noise.md): of 1,000 user turns, how many fail by this weakness.
+that ship with the package. The search `noise` drew the variants as people type them. The order is
+by [estimated failures](../concepts/noise.md): how many of 1,000 user turns fail by this weakness.
 
 ```shell
 pytest {RUN} \\
@@ -49,9 +49,9 @@ pytest {RUN} \\
 python -m tools.docs.gallery trade.json simpletod.json
 ```
 
-Each is shown by its plainest violation, if possible one whose clean answer is right by the label.
-`[-removed-]{{+added+}}` marks the edit, and `does` the change of the belief state. Words and slots
-are the most frequent. The advice is a guess from the pattern; no fix was tried."""
+Each has its simplest violation as an example, if possible one with a right clean answer.
+`[-removed-]{{+added+}}` marks the edit, and `does` the change of the belief state. The words and
+slots are the most frequent ones. The advice is a guess from the pattern. We tried no fix."""
 
 
 def demo_report() -> bytes:
