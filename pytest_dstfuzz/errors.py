@@ -33,8 +33,8 @@ class DstFuzzError(Exception):
 class UserError(DstFuzzError):
     """A mistake in the user's input.
 
-    The message says what was wrong, where, and how to fix it. The plugin prints only this message
-    and exits with status 4. The command ``dstfuzz`` exits with status 2.
+    The message names the mistake and its place, and says how to fix it. The plugin prints only this
+    message and exits with status 4. The command ``dstfuzz`` exits with status 2.
     """
 
 
@@ -47,7 +47,7 @@ class NoAnswerError(UserError):
 
 
 class OutOfReachError(NoAnswerError):
-    """A tracker timed out or was unreachable before it was tested; not a mistake of the user."""
+    """A tracker timed out or was unreachable before the run. The user made no mistake."""
 
 
 class TrackerError(DstFuzzError):
@@ -64,8 +64,8 @@ class MalformedAnswerError(TrackerError):
 class GivenUpError(TrackerError):
     """The run gave up on an answer: the run's time is over, or the service no longer responds.
 
-    This does not count as a failure of the tracker, and the context counts as not asked. The
-    message gives the reason as a clause without a full stop. It is reported once for all contexts
+    This does not count as a failure of the tracker: the context counts as not asked. The message
+    gives the reason as a clause without a full stop. Reports show the message once for all contexts
     that were not asked.
     """
 
@@ -110,7 +110,7 @@ def nearest(name: str, valid: Iterable[str], cutoff: float = 0.5) -> str | None:
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
-    """Return the error for an unknown name; it suggests the most similar valid name."""
+    """Return the error for an unknown name. Its message suggests the most similar valid name."""
     names = sorted(valid)
     guess = nearest(name, names)
     hint = f" Did you mean {guess!r}?" if guess else ""

@@ -44,7 +44,8 @@ try:
 except ModuleNotFoundError:  # Windows
     fcntl = None
 
-#: Characters of a file name to keep in its draft; at 4 bytes each they leave room for the rest.
+#: Maximum number of characters that the name of a draft takes from the name of its target. With 4
+#: bytes for each, the name of the draft is still short enough for a file system.
 _NAME = 50
 _SURROGATE = re.compile("[\ud800-\udfff]")
 #: Byte order marks; UTF-32 comes first, since its mark begins with that of UTF-16.
@@ -55,7 +56,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: Bytes to inspect if a text has no byte order mark.
+#: Number of bytes to inspect if a text has no byte order mark.
 _LOOKED_AT: Final = 4096
 #: Seconds between two attempts to lock.
 _PAUSE: Final = 0.02
@@ -169,7 +170,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write texts, such as lines with their newlines, one after the other; see `write_text`."""
+    """Write texts one after the other; see `write_text`. Lines must contain their newlines."""
     _write(path, map(utf8, lines))
 
 
@@ -247,7 +248,8 @@ _PICKLES: Final = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 def is_pickled(content: bytes) -> bool:
     """Return whether a file, given its first bytes, is a pickle, which may run code when loaded."""
-    # A safetensors file begins with the size of its header, which may look alike, and a brace.
+    # A safetensors file begins with the size of its header, which may look like a pickle. A brace
+    # follows the size.
     return content.startswith(_PICKLES) and content[8:9] != b"{"
 
 
@@ -294,8 +296,8 @@ def check_apart(
 ) -> None:
     """Raise an error if a file to write is also read, or written for another purpose.
 
-    Links are followed. Both mappings go from the name of a file in messages to its path; ``None``
-    means no file.
+    Links are followed. Each mapping gives the path for the name of a file in messages. The path
+    ``None`` means no file.
     """
     known = {name: Path(path) for name, path in read.items() if path is not None}
     paths = {name: Path(path) for name, path in written.items() if path is not None}
@@ -314,12 +316,12 @@ def _same(one: Path, other: Path) -> bool:
         if one.expanduser().resolve() == other.expanduser().resolve():
             return True
         return one.expanduser().samefile(other.expanduser())
-    except (OSError, RuntimeError, ValueError):  # For example, one is missing, or a link loop.
+    except (OSError, RuntimeError, ValueError):  # For example, a missing file or a link loop.
         return False
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error if a report cannot be written. Used before a long run; leaves no file."""
+    """Raise an error if a report cannot be written. The check before a long run leaves no file."""
     target = _target(path)
     folder = next(parent for parent in target.parents if parent.exists())
     draft = _draft(folder, target)
@@ -333,15 +335,15 @@ def check_writable(path: Path) -> None:
 def _draft(folder: Path, target: Path) -> Path:
     """Return an unused name for a draft: the file that is written first and then renamed.
 
-    A killed run may leave its draft behind. A process id in the name would not make it unique,
-    because ids repeat: in a container, each run may have the same one. The name of the target file
-    is cut, because the length of names is limited.
+    A killed run may leave its draft behind. The name contains no process id, because ids repeat: in
+    a container, each run may have the same id. The name of the target file is cut, because file
+    systems limit the length of names.
     """
     return folder / f".{target.name[:_NAME]}.{uuid.uuid4().hex}.tmp"
 
 
 def _target(path: Path) -> Path:
-    """Return the file to write: if ``path`` is a symbolic link, its target, so the link stays."""
+    """Return the file to write. For a symbolic link, this is its target, so that the link stays."""
     try:
         target = path.expanduser().resolve()
         if target.exists() and not target.is_file():
@@ -450,14 +452,14 @@ def hold_folder(folder: Path) -> Callable[[], None]:
         except BaseException:
             os.close(held)
             raise
-        # Another run removed it as a leftover before it was locked.
+        # Another run removed the folder as a leftover before this process locked it.
         os.close(held)
 
 
 def remove_leftovers(place: Path, pattern: str) -> None:
     """Remove the folders of this user that killed runs left behind.
 
-    On Windows, which has no such locks, a folder may still be in use. Therefore all folders stay.
+    Windows cannot lock folders, so a folder may still be in use. Therefore all folders stay.
     """
     if fcntl is None:
         return

@@ -27,7 +27,7 @@ _NAMES = {"str": "text", "array": "list", "int": "whole number", "float": "numbe
 _NAMES |= {"string": "text", "integer": "whole number"}  # the names of JSON Schema
 _STEP = re.compile(r"([^.\[\]]+)(?!\])|\[(\d+)\]")
 _PLACE = re.compile(r" - at `\$\.?(.*)`$")
-#: Maximum number of characters of a key and of a value in a message.
+#: Maximum number of characters that a message shows of a key, and of a value.
 _SHOWN, _LONGEST = 40, 200
 
 
@@ -77,8 +77,8 @@ def each_key_once(
 ) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     """Return an ``object_pairs_hook`` for `json.loads` that refuses conflicting duplicate keys.
 
-    By default, `json` silently takes the last value. ``refuse`` makes the error for a key. A
-    duplicate with an equal value is accepted.
+    By default, `json` silently takes the last value. ``refuse`` returns the error for a key. If a
+    duplicate key has an equal value, there is no error.
     """
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,14 +5,15 @@ If every name has a sign, the run starts from the names of the validity profile.
 name, and ``-NAME`` removes one. The order does not matter, because removals are applied last. A
 name is
 
-* a transformation: its own operators, or all its operators if it is removed;
+* a transformation: its own operators, or after a minus sign all its operators;
 * ``TRANSFORMATION/OPERATOR``: this single operator of the transformation;
-* ``OPERATOR``: the shipped operators with this name in all transformations, or registered ones if
-  no shipped operator has the name. If a transformation has the same name, the name means the
-  transformation.
+* ``OPERATOR``: the shipped operators with this name in all transformations. If no shipped operator
+  has the name, it means the registered ones. If a transformation has the same name, the name means
+  the transformation.
 * ``all``: the six shipped transformations with their own operators.
 
-So ``+texting`` adds an operator, ``emoji`` uses only one, and ``-emoji`` uses all others.
+For example, ``+texting`` adds the operator ``texting``. ``emoji`` uses only the operator ``emoji``,
+and ``-emoji`` uses all operators of the profile except ``emoji``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Selection(NamedTuple):
 
     #: Word level first; within a level the shipped ones first.
     transformations: tuple[Transformation, ...]
-    #: The operators in use of each transformation: its own in order, then others by name.
+    #: For each transformation, the operators in use: its own in order, then others by name.
     operators: tuple[tuple[str, ...], ...]
 
     @property
@@ -59,7 +60,7 @@ class Selection(NamedTuple):
 
     @property
     def shipped(self) -> Selection:
-        """The shipped part of this selection; the shipped agents know no other edits."""
+        """The shipped part of this selection. The shipped agents can choose only these edits."""
         found = [
             (item, own)
             for item, operators in zip(self.transformations, self.operators, strict=True)
@@ -95,8 +96,8 @@ def select(edits: tuple[str, ...] = (), base: tuple[str, ...] = (ALL,)) -> Selec
     """Return the transformations and operators of a list of names.
 
     Args:
-        edits: the names; see the module. A hyphen within a name stands for an underscore. A removed
-            name need not be in use.
+        edits: the names, as described above. A hyphen within a name stands for an underscore. A
+            name with a minus sign need not be in use.
         base: the names to start from if all names in ``edits`` have a sign; by default, the six
             shipped transformations.
 
@@ -144,7 +145,10 @@ def simplify_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _named(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each name as a pair (transformation, operator); ``""`` means all its own operators."""
+    """Return each name as a pair (transformation, operator).
+
+    The operator ``""`` means all operators of the transformation itself.
+    """
     found: list[tuple[str, str]] = []
     for given in names:
         name, _, part = given.replace("-", "_").partition("/")
@@ -162,7 +166,10 @@ def _named(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _owners(name: str) -> list[str]:
-    """Return the transformations with an operator of this name; if any are shipped, only those."""
+    """Return the transformations that have an operator with this name.
+
+    If any of the operators are shipped, only their transformations are returned.
+    """
     if owners := [item.name for item in SHIPPED if name in item.operators]:
         return owners
     known = operator_names()

@@ -1,8 +1,9 @@
 """Hypothesis strategies over the action space of the campaigns.
 
-``@given`` explores actions, variants and dialogues. It shrinks a failing example to the shortest
-beginning of the dialogue and to the fewest transformations. Each of these is carried out once, at
-the first place, with the first choice. Everything is lazy: locks and lexicon are loaded when the
+An action chooses transformations of an utterance, and a variant is the result. ``@given`` explores
+actions, variants and dialogues. It shrinks a failing example to the shortest beginning of the
+dialogue and to the fewest transformations. It also shrinks each transformation: to one edit, at the
+first place, with the first choice. The strategies load the locks and the lexicon only when the
 first example is drawn.
 
 Importing this module registers the profile ``dstfuzz``, which has no deadline, because a tracker
@@ -59,7 +60,7 @@ __all__ = ["actions", "dialogues", "rewrites", "variants"]
 
 hypothesis_settings.register_profile("dstfuzz", deadline=None)
 
-#: A coordinate; 0 stands for the first place, the first operator or the first choice.
+#: A coordinate of an action; 0 stands for the first place, the first operator or the first choice.
 _UNIT: Final = st.integers(0, GRID).map(lambda number: number / GRID)
 #: Importance 0 means that a transformation is not used.
 _IMPORTANCE: Final = st.integers(1, GRID).map(lambda number: number / GRID)
@@ -71,16 +72,16 @@ def actions(transformations: int = 3, *, edits: Sequence[str] = ()) -> st.Search
     """Return a strategy for actions: points whose coordinates are multiples of 1/1024 from 0 to 1.
 
     Coordinates of unused transformations and of inactive repetitions have no effect. They are 0, so
-    that equivalent actions are equal. Shrinks towards one transformation that is carried out once,
-    with all parameters 0.
+    that equivalent actions are equal. Examples shrink towards one transformation that is carried
+    out once, with all parameters 0.
 
     Args:
-        transformations: the maximum number in an action, 1 to 6, or more if ``edits`` names
-            registered ones.
+        transformations: the maximum number of transformations in an action, from 1 to 6, or more
+            if ``edits`` names registered transformations.
         edits: the transformations to choose from, as in ``--dst-edits``; the shipped six if empty.
 
     Raises:
-        UserError: an invalid number, an unknown transformation, or none is left.
+        UserError: the number is invalid, a transformation is unknown, or none is left.
     """
     space = ActionSpace(select(tuple(edits)))
     if not 1 <= transformations <= space.most:
@@ -108,24 +109,24 @@ def variants(
     """Return a strategy for the valid variants of a turn's utterance.
 
     A campaign draws from the same variants, with the same transformations, locks and limits.
-    Shrinks towards the one edit that breaks the test. To get the prediction of a tracker for a
-    variant, ask it for ``dialogue.context(turn_index, {turn_index: variant.text})``.
+    Examples shrink towards the one edit that breaks the test. To get the prediction of a tracker
+    for a variant, ask it for ``dialogue.context(turn_index, {turn_index: variant.text})``.
 
     Args:
         dialogue: the dialogue with the turn.
         turn_index: the index of the turn; ``None`` = the last.
-        data: the data set of the dialogue, for its ontology and cue words; ``None`` = only the
+        data: the data set of the dialogue, for its ontology and cue words. If ``None``, only the
             values of the turn's own label are known.
         settings: only the settings of variants count, such as ``edits``, ``validity``,
-            ``max_edit_rate`` and ``lock``. ``transformations`` is the maximum number in a variant.
-            ``None`` = the defaults.
+            ``max_edit_rate`` and ``lock``. The setting ``transformations`` is the maximum number of
+            transformations in a variant. ``None`` = the defaults.
         lexicon: the words for edits; ``None`` = the shipped lexicon.
-        clean: the prediction for the clean turn; its values are locked if the data has no label
-            or no ontology.
+        clean: the prediction for the clean turn. If the data has no label or no ontology, no edit
+            may change the predicted values.
 
     Raises:
-        UserError: the turn does not exist. When the first example is drawn: an invalid setting,
-            or an utterance that no transformation may change.
+        UserError: the turn does not exist. Two errors are raised when the first example is drawn:
+            a setting is invalid, or no transformation may change the utterance.
     """
     index = _index(dialogue, turn_index)
     data = data or _NO_DATA
@@ -144,28 +145,29 @@ def rewrites(
 ) -> st.SearchStrategy[Rewrite]:
     """Return a strategy for the rewrites of a turn by a relation, in the relation's order.
 
-    For each rewrite, ask a tracker for ``seen`` and for ``reference``, then call
-    ``expected.judge(answer to the reference, answer)`` for the verdict. Shrinks towards the first
-    rewrite.
+    For each rewrite, ask a tracker for its contexts ``seen`` and ``reference``. Then call
+    ``expected.judge(answer to the reference, answer)`` for the verdict. Examples shrink towards the
+    first rewrite.
 
-    If the function is called within a test for a drawn dialogue, turns to which the relation does
-    not apply are rejected, as by ``assume``. The statistics of hypothesis show the reasons.
+    A test may call the function for a dialogue that hypothesis has drawn. If the relation does not
+    apply to the turn, the example is then rejected, as by ``assume``. The statistics of hypothesis
+    show the reasons.
 
     Args:
         dialogue: the dialogue with the turn.
-        turn_index: the index of the turn; ``None`` = the last, the only one for relations on
-            dialogues.
+        turn_index: the index of the turn; ``None`` = the last. Relations that test whole dialogues
+            apply only to the last turn.
         relation: a relation that makes its own edits, or its name.
-        states: the tracker's answers to the clean turns, at least up to this turn; ``None`` = the
-            labels.
+        states: the tracker's answers to the clean turns, at least up to this turn. ``None`` = the
+            labels of the data.
         data: the data set of the dialogue, for its ontology, its cue words and the values of other
             dialogues; ``None`` = only this dialogue.
         lexicon: the words for edits; ``None`` = the shipped lexicon.
 
     Raises:
-        UserError: the turn or the relation does not exist. When the first example is drawn: the
-            relation leaves the edits to a search, or, outside of a test, it does not apply to the
-            turn; the message gives the reason.
+        UserError: the turn or the relation does not exist. Two errors are raised when the first
+            example is drawn: the relation leaves the edits to a search, or, outside of a test, the
+            relation does not apply to the turn. The message gives the reason.
     """
     index = _index(dialogue, turn_index)
     found = (
@@ -175,7 +177,8 @@ def rewrites(
     )
     known = data or replace(_NO_DATA, dialogues=(dialogue,))
     answers = [turn.state for turn in dialogue.turns] if states is None else list(states)
-    # A test may draw another turn the next time. Outside of a test, the turn is fixed.
+    # Within a test, reject the turn, since the next example may have another. Outside of a test,
+    # the turn is fixed, so raise an error.
     drawn = currently_in_test_context()
 
     def made() -> st.SearchStrategy[Rewrite]:
@@ -222,9 +225,10 @@ def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.Searc
     """Return a strategy for dialogues.
 
     Args:
-        source: a data set, to draw a dialogue or the beginning of one. Or an ontology, to make up
-            dialogues in which the user names a few values in each turn, with those as labels.
-        max_turns: the maximum number of turns of a dialogue; shrinks towards one.
+        source: a data set or an ontology. Examples from a data set are its dialogues and their
+            beginnings. Examples from an ontology are made up: the user names a few values in each
+            turn, and these values are the labels.
+        max_turns: the maximum number of turns of a dialogue. Examples shrink towards one turn.
 
     Raises:
         UserError: there is no dialogue or no value to draw from, or ``max_turns`` is below 1.
@@ -255,18 +259,18 @@ def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.Searc
 
 @dataclass(frozen=True, slots=True)
 class _PerturberKey:
-    """The arguments of a perturber, as a cache key; large data are compared by identity."""
+    """The arguments of a perturber, as a cache key. Data sets are compared by identity."""
 
     data: DialogueSet = field(compare=False)
     data_id: int
     settings: Settings
-    #: Equal only to itself; ``None`` = the shipped lexicon.
+    #: A lexicon is equal only to itself; ``None`` = the shipped lexicon.
     lexicon: Lexicon | None
 
 
 @lru_cache(maxsize=8)
 def _perturber(key: _PerturberKey) -> Perturber:
-    """Return the `Perturber` of a campaign with these settings, with places in reading order."""
+    """Return the `Perturber` of a campaign with these settings. Its places are in reading order."""
     # Search and relation have no effect on the edits, so use ones that are always valid.
     settings = key.settings.replace_options(search="random", relation="metamorphic")
     return CampaignSpec.of(settings.variant, key.data, key.lexicon or load_lexicon()).perturber
@@ -311,8 +315,8 @@ def _valid(draw: st.DrawFn, drawn: _OfTurn) -> Variant:
     variant = perturber.apply(source, draw(drawn.actions))
     count = len(variant.edits)
     if count > 1:
-        # An edit moves the places of later edits, so an action cannot simply lose a step.
-        # Therefore half of the draws, the simpler ones, keep only one edit of the variant.
+        # Hypothesis cannot shrink by removing a step of the action, because each edit moves the
+        # places of later edits. Therefore the simpler half of the draws keep only one edit.
         alone = draw(st.integers(0, 2 * count - 1))
         if alone < count:
             others = set(range(count)) - {alone}
@@ -341,7 +345,7 @@ def _beginnings(dialogue: Dialogue, max_turns: int) -> st.SearchStrategy[Dialogu
 
 
 def _made_up(news: Sequence[Sequence[tuple[str, str]]]) -> Dialogue:
-    """Return a dialogue in which the user gives the values of each turn as new ones."""
+    """Return a dialogue in which the user names the given values of each turn."""
     turns: list[Turn] = []
     state: dict[str, str] = {}
     for index, pairs in enumerate(news):

@@ -69,8 +69,8 @@ def check_tracker(
 ) -> Conformance:
     """Run all checks of the conformance kit on a tracker, and return the findings.
 
-    The tracker answers each turn once. It answers some turns again, in other orders and batches,
-    which adds about 500 contexts.
+    The tracker answers each turn once. Then it answers some turns again, in other orders and
+    batches: about 500 more contexts.
 
     Args:
         tracker: a tracker, or any object that the plugin accepts as one: a function from a context
@@ -101,11 +101,13 @@ def check_relation(
 ) -> RelationCheck:
     """Apply a relation to every turn of some dialogues, and return the findings.
 
-    No tracker is asked. The labels stand for its answers, and a turn without a label counts as one
-    at which the tracker failed. The checks are the rules of the shipped relations: The rewrites are
-    the same in every order and at every call. The edits lead from the utterance to the rewritten
-    one. The expected changes begin with the current values of the slots. For every turn without
-    rewrites, the relation gives a reason from its list.
+    The check needs no tracker. The labels stand for the answers of a tracker. If a turn has no
+    label, the tracker counts as failed at this turn. The shipped relations keep the same rules:
+
+    * The rewrites are the same in every order and at every call.
+    * The edits turn the utterance into the rewritten utterance.
+    * Each expected change begins with the current value of its slot.
+    * For every turn without rewrites, the relation gives a reason from its list.
 
     Args:
         relation: a relation, its class if it needs no arguments, or a name.
@@ -139,13 +141,14 @@ def check_comparison(
     """Compare texts with themselves and with each other, and return the findings.
 
     A text must be the same as itself. Two texts must get the same verdict in both orders and at
-    every call. The comparison must not raise, even for an empty text, an emoji, or 10,000
-    characters, which are checked in addition to ``texts``.
+    every call. The comparison must never raise an exception. Besides ``texts``, the check uses
+    unusual texts, such as an empty text, an emoji, and 10,000 characters.
 
     Args:
         comparison: a function ``same(before, found)``, a `Comparison`, its class, or names.
         texts: typical replies of the system.
-        threshold: the key of that name in ``--dst-compare``, for a function that returns distances.
+        threshold: the largest distance of equivalent texts, if the function returns distances. The
+            option ``--dst-compare`` has a key with the same name.
 
     Raises:
         UserError: the comparison does not exist, or the object is not a comparison.
@@ -176,7 +179,7 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
     Args:
         tracker: see `check_tracker`.
         clean: the unmodified dialogue.
-        seen: the same dialogue with an edit, or with rounds in another order.
+        seen: the same dialogue with an edited utterance, or with rounds in another order.
         expected: the changes of slots, in any order; all other slots must stay.
         slots: the only slots that count; ``None`` = all.
         normalisation: the normalisation of slots and values before the comparison.
@@ -202,7 +205,7 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
     counted = None if slots is None else frozenset(slots)
     kind = KINDS[outcome]
     if not kind.words.values:
-        # A reply is free text, so measure the expected change from the reply of today.
+        # A reply is free text, so the expected change begins with the reply that the bot gives now.
         wanted = Expectation(differs=tuple(one.slot for one in expected)).against(before.state)
         found = as_before(_of_replies(compare, threshold), clean, before.state, found)
     elif arguments and kind.has_slots:
@@ -243,7 +246,7 @@ def _calls_alike(
 ) -> Outcome:
     """Return the found calls with equivalent values written as in the earlier or expected calls.
 
-    ``known`` has further arguments that rules may name.
+    ``known`` has the names of further arguments to which rules may apply.
     """
     tools = () if clean.transcript is None else clean.transcript.tools
     turn = Turn(0, clean.system, clean.user, calls=Outcome({**known, **before, **found}))

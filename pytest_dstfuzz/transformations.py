@@ -1,11 +1,13 @@
 """Transformations and their operators as data, and the registration of new ones.
 
-An action is a point of the action space and chooses transformations of an utterance. The operators
+An action is a point of the action space. It chooses transformations of an utterance. The operators
 of a transformation are the ways to carry it out. Names, counts, help and the action space derive
-from `SHIPPED`. A package or a suite adds its own with `operator` and `register`: in a
-``conftest.py``, or as entry points ``pytest_dstfuzz.transformations`` (``NAME``) and
-``pytest_dstfuzz.operators`` (``TRANSFORMATION/NAME``). An addition changes the variants of a run
-only if the run names it. The module `selection` describes the names.
+from `SHIPPED`.
+
+A test suite adds its own transformations and operators with `register` and `operator`, for example
+in a ``conftest.py``. A package adds them as entry points: ``NAME`` in the group
+``pytest_dstfuzz.transformations``, and ``TRANSFORMATION/NAME`` in ``pytest_dstfuzz.operators``. A
+run uses such an addition only if its options name it. The module `selection` describes the names.
 """
 
 from __future__ import annotations
@@ -46,11 +48,11 @@ class Transformation:
 
     Attributes:
         name: lower-case letters, digits and underscores.
-        level: ``word`` or ``char``. Transformations of word level come first. The edit rate
-            ``edit_w`` counts edits of word level, and ``edit_c`` counts edits of char level.
+        level: ``word`` or ``char``. An action carries out transformations of word level first. The
+            edit rate ``edit_w`` counts their edits, and ``edit_c`` counts edits of char level.
         operators: the names of its own operators, in the order of the operator parameter.
         parameters: the names of the numbers from 0 to 1 that an action has for each repetition.
-            They choose the place, the operator, and the inserted text if there are several.
+            These numbers choose the place, the operator, and one of several possible texts.
     """
 
     name: str
@@ -67,8 +69,8 @@ SHIPPED: Final = (
     Transformation("char_replace", "char", ("look_alike", "keyboard", "swap")),
     Transformation("char_drop", "char", ("blank", "any"), ("position", "operator")),
 )
-#: Further operators of shipped transformations. A run uses them only if it or its profile names
-#: them. They make the slips of a noise model, see `SLIP`.
+#: Further operators of shipped transformations. A run uses one only if its options or its validity
+#: profile name it. These operators make the slips of a noise model, see `SLIP`.
 EXTRA: Final = (
     "word_replace/texting",
     "word_replace/contraction",
@@ -93,7 +95,7 @@ class Typo(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """The signature and level of the functions of one kind of operator."""
+    """The signature of the functions of one kind of operator, and their level."""
 
     level: Level
     #: The names of the words that the function takes.
@@ -126,7 +128,7 @@ class Operator:
         name: the name in records of edits.
         kind: one of `KINDS`, or `SLIP`.
         function: returns the allowed changes, given the words in `KINDS` and the `EditPolicy`.
-        asks: whether the function takes words; otherwise its result is the same everywhere.
+        asks: whether the function takes words. If not, its result is the same at every place.
         policy: whether the function takes the `EditPolicy`.
     """
 
@@ -158,7 +160,7 @@ class Operator:
 _TRANSFORMATIONS: Final = Registry(
     "transformation", "pytest_dstfuzz.transformations", {item.name: item for item in SHIPPED}
 )
-#: The functions, since an entry point names a function.
+#: Functions instead of `Operator` objects, since an entry point names a function.
 _FUNCTIONS: Final[Registry[Callable[..., Any]]] = Registry(
     "operator", "pytest_dstfuzz.operators", {}
 )
@@ -169,25 +171,27 @@ _WORD_LEVEL: Final = {item.name: item.level == "word" for item in SHIPPED}
 def operator(transformation: str, kind: str, *, name: str = "") -> Callable[[F], F]:
     """Return a decorator that makes a function an operator; the function itself is unchanged.
 
-    The function must be pure: the same words give the same result in every process. Its results
-    must pass the validity profile. In the profile ``strict``, a locked word, which carries the
-    meaning, is never changed, and a word that would be locked is never inserted. The kinds are
+    The function must be pure: the same words give the same result in every process. A run uses only
+    results that pass the validity profile. A word that carries the meaning is locked. In the
+    profile ``strict``, no edit changes a locked word or inserts a word that would be locked. The
+    kinds are
 
     * ``insert``: takes the words on both sides of a gap (``""`` at an edge) and returns words to
-      insert. Without arguments, it returns the same words for every gap.
-    * ``replace`` and ``respell``: takes a word and returns replacements. Those of ``respell`` are
-      other spellings of the same word. They count as typing errors, must not be known words, and
-      are also allowed in words that name the kind of a value (``cheap restaurant``).
+      insert. A function without arguments returns the same words for every gap.
+    * ``replace`` and ``respell``: takes a word and returns replacements. The replacements of
+      ``respell`` are other spellings of the same word. They count as typing errors and must not be
+      known words. They are also allowed for words that name the kind of a value (``restaurant`` in
+      ``cheap restaurant``).
     * ``drop`` and ``repeat``: takes a word and returns whether it may be dropped or repeated.
-    * ``typo`` and ``punctuate``: takes a word as typed and returns its `Typo` places, with other
-      letters, or with punctuation marks and blanks.
+    * ``typo`` and ``punctuate``: takes a word as the user typed it and returns `Typo` objects. A
+      ``typo`` changes letters, and ``punctuate`` changes punctuation marks and blanks.
     * ``join``: takes two words and returns whether the blank between them may be dropped.
 
     If the function also takes ``policy``, it gets the `EditPolicy` of the validity profile.
 
     Args:
-        transformation: the transformation of the operator, which may be a shipped one.
-        kind: the kind; the first five kinds are for transformations of word level.
+        transformation: the transformation of the operator. It may be a shipped transformation.
+        kind: the kind. The first five kinds are for transformations of word level.
         name: the name in records of edits; by default the name of the function.
 
     Raises:
@@ -249,7 +253,7 @@ def operator_names() -> tuple[tuple[str, str], ...]:
 
 
 def _unasked() -> tuple[()]:
-    """Return no changes: the noise model makes the edits of this operator."""
+    """Return no changes, because the noise model makes the edits of this operator."""
     return ()
 
 
@@ -264,7 +268,7 @@ def find_transformation(name: str) -> Transformation:
     if not isinstance(found, Transformation) or found.name != name:
         named = getattr(found, "__qualname__", type(found).__name__)
         raise UserError(
-            f"the transformation {name!r} of an installed package is {named}, which is not a "
+            f"the transformation {name!r} of an installed package is {named}: this is not a "
             "Transformation with that name"
         )
     if name not in TRANSFORMATIONS and _TRANSFORMATIONS.registered(name) is None:

@@ -48,15 +48,16 @@ class ArgumentKind:
 
 
 UNKNOWN: Final = ArgumentKind()
-#: Takes two JSON values and the schema's description; returns whether they are equivalent.
+#: A function of two JSON values and the schema's description. It returns whether the values are
+#: equivalent.
 Same = Callable[[object, object, ArgumentKind], bool]
 
 
 def fold_text(text: str) -> str:
-    """Return a text in a form that is equal for different spellings of one value.
+    """Return a text in a form that is the same for different spellings of one value.
 
-    Removes differences in case, blanks, final punctuation, and the encoding of quotes, dashes and
-    accents.
+    The form has no differences in case, blanks, final punctuation, and the encoding of quotes,
+    dashes and accents.
 
     >>> fold_text(" The  Ritz. "), fold_text("Joe’s")
     ('the ritz', "joe's")
@@ -81,10 +82,9 @@ def number_of(text: str) -> Decimal | None:
 
 
 def numeral(value: object) -> Decimal | None:
-    """Return the number that a JSON value is or that a text of digits denotes, else ``None``.
+    """Return a JSON number, or the number that a text of digits denotes, else ``None``.
 
-    A text with a leading zero is an id and not a number. The same holds for a text with a plus sign
-    or an exponent.
+    A text with a leading zero, a plus sign or an exponent counts as an id and not as a number.
     """
     if isinstance(value, bool):
         return None
@@ -109,7 +109,7 @@ def _equal(one: Decimal, other: Decimal) -> bool:
 
 
 def same_exactly(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether two values are equal, including the JSON type; 2 and 2.0 are equal."""
+    """Return whether two values and their JSON types are equal; 2 and 2.0 are equal."""
     del kind
     if isinstance(one, int | float) and isinstance(other, int | float):
         return isinstance(one, bool) == isinstance(other, bool) and one == other
@@ -117,7 +117,7 @@ def same_exactly(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bo
 
 
 def same_number(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether two values are the same number ("2", "two"), or else the same text."""
+    """Return whether two values are the same number ("2", "two") or the same text."""
     numbers = [
         number_of(value) if isinstance(value, str) else numeral(value) for value in (one, other)
     ]
@@ -133,7 +133,7 @@ def same_folded(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> boo
 
 
 def same_instant(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether two values are the same instant, or else the same text."""
+    """Return whether two values are the same instant or the same text."""
     instants = instant_of(one), instant_of(other)
     if None in instants:
         return same_folded(one, other, kind)
@@ -156,7 +156,7 @@ def same_auto(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
     if not (texts and kind.type == "string"):
         numbers = numeral(one), numeral(other)
         if numbers[0] is not None and numbers[1] is not None:
-            # As texts, ``3.10`` and ``3.1`` may be versions.
+            # Compare them as texts, because ``3.10`` and ``3.1`` may be two versions.
             alike = _equal(numbers[0], numbers[1])
             return alike and (not texts or _is_whole(numbers[0]) or same_folded(one, other))
     if texts and is_moment(str(one)) and is_moment(str(other)):
@@ -188,9 +188,9 @@ def _is_list(value: object) -> bool:
 
 
 def _parts(value: object) -> Sequence[object]:
-    """Return the elements of a list, the pairs of an object, or a single value as a list.
+    """Return the elements of a list, the pairs of an object, or a list with a single other value.
 
-    ``None`` has no elements.
+    For ``None`` the list is empty.
     """
     if value is None:
         return []
@@ -250,7 +250,7 @@ class Rule:
     same: Same
     #: Whether the rule takes the whole argument instead of each value within it.
     whole: bool = False
-    #: Other inputs that affect the result, such as the source of a function.
+    #: Anything else that affects the result, such as the source of a function.
     identity: str = ""
 
     @property
@@ -282,7 +282,7 @@ RULES: Final[Mapping[str, Rule]] = {
 def admissible(values: Sequence[object]) -> Rule:
     """Return a rule by which all given values are equivalent to each other.
 
-    If the values are lists, each list is a separate group of equivalent values.
+    If the values are lists, each list is a separate group: only values of one group are equivalent.
 
     Raises:
         UserError: a group has fewer than two values, or values and groups are mixed.
@@ -371,9 +371,9 @@ def is_pattern(name: str) -> bool:
 class ArgumentTable:
     """The rules of arguments or slots by pattern, and the schemas of the tools.
 
-    A pattern is ``book_table.people``, ``*.id`` or ``book_table.*``: an argument without list
-    indices, or a tool. A name without wildcards has priority. If several patterns match, the last
-    one counts.
+    A pattern matches tools, or arguments without list indices: for example ``book_table.people``,
+    ``*.id`` or ``book_table.*``. A name without wildcards has priority. If several patterns match,
+    the last one counts.
     """
 
     def __init__(self, rules: Sequence[tuple[str, Rule]] = (), tools: Iterable[Tool] = ()) -> None:
@@ -394,8 +394,8 @@ class ArgumentTable:
     def governing(self, tool: str, way: Sequence[str | int]) -> tuple[Rule, int]:
         """Return the rule for an argument, and the number of path steps to the compared value.
 
-        The first rule on the path that takes a whole argument applies. If there is none, the user's
-        rule for the innermost argument applies, and without one the rule `AUTO`.
+        If a rule on the path takes a whole argument, the first such rule applies. Otherwise the
+        user's rule for the innermost argument applies. If the user gave no rule, `AUTO` applies.
         """
         slot, found = tool, (AUTO, len(way))
         for at, step in enumerate(way, start=1):
@@ -413,14 +413,14 @@ class ArgumentTable:
     def fits(self, pattern: str, slot: str) -> bool:
         """Return whether a pattern may apply to an argument or to a value within it.
 
-        If the schema does not describe the members of an object, any member is possible.
+        If the schema does not describe the members of an object, the pattern may name any member.
         """
         inner = pattern.startswith((f"{slot}.", "*"))
         return fnmatchcase(slot, pattern) or (inner and self.kind(slot).type == "object")
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The tools, and the arguments that their schemas describe."""
+        """The names of the tools, and of the arguments that their schemas describe."""
         return tuple(dict.fromkeys([*(tool.name for tool in self._tools), *self._kinds]))
 
     def _find(self, slot: str) -> Rule | None:
@@ -434,7 +434,7 @@ class ArgumentTable:
         for tool in self._tools:
             schema = tool.schema
             for slot, kind in _kinds(tool.name, schema, schema, _DEEPEST):
-                # Two tools may have one name. If they differ, the kind is unknown.
+                # Two tools may have the same name. If their schemas differ, the kind is unknown.
                 found[slot] = kind if found.get(slot, kind) == kind else UNKNOWN
         return found
 
@@ -510,7 +510,7 @@ def _at(root: Mapping[str, Any], reference: str) -> Any:
     return found
 
 
-#: Prefix of the name, which is stored in reports and remembered violations.
+#: Prefix of the comparison's name, which reports and remembered violations store.
 STATES: Final = "states"
 
 
@@ -518,7 +518,7 @@ class SlotComparison(Comparison):
     """Compares slots by their rules, and slots without a rule by equality."""
 
     def __init__(self, table: ArgumentTable, texts: Callable[[], Comparison] | None = None) -> None:
-        """Store the rules of slots and the factory of the comparison for free text."""
+        """Store the rules of slots, and a function that makes the comparison of free text."""
         self._table = table
         self._make_texts = texts
 
@@ -529,7 +529,7 @@ class SlotComparison(Comparison):
 
     @property
     def identity(self) -> str:
-        """The name, the digests of user functions, and the identity of the text comparison."""
+        """The name, the digests of the user's functions, and the identity of the text comparison."""
         own = "".join(f"|{rule.identity}" for _, rule in self._table.rules if rule.identity)
         texts = "" if self._texts is None else f"|{self._texts.identity}"
         return f"{self.name}{own}{texts}"
@@ -572,7 +572,7 @@ class SlotComparison(Comparison):
 
 
 def rules_of_slots(compared: str) -> str:
-    """Return the name of the state comparison among the names of comparisons, or ``""``.
+    """Return the part for belief states of the names of a run's comparisons, or ``""``.
 
     >>> rules_of_slots("numbers; or states,hotel-time=instant")
     'states,hotel-time=instant'
@@ -594,7 +594,7 @@ def _same(rule: Rule, before: str | None, found: str | None) -> bool:
 
 
 def _value(text: str | None) -> object:
-    """Return a value for a rule: a list, a text, or ``None`` for a missing slot."""
+    """Return a value in the form that rules take: a list, a text, or ``None`` for no value."""
     if text is None:
         return None
     members = members_of(text)

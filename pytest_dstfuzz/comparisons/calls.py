@@ -51,8 +51,8 @@ _MANY: Final = 1000
 class ToolCallComparison(Comparison):
     """Compares tool calls, with a rule for each argument.
 
-    Calls of the same tool are paired so that each pair has as much in common as possible. If order
-    counts, the calls that both messages make must be in the same order.
+    Calls of the same tool are paired so that each pair has as much in common as possible. If the
+    order counts, the calls that both messages make must be in the same order.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class ToolCallComparison(Comparison):
         table: ArgumentTable | None = None,
         texts: Callable[[], Comparison] | None = None,
     ) -> None:
-        """Store whether order counts, the rules of arguments, and the factory for free text."""
+        """Store the rules and a function that makes the comparison of free text."""
         self._ordered = order == "exact"
         self._table = table or ArgumentTable()
         self._make_texts = texts
 
     @property
     def name(self) -> str:
-        """The name in reports: whether order counts, and the rules of the user."""
+        """The name in reports: whether the order counts, and the rules of the user."""
         given = "".join(f",{pattern}={rule.name}" for pattern, rule in self._table.rules)
         return f"calls:{'exact' if self._ordered else 'any'}{given}"
 
@@ -83,7 +83,7 @@ class ToolCallComparison(Comparison):
         return f"{self.name}#{digest}{own}{texts}"
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return ``found`` with the paths and equivalent values of paired calls in ``before``."""
+        """Return ``found`` with the paths of ``before``, and with its values if equivalent."""
         if before == found:
             return found
         clean, _ = calls_of_outcome(before)
@@ -108,7 +108,7 @@ class ToolCallComparison(Comparison):
             self._texts.prepare(texts)
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
-        """Return whether two values of an argument, or the places of a call, are equivalent."""
+        """Return whether two values of an argument, or two places of a call, are equivalent."""
         place = AnswerPath.of(path)
         if not place.in_call:
             return _compared(same=before == found, before=before, found=found)
@@ -121,7 +121,7 @@ class ToolCallComparison(Comparison):
         if rule is TEXT and self._texts is not None:
             return self._texts.compare(path, before, found, asked)
         if rule.whole and at < len(way):
-            # A part of an argument that was compared as a whole.
+            # This is part of an argument that was compared as a whole.
             return _compared(same=before == found, before=before, found=found)
         kind = self._table.kind(place.part[1])
         same = rule.same(value_of(before), value_of(found), kind)
@@ -192,7 +192,10 @@ class ToolCallComparison(Comparison):
         other: AnswerPath,
         given: Mapping[AnswerPath, CallTree],
     ) -> int:
-        """Return the similarity of two calls, by equivalent arguments, equal texts and numbers."""
+        """Return the similarity of two calls.
+
+        Equivalent arguments count most, then equal texts, then equal numbers of the calls.
+        """
         mine, theirs = clean[one].arguments, given[other].arguments
         merged = self._merged(one.tool, clean[one], given[other]).arguments
         same = sum(merged.get(name) == tree for name, tree in mine.items())
@@ -225,7 +228,7 @@ class ToolCallComparison(Comparison):
     def _part(
         self, slot: str, before: Tree | None, found: Tree | None, named: Rule | None
     ) -> Tree | None:
-        """Return the clean argument if both are equivalent, else the found one."""
+        """Return the clean argument if it is equivalent to the found one, else the found one."""
         rule = named or AUTO
         if before == found or rule.ignores:
             return before
@@ -251,7 +254,7 @@ class ToolCallComparison(Comparison):
         given: Mapping[AnswerPath, CallTree],
         pairs: Mapping[AnswerPath, AnswerPath],
     ) -> dict[AnswerPath, str]:
-        """Return the place of each call that both messages make, by the order of these calls."""
+        """Return the place of each call that both messages make, counting only such calls."""
         kept = {call: clean[call].place or "" for call in pairs}
         counted = [call for call in pairs if not self._is_ignored(call.tool)]
         if self._ordered:
@@ -287,7 +290,7 @@ class ToolCallComparison(Comparison):
 def _members(tree: Tree, beside: Tree) -> Mapping[str | int, Tree] | None:
     """Return the members of an object or a list, or ``None`` for other values.
 
-    An empty object is stored as a text. It counts as an object if the other value is one.
+    An empty object is stored as a text. It counts as an object if the other value is an object.
     """
     if isinstance(tree, dict):
         return tree
@@ -337,10 +340,10 @@ def comparison_of_calls(
     """Return the comparison of tool calls.
 
     Args:
-        data: the data set; the schemas of its tools decide on arguments without a rule.
-        settings: the rules, and whether order counts.
+        data: the data set; if an argument has no rule, its schema decides how it is compared.
+        settings: the rules, and whether the order of calls counts.
         search_path: folders to search first for modules; empty = the working folder.
-        table: rules of ``[tool.dstfuzz.arguments]``; those of the settings have priority.
+        table: rules of ``[tool.dstfuzz.arguments]``; the rules of ``settings`` have priority.
 
     Raises:
         UserError: the rule does not exist, or no tool has the argument; the message suggests the
@@ -367,7 +370,7 @@ def comparison_of_states(
     search_path: tuple[str, ...] = (),
     table: Sequence[str] = (),
 ) -> Comparison:
-    """Return the comparison of belief states, which is equality if there are no rules.
+    """Return the comparison of belief states. Without rules, it is plain equality.
 
     The arguments are those of `comparison_of_calls`. Rules of the table for tools are skipped.
 
@@ -405,7 +408,7 @@ def _rule(where: str, line: str, search_path: tuple[str, ...]) -> tuple[str, Rul
 
 
 def _recorded(data: DialogueSet) -> Iterable[str]:
-    """Return the tools and arguments of recorded calls, since some tools have no schema."""
+    """Return the tools and arguments of recorded calls, which may have no schema."""
     for dialogue in data.dialogues:
         for turn in dialogue.turns:
             for path in turn.calls or ():

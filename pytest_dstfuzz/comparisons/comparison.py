@@ -28,12 +28,12 @@ class ComparisonResult:
     """The result of a comparison of two texts."""
 
     same: bool
-    #: The distance from 0 (the same) to 2; ``None`` if the comparison has no distances.
+    #: The distance from 0 (the same) to 2; ``None`` if the comparison computes no distances.
     distance: float | None = None
-    #: The difference in one line for people: ``1969 / 1970``; empty if there is none.
+    #: The difference in one readable line: ``1969 / 1970``; empty if there is none.
     why: str = ""
-    #: Whether the comparison could not decide. Then ``same`` is true, and there is no violation,
-    #: even if the text was expected to change.
+    #: Whether the comparison could not decide. If so, ``same`` is true, and the run reports no
+    #: violation, even if the text should have changed.
     unsure: bool = False
 
 
@@ -50,8 +50,8 @@ class Comparison(Protocol):
     """Decides whether two texts are equivalent.
 
     A subclass must define ``name`` and ``compare``. All other members have defaults. The result
-    must depend only on the arguments. A text must be the same as itself, and two texts must get the
-    same verdict in both orders. To check this, use `pytest_dstfuzz.testing.check_comparison`.
+    must depend only on the arguments. A text must be the same as itself. Two texts must get the
+    same verdict in both orders. `pytest_dstfuzz.testing.check_comparison` checks these rules.
     """
 
     @property
@@ -74,7 +74,10 @@ class Comparison(Protocol):
         return self.name
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return ``found`` with its items under the paths of ``before``; by default, unchanged."""
+        """Return ``found`` with its items under the paths of ``before``.
+
+        By default, return ``found`` unchanged.
+        """
         del before
         return found
 
@@ -83,13 +86,13 @@ class Comparison(Protocol):
 
         Args:
             path: the path in the answer.
-            gone: whether only the clean answer has the path; if not, only the other answer has it.
+            gone: true if only the clean answer has the path, false if only the other answer has it.
         """
         del path, gone
         return ""
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Prepare the comparison of all given pairs in one batch, which is cheaper than many."""
+        """Prepare the comparison of all given pairs, since one batch is cheaper than many."""
         del pairs
 
     @abstractmethod
@@ -97,10 +100,10 @@ class Comparison(Protocol):
         """Return whether ``found`` is equivalent to ``before``.
 
         Args:
-            path: the path of the texts in the answers: ``reply``.
+            path: the path of the texts in the answers, such as ``reply``.
             before: the reference, such as the reply to the clean turn.
             found: the other text.
-            asked: the clean context of the answers; its last utterance is the question.
+            asked: the clean context of the answers. Its last utterance is the question.
         """
 
 
@@ -141,14 +144,15 @@ def bare(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-#: Texts that every comparison is checked with, in addition to the given texts.
+#: Unusual texts. The check of a comparison uses them in addition to the given texts.
 ODD: Final = (
     *("", " ", "?", "\U0001f642", "Ja, natürlich. Да. はい。", "\u0645\u0631\u062d\u0628\u0627"),
     *("10:30", "word " * 2000, "x" * 10_000),
 )
 _ASKED: Final = Context((Exchange("", "what can you tell me"),))
 _SHOWN: Final = 20
-#: Maximum number of texts for which all pairs are compared. Of more, only neighbours are compared.
+#: Maximum number of texts for which all pairs are compared. If there are more texts, each is
+#: compared only with the next two.
 _ALL_PAIRS: Final = 40
 
 
@@ -237,8 +241,8 @@ _WITH_CONTEXT: Final = 3
 class OwnFunction(Comparison):
     """A user's function: ``same(before, found)``, or ``same(before, found, asked)``.
 
-    It returns a boolean, a `ComparisonResult`, or the distance of the texts from 0 to 2. The
-    distance is compared with the threshold.
+    It returns a boolean, a `ComparisonResult`, or the distance of the texts from 0 to 2. Two texts
+    are the same if their distance is not above the threshold.
     """
 
     def __init__(
@@ -367,7 +371,7 @@ def _arguments(function: Callable[..., object], called: str) -> int:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return 2  # A builtin without a signature.
+        return 2  # This is a builtin without a signature.
     for count in (_WITH_CONTEXT, 2):
         try:
             signature.bind(*range(count))
@@ -399,7 +403,7 @@ def _show(answer: object) -> str:
 
 
 def as_before(comparison: Comparison, asked: Context, before: Outcome, found: Outcome) -> Outcome:
-    """Return ``found`` with equivalent texts, and their paths, replaced by those of ``before``."""
+    """Return ``found`` with the texts of ``before``, and their paths, for all equivalent texts."""
     aligned = comparison.align(before, found)
 
     def told(path: str, text: str) -> str:

@@ -35,11 +35,11 @@ LONGEST: Final = 5
 GRAMS: Final = 8192
 #: Token for every word with a digit, since numbers are compared separately.
 NUMBER: Final = "#"
-#: Minimum share of common words for two texts to count as one sentence.
+#: Two texts count as the same sentence if they have at least this share of their words in common.
 SENTENCE: Final = 2 / 3
-#: Factor for a replaced word in such texts, since it is their only difference.
+#: Factor for a replaced word in such texts, since the word is their only difference.
 REPLACED: Final = 1.1
-#: Longer words are cut.
+#: Maximum length of a word in characters. Longer words are cut.
 _LONGEST_WORD: Final = 40
 #: A word that becomes `NUMBER`.
 _FIGURE: Final = "0"
@@ -81,7 +81,7 @@ def grams(word: str) -> list[int]:
 
 
 class TextVectors(NamedTuple):
-    """A text: its words, a vector for each, the lengths of the vectors, and their sum."""
+    """A text: its words, a vector for each word, the lengths of the vectors, and their sum."""
 
     words: tuple[str, ...]
     rows: Vector
@@ -97,24 +97,24 @@ class TextVectors(NamedTuple):
 class TextDistance(NamedTuple):
     """The distance of two texts."""
 
-    #: From 0 to 2; the shipped embedding has at most 1.
+    #: The distance from 0 to 2. The distances of the shipped embedding are at most 1.
     distance: float
-    #: The word of each text with most content that the other text lacks; empty if unknown.
+    #: For each text, the word with most content that the other text lacks; empty if unknown.
     words: tuple[str, str]
 
 
 def apart(one: TextVectors, other: TextVectors) -> TextDistance:
-    """Return the distance of two texts: the share of the content of each that the other lacks.
+    """Return the distance of two texts: how much of the content of each text the other lacks.
 
-    The content of a word is the squared length of its vector. The other text lacks a share of it,
-    which is 1 - cosine for the most similar word of that text. The distance is the mean of the
-    shares of both texts. Two wordings of one answer share some words with much content. Answers to
-    different questions share almost none.
+    The content of a word is the squared length of its vector. The other text lacks a share of this
+    content: 1 - cosine for the most similar word of the other text. The distance is the mean share
+    of content that is missing, over both texts. Two wordings of one answer share some words with
+    much content. Answers to different questions share almost none.
 
     If two texts have mostly the same words, a replaced word (``oak``, ``glass``) may still change
-    the meaning. In this case the distance has a minimum, which is at most 1. For each text, it
-    takes the word whose content the other text lacks most, and then the smaller of these two
-    contents. If one text only has additional words, there is no such minimum.
+    the meaning. Therefore such texts have a minimum distance, which is at most 1. To compute it,
+    take from each text the word with most missing content. The smaller of these two contents is the
+    minimum distance. If one text only has additional words, there is no minimum.
     """
     if not one.words or not other.words:
         return TextDistance(0.0 if one.words == other.words else 1.0, ("", ""))
@@ -139,8 +139,8 @@ def apart(one: TextVectors, other: TextVectors) -> TextDistance:
 def shift(one: TextVectors, other: TextVectors) -> float:
     """Return the shift of meaning between a text and its edited form, from 0 to 1.5.
 
-    It is the mean of two values: 1 - cosine of the sums, and the content of the replaced word that
-    differs most, at most 1.
+    The shift is the mean of two values. One is 1 - cosine of the sums of the vectors. The other is
+    the content of the replaced word that differs most, at most 1.
     """
     if not one.words or not other.words:
         return 0.0 if one.words == other.words else 1.0
@@ -155,7 +155,7 @@ def shift(one: TextVectors, other: TextVectors) -> float:
 
 @dataclass(frozen=True, slots=True)
 class WordVectors:
-    """Quantised vectors with integers from -127 to 127 and one scale for each row."""
+    """Vectors that are stored as integers from -127 to 127 with one scale for each row."""
 
     places: dict[str, int]
     words: np.ndarray[Any, np.dtype[np.int8]]
@@ -186,7 +186,7 @@ class WordVectors:
             )
 
     def parts(self, text: str) -> TextVectors:
-        """Return the words of a text with their vectors; all numbers and times are one word."""
+        """Return the words of a text with their vectors. All numbers and times count as one word."""
         words = tokens(without_quantities(text, f" {_FIGURE} "))
         rows = np.zeros((len(words), self.words.shape[1]), np.float32)
         for number, word in enumerate(words):
@@ -229,7 +229,7 @@ class Embedding(Protocol):
         """A digest of the weights."""
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Prepare for the given texts, since one batch is cheaper than many."""
+        """Encode the given texts in one batch, which is cheaper than many."""
 
     def apart(self, before: str, found: str) -> TextDistance:
         """Return the distance of two texts, from 0 to 2."""
@@ -294,7 +294,7 @@ class SameMeaning(Comparison):
 def distance(before: str, found: str) -> float:
     """Return the distance of two texts by the shipped embedding, from 0 (the same) to 1.
 
-    See `apart`. If only one text has words, the distance is 1.
+    The function `apart` describes the distance. If only one text has words, the distance is 1.
 
     >>> distance("The bus leaves at noon.", "The bus leaves at twelve.")
     0.0
@@ -305,7 +305,7 @@ def distance(before: str, found: str) -> float:
 def meaning_shift(before: str, after: str) -> float:
     """Return the shift of meaning of an edited text by the shipped embedding.
 
-    See `shift`. An edit keeps most words, so each replaced word counts.
+    The function `shift` describes it. An edit keeps most words, so each replaced word counts.
     """
     return 0.0 if before == after else shift(_parts(before), _parts(after))
 
@@ -324,37 +324,38 @@ def _parts(text: str) -> TextVectors:
 MOST: Final = 4000
 #: Minimum number of recorded replies.
 LEAST: Final = 50
-#: Share of replies to different questions that may count as the same, if there are no own replies
-#: of the system to one question.
+#: Share of replies to different questions that may count as the same. It is used if the
+#: bot's own replies to the same question are unknown.
 TAKEN: Final = 0.05
-#: Percentiles in the output.
+#: The percentiles to print.
 SHOWN: Final = (1, 5, 25, 50, 75, 95)
 _NOWHERE: Final = Context((Exchange("", "?"),))
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Distances of replies, and the threshold that follows from them."""
+    """Distances of replies, and the threshold for equivalent replies that follows from them."""
 
     #: Distances of recorded replies to different questions, in ascending order.
     different: tuple[float, ...]
-    #: Distances of a system's own replies to one question; empty if it was not asked.
+    #: Distances of a system's own replies to the same question; empty if no system was asked.
     own: tuple[float, ...] = ()
 
     @property
     def threshold(self) -> float:
         """The maximum distance of equivalent replies, to two digits.
 
-        If the bot's own replies are known, two error rates are balanced: the share of own replies
-        to one question that are farther apart, and the share of replies to different questions that
-        are nearer. Otherwise, 95 % of the replies to different questions are farther apart.
+        If the bot's own replies are known, the threshold balances two error rates. One is the share
+        of the bot's replies to the same question whose distance is above the threshold. The other
+        is the share of replies to different questions whose distance is below it. If the bot's own
+        replies are unknown, 95 % of the replies to different questions are above the threshold.
         """
         if not self.own:
             return math.floor(100 * self.different[int(TAKEN * len(self.different))]) / 100
         points = np.arange(201) / 100
         apart = 1 - np.searchsorted(self.own, points, side="right") / len(self.own)
         near = np.searchsorted(self.different, points, side="right") / len(self.different)
-        # If several are equally good, take the middle one.
+        # If several thresholds are equally good, take the middle one.
         errors = np.maximum(apart, near)
         best = points[errors == errors.min()]
         return round(float(best[(len(best) - 1) // 2]), 2)

@@ -19,19 +19,20 @@ from pytest_dstfuzz.perturb.words import Word, match_case, take_apart, word_list
 from pytest_dstfuzz.printable import format_list
 
 _HALF_A_DAY: Final = 12 * 60
-#: Larger numbers are no hours with minutes, such as 8.30. They may be too large to convert.
+#: A number up to this one may be hours with minutes, such as 8.30. Larger numbers may be too large
+#: to convert.
 _MOST_HOURS: Final = 25
 #: Maximum number of digits in a reference that may be a number. Python parses at most 4,300.
 _LONGEST: Final = 300
-#: Maximum number of quantities of each side in a report.
+#: Maximum number of quantities of each text in a report.
 _SHOWN: Final = 3
 
 
 class SameNumbers(Comparison):
     """Both texts have the same numbers, amounts, times, dates and references.
 
-    The spelling does not matter (``two`` and ``2``, ``half past 8`` and ``8:30``), nor does
-    repetition. If one text leaves out a unit, a year or `p.m.`, this is not a difference.
+    Spelling and repetition do not matter: ``two`` is ``2``, and ``half past 8`` is ``8:30``. If
+    only one text has a unit, a year or `p.m.`, this is not a difference.
     """
 
     name = "numbers"
@@ -53,7 +54,8 @@ def _compare_numbers(before: str, found: str) -> ComparisonResult:
 
 def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Quantity]:
     """Return the quantities of one text that are missing in the other."""
-    # Only quantities that share a key are compared, so that long lists of numbers take no square.
+    # Compare only quantities with a common key, so that the time for long lists of numbers grows
+    # in proportion to their length.
     known: dict[object, dict[Quantity, None]] = {}
     for other in others:
         for key in _keys(other):
@@ -181,11 +183,11 @@ _SENTENCE_END: Final = re.compile(r"[.!?…:\n•*-]\s{0,40}(?:[\"“«'(]\s{0,4
 #: Maximum number of characters to search for the end of a sentence before a word.
 _LOOKED_BACK: Final = 40
 _LINKS: Final = word_set("of the and de la le du van von der 's ’s & al el at on in")
-#: Capitalised words that are not names, also not within a name.
+#: Capitalised words that are neither names nor parts of a name.
 _PLAIN: Final = word_set(
     "i i'm i'll i've i'd ok okay hi hello dear yes no thanks mr mrs ms dr sir madam am pm a.m p.m"
 ).union(WEEKDAYS, MONTHS, (day[:3] for day in WEEKDAYS))
-#: If more than this share of the words is capitalised, capitals are not evidence for names.
+#: If more than this share of the words begins with a capital, capitals do not indicate names.
 _HABIT: Final = 0.6
 
 
@@ -193,7 +195,7 @@ class SameNames(Comparison):
     """Both texts have the same names of people, places and titles, in any order.
 
     A name is a text in quotes, or a run of capitalised words. An English word at the start of a
-    sentence is not a name. A name may be complete, or only its first or last word.
+    sentence is not a name. The first or last word of a name counts as the same name.
     """
 
     name = "names"
@@ -253,10 +255,10 @@ def find_missing_names(before: str, found: str) -> tuple[list[str], list[str]]:
 def _unsaid_names(
     mine: tuple[tuple[str, ...], ...], others: tuple[tuple[str, ...], ...], text: str
 ) -> list[str]:
-    """Return the names that are not in the other text, completely or in part.
+    """Return the names that the other text contains neither completely nor in part.
 
-    Two people may share a first name, so a first name matches only if it stands alone. A name that
-    the other text has in lower case, or at the start of a sentence, also matches.
+    Two people may share a first name, so a first name matches only if it stands alone. If the other
+    text has a name in lower case or at the start of a sentence, it also matches.
     """
     theirs = [_key(other) for other in others]
     parts = {part for key in theirs for part in key}
@@ -339,7 +341,7 @@ def _may_name(text: str, word: Word, *, inside: bool) -> bool:
     at_start = not before.strip(" \"“«'(") and word.start <= _LOOKED_BACK
     if inside or not (at_start or _SENTENCE_END.search(before)):
         return inside or bare not in load_lexicon().stop_words
-    # At the start of a sentence, only words that are not in the dictionary.
+    # At the start of a sentence, only words that are not in the dictionary count.
     return len(bare) > 1 and not load_lexicon().is_word(bare.split("'")[0])
 
 
@@ -361,8 +363,8 @@ class SameEntities(Comparison):
     """Neither text replaces an entity of the other by another entity.
 
     Entities are names of people, places and titles (see `names`), letters such as in `platform B`,
-    and web addresses, e-mail addresses and paths. A missing entity alone is not a difference, since
-    bots also write ``it`` instead of a name.
+    and web addresses, e-mail addresses and paths. If one text only lacks an entity, this is not a
+    difference, since bots also write ``it`` instead of a name.
     """
 
     name = "entities"
@@ -397,11 +399,11 @@ def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str
     return [one for one in first if one not in second], [one for one in second if one not in first]
 
 
-#: Minimum similarity of the words of two utterances if one is the other with slips.
+#: An utterance may be another one with typing errors only if their words are at least this similar.
 _ONE_UTTERANCE: Final = 0.4
-#: Words that a repetition of the question may add at the start of a reply.
+#: Words that may stand beside the words of the question if a reply begins by repeating it.
 _BESIDE: Final = word_set("about regarding concerning re question asked ask asking wanted know")
-#: Words that answer the question, so an opening with one is more than a repetition.
+#: Words that answer the question. If a reply begins with one, it does not only repeat the question.
 _ANSWERS: Final = word_set("yes no not never none nothing nobody neither nor sure ok okay without")
 _OPENING: Final = re.compile(r"\A\s*+([^:?!.\n]{1,80})[:?](?=\s)\s*")
 
@@ -435,7 +437,7 @@ def _put_back(meant: str, match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _slips(clean: Context, seen: Context) -> tuple[tuple[str, str], ...]:
-    """Return (slip, original) pairs of all user utterances, the longest slip first."""
+    """Return pairs (misspelt text, clean text) of all user utterances, the longest text first."""
     if len(clean.exchanges) != len(seen.exchanges):
         return ()
     both = zip(clean.user_utterances, seen.user_utterances, strict=True)
@@ -447,7 +449,8 @@ def _slips(clean: Context, seen: Context) -> tuple[tuple[str, str], ...]:
 
 def _changed(clean: str, seen: str) -> Iterator[tuple[str, str]]:
     were, are = take_apart(clean).words, take_apart(seen).words
-    # Of 200 words and more, very frequent ones are no anchors: each pair of them would be compared.
+    # If there are 200 words or more, do not align texts by their most frequent words: each pair of
+    # equal words would be compared.
     matcher = SequenceMatcher(None, [w.lower for w in were], [w.lower for w in are])
     if matcher.ratio() < _ONE_UTTERANCE:
         return

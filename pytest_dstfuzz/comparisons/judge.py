@@ -1,8 +1,8 @@
 """A language model that judges pairs of replies, by a published protocol.
 
-Such judges prefer the first text, the longer text, and their own texts (Zheng et al., "Judging
-LLM-as-a-Judge with MT-Bench and Chatbot Arena", NeurIPS 2023). Therefore the judge gets each pair
-in both orders. If the two answers differ, the pair is undecided.
+Language models that judge texts prefer the first text, the longer text, and their own texts (Zheng
+et al., "Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena", NeurIPS 2023). Therefore the judge
+gets each pair in both orders. If its two answers differ, the pair is undecided.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ __all__ = ["Judge", "JudgeFacts", "Judges"]
 _VERDICT: Final = re.compile(r'\{\s*"same"\s*:\s*(true|false)\s*\}')
 #: Number of calls for a pair, one in each order.
 _ORDERS: Final = 2
-#: Number of successive calls without a verdict after which the run ends.
+#: The run ends after this number of successive calls without a verdict.
 _MOST_SILENT: Final = 20
-#: The question and both texts, with the texts sorted.
+#: The question and the two texts in alphabetical order.
 _Pair = tuple[str, str, str]
 
 
 @cache
 def protocol() -> str:
-    """Return the instructions for the judge before each pair."""
+    """Return the instructions that the judge gets before each pair."""
     file = resources.files("pytest_dstfuzz") / "resources" / "replies" / "judge.txt"
     return file.read_text(encoding="utf-8")
 
@@ -52,7 +52,7 @@ def protocol_digest() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeFacts:
-    """The judge and its usage; facts of several processes are added up."""
+    """The judge and its usage. The usage in several processes is added up."""
 
     #: The model's name at the service; several names are separated by blanks.
     model: str
@@ -60,7 +60,7 @@ class JudgeFacts:
     address: str
     #: The number of pairs that were judged, each in both orders.
     pairs: int = 0
-    #: The numbers of undecided pairs, and of pairs that exceeded the budget.
+    #: The number of undecided pairs, and the number of pairs that the budget did not cover.
     unsure: int = 0
     past_budget: int = 0
     #: The number of calls, including those without an answer.
@@ -90,7 +90,7 @@ class JudgeFacts:
 
 
 class Judge(Comparison):
-    """Asks a chat model at temperature 0, once for each pair; undecided pairs count as the same.
+    """Asks a chat model at temperature 0 about each pair. Undecided pairs count as the same.
 
     The client is created when it is first needed.
     """
@@ -114,7 +114,7 @@ class Judge(Comparison):
         self._past_budget: set[_Pair] = set()
         self._calls = 0
         self._for_pairs = 0
-        #: Number of the last calls without a verdict.
+        #: Number of calls since the last verdict.
         self._silent = 0
 
     @property
@@ -129,7 +129,7 @@ class Judge(Comparison):
 
     @property
     def facts(self) -> JudgeFacts | None:
-        """The judge and its usage, or ``None`` if it was never asked."""
+        """The judge and its usage, or ``None`` if the run never asked it."""
         if self._made is None:
             return None
         return JudgeFacts(
@@ -161,7 +161,7 @@ class Judge(Comparison):
             ) from None
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Judge the first pair with each found text; ask for all these pairs in one batch."""
+        """Ask for all given pairs in one batch, but for each found text only once."""
         first: dict[tuple[str, str, Context], _Pair] = {}
         for one in pairs:
             pair = _pair(one.before, one.found, one.asked)
@@ -214,7 +214,7 @@ class Judge(Comparison):
         self._refuse_silence(answers)
 
     def _refuse_silence(self, answers: Sequence[bool | TrackerError | None]) -> None:
-        """Raise an error if the judge gives no more verdicts: all pairs would count as the same.
+        """Raise an error if the judge stops giving verdicts: all pairs would count as the same.
 
         Raises:
             NoAnswerError: the last calls had no verdict.
@@ -262,7 +262,7 @@ class Judge(Comparison):
 class Judges:
     """The judges of a process, one for each combination of judge settings.
 
-    If the number of calls is limited, each worker gets an equal share.
+    If the number of calls is limited, each worker gets an equal share of the calls.
     """
 
     def __init__(self, workers: int = 0) -> None:
@@ -292,7 +292,7 @@ class Judges:
         return sum(found[1:], found[0]) if found else None
 
     def new_facts(self) -> JudgeFacts | None:
-        """Return the facts added to `facts` since the last call, or ``None`` if there are none."""
+        """Return the usage since the last call of this method, or ``None`` if there is none."""
         before, self._reported = self._reported, self.facts
         if self._reported is None or before == self._reported:
             return None
@@ -300,9 +300,9 @@ class Judges:
 
 
 def is_tested_model(settings: ReplySettings, tested: TrackerSettings) -> bool:
-    """Return whether the judge is the tested model: same address, same model name.
+    """Return whether the judge is the tested model: it has the same address and model name.
 
-    If at most one model name is given, the service is assumed to have one model.
+    If the settings give at most one model name, the service is assumed to have only one model.
     """
     names = {settings.judge_model, tested.service_model} - {None}
     model = tested.model if isinstance(tested.model, Address) else None

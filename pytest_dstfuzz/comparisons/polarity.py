@@ -12,13 +12,13 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.number_words import SEVERAL
 from pytest_dstfuzz.perturb.words import word_set
 
-#: Optional words before a fallback phrase, in the same sentence. Each text has one reading only:
-#: with two for a word, the time would double with each repetition of it.
+#: Optional words before a fallback phrase, in the same sentence. The pattern can match each text in
+#: only one way. With two ways to match a word, the time would double with each repetition of it.
 _OPENING: Final = (
     r"(?:(?:oh|well|hmm+|hm|um|uh|oops|unfortunately|(?:i(?: am|'m) |my )?"
     r"(?:sorry|apologies|afraid)(?: about that| for that)?)(?:[,.!:;…-]| but)*\s+)*"
 )
-#: Number of sentences at the start of a reply that may be a fallback.
+#: A fallback phrase must be in one of this many sentences at the start of a reply.
 _LOOKED_AT: Final = 2
 
 
@@ -83,7 +83,7 @@ _NO: Final = re.compile(
     r"|that(?:'s| is)(?: not|n't) (?:right|correct|true)|that(?:'s| is) (?:wrong|incorrect|false)"
     r"|incorrect|wrong)"
 )
-#: Word with a built-in negation -> the word that it denies.
+#: Word that contains a negation -> the word that it denies.
 _DENIES: Final = {
     "closed": "open",
     "shut": "open",
@@ -131,7 +131,7 @@ _OPPOSITE: Final = {
     )
     for word in sorted({word for pair in _OPPOSITES for word in pair})
 }
-#: An amount after a bound, and a verb before a side.
+#: The amount after words such as `at least`, and the words before `left` and `right`.
 _AMOUNT: Final = rf"(?= (?:[£$€]?\d|an?\b|{SEVERAL}))"
 _TURN: Final = r"\b(?:turn|keep|bear|go|on the|to the|on your|to your)"
 _PHRASES: Final = (
@@ -171,7 +171,7 @@ _THROUGH: Final = word_set(
     currently at present still unfortunately however able left"""
 )
 _REACH: Final = 2
-#: If one of these words is negated, its subject is too: `parking is not possible`.
+#: If a text negates one of these words, it also negates the subject: `parking is not possible`.
 _OF_ALL: Final = word_set("possible allowed available included needed necessary required permitted")
 _IRREGULAR: Final = dict(
     pair.split(":")
@@ -200,14 +200,14 @@ class Polarity(NamedTuple):
     about: frozenset[str]
     #: The words outside of negations.
     said: frozenset[str]
-    #: The words with an opposite, outside of negations, since ``not inside`` means outside.
+    #: The words outside of negations that have an opposite. (``not inside`` means outside.)
     ends: frozenset[str]
     #: Whether the text is a fallback reply.
     fallback: bool
 
 
 class SamePolarity(Comparison):
-    """Neither text denies a statement of the other, and both are fallback replies or neither is."""
+    """Neither text denies a statement of the other, and both or none are fallback replies."""
 
     name = "polarity"
 

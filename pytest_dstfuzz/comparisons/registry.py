@@ -40,7 +40,7 @@ __all__ = ["Comparison", "ComparisonResult", "comparison_by_name"]
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.comparisons"
 #: The default comparison of replies.
 DEFAULT: Final = "numbers,entities,polarity,embedding"
-#: Comparisons with distances.
+#: Comparisons that compute distances.
 _MEASURES: Final = ("embedding",)
 #: Prefix of an embedding that is not shipped.
 _FOREIGN: Final = "embedding:"
@@ -76,9 +76,9 @@ class AllOf(Comparison):
     ) -> None:
         """Store the comparisons and further options.
 
-        If ``fallbacks`` are given, two fallback replies are the same, and a fallback differs from
-        an answer. With ``None``, fallbacks are compared like other replies. Without ``echoes``,
-        an opening that only repeats the question is ignored.
+        If ``fallbacks`` are given, two fallback replies are the same, and a fallback reply differs
+        from an answer. If ``fallbacks`` is ``None``, fallback replies are compared like others. If
+        ``echoes`` is false, an opening that only repeats the question is ignored.
         """
         self._parts = tuple(parts)
         self._fallbacks = fallbacks
@@ -102,7 +102,7 @@ class AllOf(Comparison):
         return found
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Prepare each comparison; pass the expensive judge only pairs that all others accept."""
+        """Prepare each comparison. The expensive judge gets only pairs that all others accept."""
         pairs = [self._looked_at(pair) for pair in pairs]
         for place, part in enumerate(self._parts):
             if isinstance(part, Judge):
@@ -128,7 +128,7 @@ class AllOf(Comparison):
         )
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
-        """Return the first difference, or else the result with the largest distance."""
+        """Return the first difference. If there is none, return the result with most distance."""
         _, before, found, _ = self._looked_at(TextPair(path, before, found, asked))
         if self._fallbacks is not None:
             gives_up = [is_fallback(text, self._fallbacks) for text in (before, found)]
@@ -153,8 +153,8 @@ def register_comparison(comparison: _Given) -> _Given:
 
     Args:
         comparison: a `Comparison`, its class if it needs no arguments, or a function
-            ``same(before, found)``, whose name is used. For classes and functions, this is also a
-            decorator.
+            ``same(before, found)``. The name of a function is the name of the comparison. For a
+            class or a function, `register_comparison` is also a decorator.
 
     Returns:
         The argument.
@@ -176,17 +176,17 @@ def comparison_by_name(
 
     Args:
         names: shipped or registered names, or ``module:function``; ``None`` = `DEFAULT`.
-        settings: values that the names may leave open: the threshold, the regular expression of
-            cited ids, and the regular expressions of fallback replies.
+        settings: defaults for the values that the names do not give: the threshold, the regular
+            expression of cited ids, and the regular expressions of fallback replies.
         search_path: folders to search for a module; empty = the working folder.
-        judges: the judges of the process with their verdicts and budgets; ``None`` = new ones.
+        judges: the judges of the process with their verdicts and budgets; ``None`` = new judges.
 
     Raises:
-        UserError: the comparison does not exist, and the message suggests a similar name; or there
-            is a threshold, but no comparison that computes distances.
+        UserError: the comparison does not exist. The message suggests a similar name. Or there is a
+            threshold, but no comparison computes distances.
     """
     listed = [name.strip() for name in (names or DEFAULT).split(",")]
-    # The judge comes last, wherever it is named: it only gets pairs that all others accept.
+    # The judge always comes last, so that it gets only pairs that all others accept.
     listed.sort(key=JUDGE.__eq__)
     made = judges or Judges()
     parts = [
@@ -212,7 +212,7 @@ def as_comparison(
 ) -> Comparison:
     """Return the comparison for a name, a function, an object or a class.
 
-    Messages begin with ``where``. For ``judges`` see `comparison_by_name`.
+    Error messages begin with ``where``. `comparison_by_name` describes ``judges``.
     """
     if isinstance(given, str):
         return comparison_by_name(given, settings, judges=judges)

@@ -60,14 +60,14 @@ class BeliefStates(AnswerKind):
         }
 
     def is_closed(self, data: DialogueSet, path: str) -> bool:
-        """Return whether an ontology lists the values of a slot; those of labels are examples."""
+        """Return whether an ontology lists the values of a slot. Labels give only examples."""
         ontology = data.ontology
         return ontology is not None and ontology.complete and bool(ontology.values.get(path))
 
     def values(self, data: DialogueSet, turn: Turn, clean: Outcome | None) -> Iterator[str]:
         """Yield the predicted values of slots that the ontology lacks.
 
-        If the data has no labels or no ontology, these are all values.
+        If the data has no labels or no ontology, all predicted values are yielded.
         """
         known = {} if turn.state is None or data.ontology is None else data.ontology.values
         for slot, value in (clean or {}).items():

@@ -24,13 +24,13 @@ class Words(NamedTuple):
     #: Plural nouns for answers and for their labels.
     answers: str
     labels: str
-    #: Name of the share of right answers.
+    #: The name for the share of right answers.
     right: str
-    #: The words for the share in a gate verdict: its name, the clean answers, and one label.
+    #: The words for this share in a gate verdict: its name, the clean answers, and one label.
     accuracy: tuple[str, str, str]
-    #: The part of test names for this kind.
+    #: The word for this kind in the names of tests.
     identifier: str
-    #: The verb phrase for a system with only empty answers.
+    #: The verb phrase for a system whose answers are all empty.
     nothing: str
     #: Whether an answer has several named values.
     values: bool = True
@@ -39,7 +39,7 @@ class Words(NamedTuple):
     domain: str = "domain"
     #: The verb for giving a different answer.
     does: str = "says"
-    #: The noun for empty answers, and a remark if there are many.
+    #: The noun for empty answers, and the remark that reports add if there are many.
     empty: str = "empty answers"
     are_empty: str = ", which hardly any variant can change"
     #: Whether ``short`` and ``noun`` are plural.
@@ -95,7 +95,7 @@ class SlotRules(NamedTuple):
     """The rules for a slot from the ontology or the schema of a tool."""
 
     path: AnswerPath
-    #: Allowed values in the spelling of users -> their form in an answer.
+    #: Allowed value in the spelling of users -> the same value as written in an answer.
     values: dict[str, str]
     required: bool = False
     #: The default value, in the spelling of users.
@@ -103,16 +103,16 @@ class SlotRules(NamedTuple):
 
 
 class AnswerKind(ABC):
-    """A kind of answer, with everything that differs between states, replies and tool calls."""
+    """A kind of answer: its methods are all that differs between states, replies and tool calls."""
 
     #: The name in options and reports.
     name: ClassVar[OutcomeKind]
     words: ClassVar[Words]
     #: Whether an answer has the slots of an ontology. A system with such answers counts as
-    #: deterministic unless it declares otherwise, and its answer does not depend on whose messages
-    #: it sees.
+    #: deterministic unless it declares otherwise. Its answer is the same whether it sees its own
+    #: earlier messages or the recorded ones.
     has_slots: ClassVar[bool] = False
-    #: Whether an answer uses tools from a list that the system gets.
+    #: Whether the system gets a list of tools, and an answer calls tools from it.
     has_tools: ClassVar[bool] = False
     #: Whether an answer depends on the answers to earlier turns, so that these must be known.
     needs_earlier: ClassVar[bool] = True
@@ -127,7 +127,7 @@ class AnswerKind(ABC):
         """Return the right answer to a turn, or ``None`` if the data has none."""
 
     def adds_up(self, history: History) -> bool:
-        """Return whether an answer contains those to earlier turns, given the kind of history."""
+        """Return whether an answer includes the answers to earlier turns with this history."""
         del history
         return False
 
@@ -163,10 +163,10 @@ class AnswerKind(ABC):
     def locked_values(
         self, data: DialogueSet, turn: Turn, clean: Outcome | None
     ) -> tuple[str, ...]:
-        """Return the values that no edit of a turn may touch, sorted; lists are split.
+        """Return the values that no edit of a turn may change, sorted; lists are split.
 
-        They are the values of the turn's belief state in the data, if there is one, and those of
-        `values`.
+        These are the values that `values` yields, and the values of the turn's belief state if the
+        data has one.
         """
         values = set() if turn.state is None else set(turn.state.values())
         values.update(self.values(data, turn, clean))

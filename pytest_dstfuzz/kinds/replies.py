@@ -32,8 +32,8 @@ class Replies(AnswerKind):
     def label(self, dialogue: Dialogue, index: int) -> Outcome | None:
         """Return the recorded reply, if there is one.
 
-        If the recorded text says that there is no answer, the turn has no label, because there are
-        many ways to say that.
+        If the recorded reply says that the bot has no answer, the turn has no label. There are many
+        other ways to say that, and all would be right.
         """
         recorded = answer_of(dialogue, index)
         return reply_outcome(recorded) if recorded else None

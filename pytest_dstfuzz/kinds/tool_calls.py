@@ -33,7 +33,8 @@ class CallArgument(NamedTuple):
 def list_spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
     """Return the arguments of tool calls with values that users can say, by slot.
 
-    If a tool is called again, or a list has further members, the slot name gets a number.
+    If a slot name repeats, because a tool is called again or a list has several members, it gets a
+    number.
     """
     found: dict[str, CallArgument] = {}
     for path, text in arguments_in(calls):
@@ -61,7 +62,7 @@ def spell_value(value: object) -> str | None:
 
 
 def _slot_of(place: AnswerPath) -> str:
-    """Return the slot name of an argument; the tool takes the place of the domain."""
+    """Return the slot name of an argument. It begins with the tool instead of a domain."""
     argument = place.part[1].removeprefix(f"{place.tool}.")
     return f"{place.tool.replace('-', '_')}-{argument}"
 
@@ -97,7 +98,7 @@ class ToolCalls(AnswerKind):
         return dialogue.turns[index].calls
 
     def adds_up(self, history: History) -> bool:
-        """Return whether an answer contains all calls of the dialogue so far, as in a rollout."""
+        """Return whether an answer includes the calls of earlier turns, as in a rollout."""
         return history == "own"
 
     def label_values(self, dialogue: Dialogue, index: int) -> Iterator[tuple[str, str]]:
