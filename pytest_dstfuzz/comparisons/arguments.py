@@ -529,7 +529,7 @@ class SlotComparison(Comparison):
 
     @property
     def identity(self) -> str:
-        """The name, the digests of the user's functions, and the identity of the text comparison."""
+        """The name, digests of the user's functions, and the identity of the text comparison."""
         own = "".join(f"|{rule.identity}" for _, rule in self._table.rules if rule.identity)
         texts = "" if self._texts is None else f"|{self._texts.identity}"
         return f"{self.name}{own}{texts}"

@@ -186,7 +186,7 @@ class WordVectors:
             )
 
     def parts(self, text: str) -> TextVectors:
-        """Return the words of a text with their vectors. All numbers and times count as one word."""
+        """Return the words of a text with their vectors. All numbers and times are one word."""
         words = tokens(without_quantities(text, f" {_FIGURE} "))
         rows = np.zeros((len(words), self.words.shape[1]), np.float32)
         for number, word in enumerate(words):

@@ -25,7 +25,7 @@ from pytest_dstfuzz.report.wording import Span, mark_edits, mark_spans, shorten,
 __all__ = ["call_lines"]
 
 
-#: Maximum number of characters of a value, of a changed value, and of a value on a page.
+#: Maximum number of characters shown of a value, of a changed value, and of a value on a page.
 _LONGEST: Final = 40
 _LONGEST_CHANGED: Final = 120
 LONGEST_ON_PAGE: Final = 2_000
@@ -41,7 +41,7 @@ Spans = list[str | Span]
 class CallChange(NamedTuple):
     """The change of one call."""
 
-    #: A label before the call, such as ``no call; expected``; ``""`` if an argument changed.
+    #: The label before the call, such as ``no call; expected``; ``""`` if an argument changed.
     what: str
     spans: Spans
     #: Notes, such as the expected value of an argument.
@@ -62,7 +62,7 @@ class _ComparedMessages(NamedTuple):
     after: Mapping[AnswerPath, str]
     changes: Mapping[AnswerPath, Difference]
     tools: Sequence[str]
-    #: Whether all arguments of the calls are known, not only the changed ones.
+    #: Whether all arguments of the calls are known, or only the changed arguments.
     whole: bool
     page: bool
 
@@ -94,7 +94,7 @@ def call_changes(
 ) -> list[CallChange]:
     """Return the changes of the calls in a turn's message; empty for other kinds of answer.
 
-    A ``page`` has room for long values.
+    For a ``page``, values may be longer.
     """
     if not turn.kind.has_tools:
         return []
@@ -108,12 +108,12 @@ def changes_of(
     *,
     page: bool = False,
 ) -> list[CallChange]:
-    """Return the changes of calls; if ``clean`` is ``None``, only the changed arguments are known.
+    """Return the changes of calls. If ``clean`` is ``None``, only the changed arguments are known.
 
     ``tools`` are the names of the available tools, if known.
     """
     by_path = {one.path: one for one in changes if one.path.in_call}
-    # Changed paths have the value of their reference; all others equal the clean answer.
+    # For changed paths, the reference gives the earlier value. All others equal the clean answer.
     known = {AnswerPath.of(path): text for path, text in (clean or {}).items()}
     before = {**known, **{path: one.before for path, one in by_path.items()}}
     after = {**before, **{path: one.after for path, one in by_path.items()}}
@@ -130,7 +130,7 @@ def show_remembered(
 
     Args:
         answer: the calls of the clean turn, if known.
-        changes: their changes.
+        changes: the changes of these calls.
         show: formats a value for display.
     """
 
@@ -160,7 +160,7 @@ def _calls(told: _ComparedMessages) -> Iterator[CallChange]:
     for call in ordered:
         paths = [path for path in told.changes if path.call == call]
         if gone or new:
-            # Ignore changed positions, because missing or new calls shift the others.
+            # Ignore changed positions, because a missing or new call shifts all later calls.
             paths = [path for path in paths if path != call]
         if paths and call not in gone and call not in new:
             yield _changed(call, paths, told)
@@ -212,7 +212,7 @@ def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _ComparedMessa
 
 
 def _given(name: str, group: Sequence[AnswerPath], told: _ComparedMessages) -> Iterator[Spans]:
-    """Yield an argument of a call; of a partly changed object, yield each changed part.
+    """Yield an argument of a call. If only parts of an object changed, yield each changed part.
 
     A list of values is shown as a whole.
     """
@@ -258,7 +258,7 @@ def _in_order(told: _ComparedMessages) -> list[AnswerPath]:
         places = {call: place_of(message.get(call, "")) for call in calls}
         ordered = sorted((place or len(places), str(call), call) for call, place in places.items())
         found += [call for *_, call in ordered]
-    # Add calls that are known only by a changed argument.
+    # Add calls for which only a changed argument is known.
     return list(dict.fromkeys([*found, *(path.call for path in told.changes)]))
 
 
@@ -291,7 +291,7 @@ def _expected(paths: Iterable[AnswerPath], told: _ComparedMessages) -> list[str]
 
 
 def _by_label(paths: Iterable[AnswerPath], told: _ComparedMessages) -> list[str]:
-    """Return whether changed values match the recorded calls; equal verdicts appear once."""
+    """Return notes on whether changed values match the recorded calls, each note only once."""
     known = {
         path: BY_LABEL[label]
         for path in paths
@@ -308,7 +308,7 @@ def _code(value: object, longest: int) -> str:
 
 
 def _arrow(span: Span) -> str:
-    """Return a change as text, without the arrow if one side is empty."""
+    """Return a change as text. If one side is empty, there is no arrow."""
     return " -> ".join(filter(None, span))
 
 
@@ -324,19 +324,19 @@ def _joined(spans: Spans) -> Spans:
 
 
 _PIECES: Final = re.compile(r"\s+|\S+")
-#: Minimum share of common words for marking the differences of two replies.
+#: The differences of two replies are marked if they have at least this share of words in common.
 _ALIKE: Final = 0.5
 #: Maximum number of words and blanks in a reply whose differences are marked.
 _MOST_PIECES: Final = 1000
-#: Maximum number of characters shown of a reply, and next to a difference.
+#: Maximum number of characters shown of a reply, and of the text next to a difference.
 MOST_SAID: Final = 600
 _MARGIN: Final = 100
 
 
 def differences(before: str, after: str) -> tuple[Edit, ...]:
-    """Return the edits from one reply to another, as whole words, the last edit first.
+    """Return the edits that turn one reply into another, as whole words, the last edit first.
 
-    The result is empty if the replies have little in common or are very long.
+    If the replies have little in common or are very long, there are none.
 
     >>> [(edit.before, edit.after) for edit in differences("It opens at nine.", "It opens at ten.")]
     [('nine.', 'ten.')]
@@ -370,9 +370,10 @@ def reply_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield pairs (label, text) that describe replies that changed.
 
-    ``replied`` is the new reply, with its differences marked. If the two replies have little in
-    common, ``before`` is the reference reply. It is left out if the failed turn has already
-    ``shown`` it. ``differs`` or ``apart`` is the reason why the reply counts as different.
+    The text with the label ``replied`` is the new reply, with its differences marked. If the two
+    replies have little in common, the reference reply follows with the label ``before``, unless the
+    text of the failed turn has already ``shown`` it. The last label is ``differs`` or ``apart``,
+    and its text says why the reply counts as different.
     """
     for change in changes:
         before, after = _texts(change)
@@ -407,7 +408,7 @@ def reply_pairs(
 ) -> list[tuple[Spans, Spans, list[str]]]:
     """Return pairs of the old and the new reply for display, with reasons; empty for states.
 
-    Deleted text is marked in the old reply, inserted text in the new one.
+    Marks show deleted text in the old reply, and inserted text in the new reply.
     """
     found: list[tuple[Spans, Spans, list[str]]] = []
     for change in () if turn.kind.words.values else changes:

@@ -1,8 +1,8 @@
 """Small charts as SVG, drawn without a library: rates and their 95 % intervals.
 
-The same figures produce the same text. A colour is either a CSS colour (``#0072b2``) or the name of
-a class in the page's style sheet (``failure`` uses ``fill-failure`` and ``stroke-failure``). The
-second form allows different colours for light, dark and print.
+The same figures produce the same text. A colour is either a CSS colour (``#0072b2``) or a name from
+the page's style sheet: ``failure`` uses the classes ``fill-failure`` and ``stroke-failure``. A name
+can have different colours in light mode, in dark mode and in print.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _APART: Final = 5
 #: Possible distances between grid lines, in per cent.
 _STEPS: Final = (1, 2, 5, 10, 20, 25)
 _ROW: Final = 30
-#: Width of the row names, and the maximum number of letters that fit.
+#: Width of the row names, and the maximum number of letters that fit into it.
 _NAMES, _LONGEST = 112, 16
 
 
@@ -39,7 +39,7 @@ class Theme(NamedTuple):
     lines: Sequence[str]
 
 
-#: Distinguishable with any colour vision (Okabe and Ito).
+#: Colours that everyone can distinguish, whatever their colour vision (Okabe and Ito).
 PLAIN: Final = Theme(
     *("#000000", "#000000", "#dddddd"),
     ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
@@ -48,14 +48,14 @@ PAGE: Final = Theme("ink", "quiet", "grid", ("failure", "second"))
 
 
 class ChartLine(NamedTuple):
-    """One line: a rate at each position; unknown rates are skipped."""
+    """A line with a rate at each position. Unknown rates are skipped."""
 
     label: str
     rates: Sequence[RateWithInterval]
 
 
 class Chart(NamedTuple):
-    """Lines over common positions, with rates as percentages from 0."""
+    """Lines with the same positions. Rates are percentages, and the scale begins at 0."""
 
     title: str
     xs: Sequence[object]
@@ -64,7 +64,7 @@ class Chart(NamedTuple):
 
 
 class DotPanel(NamedTuple):
-    """One rate per row, drawn as dots on the panel's own scale."""
+    """A rate for each row, drawn as a dot. Each panel has its own scale."""
 
     title: str
     rates: Sequence[RateWithInterval]

@@ -39,7 +39,7 @@ from pytest_dstfuzz.weaknesses.groups import Key, read
 __all__ = ["move_texts"]
 
 
-#: Stands for the command of a run that is not known.
+#: Stands for the command of a run if the command is unknown.
 OPTIONS: Final = "pytest ..."
 _MARKS = {"repeat": "said twice", "move": "moved", "add": "added"}
 
@@ -54,14 +54,14 @@ class ShownRound(NamedTuple):
 
 
 def shown_rounds(variant: VariantResult) -> list[ShownRound]:
-    """Return the rounds that the tracker saw, or nothing if a variant moves no rounds."""
+    """Return the rounds that the tracker saw. If the variant moves no rounds, return nothing."""
     rounds = variant.exchanges or ()
     marks = _marks(variant, len(rounds))
     return [ShownRound(mark, one.system, one.user) for mark, one in zip(marks, rounds, strict=True)]
 
 
 def move_texts(variant: VariantResult) -> Iterator[str]:
-    """Describe how rounds were moved, numbered from 1, with the texts of added rounds."""
+    """Yield texts that say how rounds were moved. Rounds are numbered from 1."""
     new = (one.user for one in shown_rounds(variant) if one.mark == "added")
     for move in variant.moves:
         one, other = f"round {move.turn + 1}", f"round {(move.to or 0) + 1}"
@@ -79,7 +79,7 @@ def move_texts(variant: VariantResult) -> Iterator[str]:
 
 
 def _marks(variant: VariantResult, seen: int) -> list[str]:
-    """Return each round's mark, such as ``added``; all are empty if the moves do not fit."""
+    """Return each round's mark, such as ``added``. If the moves do not fit, all marks are empty."""
     added = sum(move.kind in ("repeat", "add") for move in variant.moves)
     dropped = sum(move.kind == "drop" for move in variant.moves)
     order: list[tuple[int, str]] = [(number, "") for number in range(seen - added + dropped)]
@@ -106,7 +106,7 @@ def _marks(variant: VariantResult, seen: int) -> list[str]:
 _MOST_HELD: Final = 6
 #: Maximum number of characters shown of a value.
 _LONGEST: Final = 30
-#: If rounds moved, only this many of the last ones are shown.
+#: Maximum number of rounds shown if rounds were moved. The first rounds are left out.
 _MOST_ROUNDS: Final = 12
 
 
@@ -118,18 +118,18 @@ class SlotRow(NamedTuple):
     #: The admissible values, in words.
     expected: str
     found: str | None
-    #: The error: ``stuck``, ``not expected`` or ``changed``, with the verdict of the label; ``""``
-    #: if the value is as expected.
+    #: The error: ``stuck``, ``not expected`` or ``changed``, with the verdict of the label. It is
+    #: ``""`` if the value is as expected.
     wrong: str = ""
 
 
 def is_rewritten(variant: VariantResult) -> bool:
-    """Return whether the relation itself edited the turn, not the search."""
+    """Return whether the relation edited the turn, and not the search."""
     return bool(variant.about or variant.expected or variant.moves)
 
 
 def slot_rows(variant: VariantResult) -> list[SlotRow]:
-    """Return the slots of an answered rewrite: wrong ones, then expected changes, then others."""
+    """Return the slots of an answered rewrite: wrong slots, then expected changes, then others."""
     deltas = {delta.slot: delta for delta in variant.expected}
     missed = {change.slot: change for change in variant.changed_slots}
     state = variant.state or Outcome()
@@ -139,7 +139,7 @@ def slot_rows(variant: VariantResult) -> list[SlotRow]:
         if slot in missed:
             before, found = missed[slot].before, missed[slot].after
         else:
-            # Without a delta or a miss, the slot is unchanged.
+            # The relation expects no change of this slot, and it did not change.
             before = deltas[slot].before if slot in deltas else found
         expected = str(deltas[slot].after) if slot in deltas else format_value(before)
         wrong = ""
@@ -153,9 +153,9 @@ def slot_rows(variant: VariantResult) -> list[SlotRow]:
 
 
 def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
-    """Return the slots of a rewrite as lines of a table, with at most a few correct ones.
+    """Return the slots of a rewrite as lines of a table, with only a few of the correct slots.
 
-    Columns: slot (headed by ``what``), before, expected, found, and the error.
+    The columns are the slot (with the heading ``what``), before, expected, found, and the error.
     """
     rows = slot_rows(variant)
     fine = [row for row in rows if not row.wrong]
@@ -177,7 +177,7 @@ def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
 def round_lines(rounds: Sequence[SeenRound]) -> Iterator[tuple[str, str]]:
     """Yield the speaker and the text of each utterance in the last rounds of a variant.
 
-    If rounds before these are left out, first yield their number.
+    If earlier rounds are left out, first yield their number.
     """
     left = max(0, len(rounds) - _MOST_ROUNDS)
     if left:
@@ -194,7 +194,7 @@ def rewritten_text(variant: VariantResult) -> str:
 
 
 def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
-    """Return how many rewrites of a turn are not answered as expected."""
+    """Return a text that says how many rewrites of a turn did not get the expected answer."""
     follow, what = result.side == "should-change", result.kind.words.what
     if broken == 1:
         verb = "is not followed" if follow else f"changes the {what}"
@@ -206,13 +206,13 @@ def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
     return printable(f"{broken} of {tested} {noun} {verb}")
 
 
-#: Maximum number of variants in one text; the report has all.
+#: Maximum number of variants in one text. The report has all variants.
 MOST_SHOWN = 5
 _WIDTH = 100
 _NOT_REPEATED = (
     "asked once more, the variant or its clean turn got another answer: this may be noise"
 )
-#: A single word for pytest's -k, and characters that it does not accept.
+#: A word that pytest accepts for -k, and the characters that it does not accept.
 _WORD = re.compile(r"[\w:+\-.\[\]\\/]+")
 _OTHER = re.compile(r"[^\w:+\-.\[\]\\/]+")
 #: Keywords of -k.
@@ -241,8 +241,8 @@ def explain(
 ) -> str:
     """Return the text of a failed turn in the style of a good assertion message.
 
-    The text has at most `MOST_LINES` lines and shows the plainest variant, the one with the fewest
-    edits. With ``verbose`` it shows up to `MOST_SHOWN` variants with all their edits. The
+    The text has at most `MOST_LINES` lines and shows the plainest variant, which has the fewest
+    edits. If ``verbose``, the text shows up to `MOST_SHOWN` variants with all their edits. The
     ``command`` repeats only the plainest variant. ``weakness`` is the result of `weakness_of`.
     """
     failed = _failed(result)
@@ -260,16 +260,16 @@ def explain(
 
 
 def weakness_of(result: TurnResult) -> Key | None:
-    """Return the weakness that `explain` shows first; ``None`` without a violation.
+    """Return the weakness that `explain` shows first, or ``None`` if there is no violation.
 
-    Redaction hides the texts on which it depends, so a redacted result has another weakness.
+    The weakness depends on texts that redaction hides. So a redacted result has another weakness.
     """
     shown = next(iter(_failed(result)), None)
     return None if shown is None or shown.outcome == "error" else read(result, shown).key
 
 
 def explain_in_a_line(result: TurnResult, weakness: Key) -> str:
-    """Return one line about the plainest variant: the weakness, the edits and a change."""
+    """Return a line about the plainest variant: its weakness, its edits and a change."""
     variant = next(iter(_failed(result)))
     plain = variant.plain
     edits = [
@@ -304,7 +304,7 @@ def _clipped(text: str) -> str:
 def _failed(result: TurnResult) -> list[VariantResult]:
     """Return the variants that fail a turn: those with an error first, then the plainest."""
     if _fails_unedited(result):
-        return []  # No variant was asked.
+        return []  # The tracker was asked for no variant.
     failed = [item for item in result.variants if item.outcome in ("violation", "error")]
     return sorted(failed, key=lambda item: (item.outcome != "error", *simplicity(item)))
 
@@ -348,7 +348,10 @@ def _turn_said(turn: TurnResult) -> list[list[str]]:
 
 
 def _violation(variant: VariantResult, turn: TurnResult, weakness: Key | None) -> list[list[str]]:
-    """Return the dialogue, the edit in the user's words, the change and its cause, part by part."""
+    """Return the parts of the text about a violation, each as lines.
+
+    The parts are the dialogue, the edit in the user's words, the change and its cause.
+    """
     plain = variant.plain
     rounds = [(f"  {one.mark}", one.user) for one in shown_rounds(variant) if one.mark]
     moves = variant.about or "; ".join(move_texts(variant))
@@ -377,7 +380,7 @@ def _cause(variant: VariantResult, weakness: Key | None) -> Iterator[str]:
     blamed = "" if variant.cause is None else _CAUSES[variant.cause]
     if variant.reduced is not None:
         blamed = blame(variant.reduced)
-    # All of a rewrite is to blame.
+    # If the variant is a rewrite, all its edits are to blame.
     texts = ("" if is_rewritten(variant) else blamed, weakness.description if weakness else "")
     if any(texts):
         yield printable(": ".join(filter(None, texts)))
@@ -426,8 +429,8 @@ def repeat_command(command: str, word: str, variant: int | str) -> str:
     """Return the command that repeats a violation.
 
     Args:
-        command: the command that repeats the run; ``""`` if there is none, as for results in a
-            file.
+        command: the command that repeats the run. It is ``""`` if there is no such command, for
+            example if the results come from a file.
         word: the `keyword` of the turn.
         variant: the number of the variant.
     """
@@ -456,13 +459,13 @@ def accept_options(name: str) -> str:
 
 
 def unlike(name: str) -> str:
-    """Return a unique word that resembles the name."""
+    """Return a word that resembles the name and is unique."""
     digest = hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()
     return f"{_OTHER.sub('_', name)}-{digest[:8]}"
 
 
 def blame(minimal: Minimal) -> str:
-    """Describe the remaining edits of a shrunk violation: their number and their turns."""
+    """Return a text on the edits that a violation needs: how many, and at which turns."""
     size = minimal.size
     if minimal.cause == "turn":
         return "this edit alone" if size == 1 else f"these {size} edits, each of them needed"
@@ -493,7 +496,7 @@ def _wavers(variant: VariantResult) -> bool:
 
 
 def change_lines(changes: Sequence[Difference], turn: TurnResult) -> list[str]:
-    """Return one line per slot, with a mark on slots that had changed at an earlier turn.
+    """Return one line per slot, with a mark if the slot had already changed at an earlier turn.
 
     For a reply, return the new reply and the reason why it differs. For tool calls, return one line
     per call.
@@ -512,7 +515,7 @@ def change_lines(changes: Sequence[Difference], turn: TurnResult) -> list[str]:
 
 
 def _by_label(change: Difference, turn: TurnResult) -> str:
-    """Return the verdict of the label, and the label unless it is the old or the new value."""
+    """Return the verdict of the label. Add the label unless it is the old or the new value."""
     verdict = BY_LABEL[change.by_label] if change.by_label else ""
     if change.by_label != "wrong-to-wrong" or turn.label is None:
         return verdict
@@ -548,7 +551,7 @@ def _headline(result: TurnResult) -> str:
 
 
 def _fails_unedited(result: TurnResult) -> bool:
-    """Return whether a bot has no reply to the unedited question; its variants are not asked."""
+    """Return whether a bot has no reply to the unedited question, so that no variant was asked."""
     return not result.kind.words.values and result.outcome == "error" and result.clean_state is None
 
 
@@ -629,7 +632,7 @@ def _replied(
 
 
 def _blamed(minimal: Minimal, turn: TurnResult, *, wavers: bool) -> Iterator[str]:
-    """Yield the smallest version of a violation, in which every edit is needed."""
+    """Yield a text on the smallest version of a violation, in which every edit is needed."""
     source = undo_edits(minimal.text, minimal.edits)
     marked = mark_edits(source, minimal.edits, margin=MARGIN)
     hedge = " (uncertain, because the answers vary)" if wavers else ""
@@ -655,7 +658,7 @@ def _quoted(text: str) -> str:
 
 def _circumstances(result: TurnResult, settings: VariantSettings) -> str:
     if any(map(is_rewritten, result.variants)):
-        # Search, profile and attack do not affect a relation's own edits.
+        # If a relation makes its own edits, search, profile and attack do not affect them.
         return f"  seed {settings.seed}, clean context, {settings.relation} relation"
     what = f"seed {settings.seed}, {settings.validity} profile, {settings.attack} attack"
     return f"  {what}, {settings.search} search, {settings.relation} relation"

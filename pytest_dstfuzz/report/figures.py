@@ -1,4 +1,4 @@
-"""Additional figures in reports: causes, a bot's own spread, the judge."""
+"""Further figures in reports: causes of violations, variation of a bot's replies, the judge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
 
 __all__ = ["undecided_text"]
 
-#: Share of noise among the violations above which more votes are advised.
+#: If more than this share of the violations is noise, reports advise more votes.
 _MUCH: Final = 0.1
 
 
@@ -66,7 +66,7 @@ def sizes_text(counts: Mapping[int, int]) -> str:
 
 
 def list_moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return the dialogues and relations that are not fully compared, as (text, names)."""
+    """Return pairs (text, names) for the dialogues and relations that are not fully compared."""
     suite = comparison.get("suite", {})
     found = {
         "new dialogues, not compared": [str(name) for name in suite.get("added", ())],
@@ -84,7 +84,7 @@ def list_moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[
 
 
 def describe_unlimited(names: Sequence[str]) -> str:
-    """Return a text on tested relations without a limit.
+    """Return a text on tested relations that have no limit of their own.
 
     >>> describe_unlimited(["negation"])
     'negation (no limit of its own, in [tool.dstfuzz.gates.relation.negation])'
@@ -105,7 +105,7 @@ def relation_lines(comparison: Mapping[str, Any]) -> list[str]:
 
 
 def list_changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the turns whose clean answer changed: id, ``slot: before -> after, ...``."""
+    """Return pairs (id, ``slot: before -> after, ...``) for turns whose clean answer changed."""
     return [
         (
             str(answer["turn"]),
@@ -152,7 +152,10 @@ def usage_text(usage: Usage) -> str:
 
 
 def disagreement_text(measured: Disagreement, settings: TrackerSettings) -> str:
-    """Return how often a tracker gave different answers to the same context, and what follows."""
+    """Return a text on how often a tracker answered the same context differently.
+
+    The text also says how the run takes this into account.
+    """
     decider = decider_of(settings)
     text = (
         f"{measured.differed} of {measured.contexts} contexts, asked {measured.answers} times "
@@ -176,7 +179,7 @@ def disagreement_text(measured: Disagreement, settings: TrackerSettings) -> str:
 
 
 def wobble_text(noise: Noise) -> str:
-    """Return how often answers to the same clean turn differed during a run."""
+    """Return a text on how often answers to the same clean turn differed during a run."""
     bounds, share = noise.disagreement_interval, 100 * noise.disagreement
     between = (
         "" if bounds is None else f" (95 % interval {100 * bounds[0]:.1f} to {100 * bounds[1]:.1f})"
@@ -188,7 +191,7 @@ def wobble_text(noise: Noise) -> str:
 
 
 def noise_text(noise: Noise, violations: int) -> str:
-    """Return estimates of how many violations are noise, and how many would occur again."""
+    """Return a text with estimates: how many violations are noise, and how many occur again."""
     low, high = noise.real_violations
     text = (
         f"of {violations:,} violations about {noise.expected_noise:.1f} are noise, and about "
@@ -202,7 +205,7 @@ def noise_text(noise: Noise, violations: int) -> str:
 
 
 def repeats_text(repeats: Repeats, who: str = "the tracker") -> str:
-    """Return how many variants got another answer when repeated, or ``""`` if none did."""
+    """Return a text on variants that got another answer when repeated; ``""`` if there are none."""
     if not repeats.changed:
         return ""
     return (
@@ -214,7 +217,7 @@ def repeats_text(repeats: Repeats, who: str = "the tracker") -> str:
     )
 
 
-#: Quantile of the turns, ordered by the largest distance between their replies.
+#: Reports show a distance that this share of the turns does not exceed.
 _MOST_TURNS: Final = 0.95
 #: The threshold in the name of a comparison.
 _THRESHOLD: Final = re.compile(r"<=([\d.]+)")
@@ -279,7 +282,7 @@ def _distances(
 
 @dataclass(frozen=True, slots=True)
 class WhoJudged:
-    """``outcome.judge`` of the JSON report; it is the same in two runs of one campaign."""
+    """``outcome.judge`` of the JSON report. It is the same in each run of a campaign."""
 
     model: str
     address: str
@@ -290,7 +293,7 @@ class WhoJudged:
 
 @dataclass(frozen=True, slots=True)
 class WhatItTook:
-    """``run.judge`` of the JSON report; the counts depend on the distribution over workers."""
+    """``run.judge`` of the JSON report. The counts depend on which worker tests which turns."""
 
     pairs: int
     unsure: int
@@ -299,7 +302,7 @@ class WhatItTook:
     usage: Usage
 
 
-#: Largest share of pairs without a verdict of the judge in a run that passes a gate.
+#: A run passes a gate only if at most this share of pairs has no verdict of the judge.
 MOST_UNDECIDED: Final = 0.1
 
 
@@ -309,7 +312,7 @@ def undecided_share(took: WhatItTook | JudgeFacts) -> float:
 
 
 def undecided_text(took: WhatItTook | JudgeFacts) -> str:
-    """Return why a gate cannot pass, if too many pairs have no verdict of the judge, or ``""``."""
+    """Return why a gate cannot pass if too many pairs have no verdict of the judge, else ``""``."""
     if (share := undecided_share(took)) <= MOST_UNDECIDED:
         return ""
     return (
@@ -331,7 +334,7 @@ def judge_line(took: WhatItTook) -> str:
 
 
 def judge_texts(told: WhoJudged, took: WhatItTook) -> Iterator[tuple[str, Style]]:
-    """Yield one sentence each on the judge, its results, and its calls."""
+    """Yield sentences on the judge, its verdicts, and its calls."""
     text = (
         f"replies are compared by a judge that is a language model: {told.model} at "
         f"{told.address}, protocol {told.protocol_sha256[:12]} (sha256; its text is in the JSON "

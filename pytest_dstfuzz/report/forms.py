@@ -19,7 +19,7 @@ def check_forms(paths: Iterable[str]) -> None:
     """Check before a run that the packages for an HTML page are installed.
 
     Raises:
-        UserError: a path asks for a page and a package is missing.
+        UserError: a path has the suffix of an HTML page, and a package is missing.
     """
     if any(Path(path).suffix.lower() == ".html" for path in paths):
         check_installed()

@@ -127,7 +127,7 @@ def _end(view: View) -> Iterator[str]:
 
 
 def _figures(view: View) -> Iterator[str]:
-    """Yield the rates of the first relation, and the variation of a bot's own replies."""
+    """Yield the rates of the first relation, and how much a bot's own replies vary."""
     summary = view.summary
     dialogues = summary.dialogues_tested
     failed, broken = summary.failure_rate_interval, summary.turn_failure_rate_interval
@@ -256,7 +256,7 @@ def _comparison(view: View) -> Iterator[str]:
 
 
 def _relations(view: View) -> Iterator[str]:
-    """Yield a table of the relations that expect no change, and one of those that expect one."""
+    """Yield a table of relations that expect no change, and one of those that expect a change."""
     short = view.words.short
     titles = (
         (False, f"Over-sensitive: the {short} should not change"),
@@ -309,7 +309,7 @@ def _weaknesses(view: View) -> Iterator[str]:
 
 
 def _violations(view: View) -> Iterator[str]:
-    """Yield the plainest violations that are not listed as new."""
+    """Yield the plainest violations, except those already listed as new."""
     new = view.totals.novelty.new
     pairs = [pair for pair in view.totals.plainest.pairs if member_id(*pair) not in new]
     yield from _listed("The plainest violations", pairs, view)
@@ -403,8 +403,8 @@ def violation_commands(
 ) -> list[str]:
     """Return one command for each turn with the plainest violations, at most ``most``.
 
-    ``places`` maps turn ids to file and line of the suite's own tests. If ``note`` is given, it
-    precedes the title and the violations are errors. ``repeat`` repeats the run.
+    ``places`` maps turn ids to the file and line of a test in the suite. If there is a ``note``,
+    titles begin with it and the annotations are errors. The command ``repeat`` repeats the run.
     """
     baseline = "" if settings.update_baseline else settings.baseline or ""
     level = "error" if note or settings.fail_on == "violation" else "warning"

@@ -1,4 +1,4 @@
-"""The JSON report with all results; the same campaign produces the same bytes.
+"""The JSON report with all results. The same campaign produces the same bytes.
 
 ``schema.json`` in this folder is its JSON Schema. ``schema.md`` explains each key.
 """
@@ -49,17 +49,17 @@ SCHEMA_VERSION = 3
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
-#: Keys with shares of user input, which may be small -> number of significant digits. Pages compute
-#: other figures from these values and must show the same numbers as the terminal.
+#: Key of a share of user input -> number of significant digits, since such a share may be small.
+#: Pages compute other figures from these values and must show the same numbers as the terminal.
 _DIGITS = {
     **dict.fromkeys(("weight", "distorted", "locked"), 6),
     "log_probability": 9,
 }
-#: Settings that may differ without a difference in results.
+#: Settings that do not affect the results.
 _PLACES = names_of("place")
 #: Fields of `RunInfo` that belong to the data rather than to the run.
 _OF_DATA = ["split", "normalisation", "layout", "dialogues", "turns", "lexicon", "policy", "ended"]
-#: Their values if a report lacks them.
+#: The values of these fields if a report lacks them.
 _UNKNOWN = dict.fromkeys(_OF_DATA, "") | {"dialogues": 0, "turns": 0}
 
 
@@ -79,21 +79,22 @@ class RunInfo:
     normalisation: str
     #: Layout of the data files.
     layout: str
-    #: Size of the data set; the results show which part of it was tested.
+    #: Size of the data set. The results show which part of it was tested.
     dialogues: int
     turns: int
     #: Fingerprint of the lexicon for variants (several are separated by blanks).
     lexicon: str = ""
     #: Fingerprint of the agent's policy (several are separated by blanks).
     policy: str = ""
-    #: Notes for the user: choices of the reader, which may contain paths, and deviations from the
-    #: settings.
+    #: Notes for the user on the choices of the reader and on deviations from the settings. They may
+    #: contain paths.
     notes: tuple[str, ...] = ()
-    #: Why the run ended before its last turn, or ``""``.
+    #: The reason if the run ended before its last turn, else ``""``.
     ended: str = ""
     #: The command line.
     command: str = ""
-    #: The command that repeats the run and fails each violation; ``""`` if it cannot be repeated.
+    #: The command that repeats the run with a failing test for each violation; ``""`` if the run
+    #: cannot be repeated.
     repeat: str = ""
     #: ISO 8601, with time zone.
     started: str = ""
@@ -102,7 +103,8 @@ class RunInfo:
     usage: Usage | None = None
     #: How often a tracker that may be nondeterministic disagreed with itself before the run.
     disagreement: Disagreement | None = None
-    #: Number of contexts sent to trackers, without preflight checks, and of answers from a cache.
+    #: Number of contexts sent to trackers, without those of preflight checks, and number of answers
+    #: from a cache.
     asked: int = 0
     recalled: int = 0
     #: Names of the comparisons of replies; ``""`` for states.
@@ -148,10 +150,10 @@ def build_report(
     regressions: Sequence[Mapping[str, Any]] = (),
     totals: Totals | None = None,
 ) -> dict[str, Any]:
-    """Return the report of a campaign; the order of ``results`` does not matter.
+    """Return the report of a campaign. The order of ``results`` does not matter.
 
-    If there are several relations, summary and ledger are those of the first one. By default,
-    ``totals`` are computed from ``results``; pass them if ``results`` were redacted.
+    If there are several relations, summary and ledger are those of the first relation. By default,
+    ``totals`` are computed from ``results``. If ``results`` were redacted, pass the totals.
     """
     if totals is None:
         totals = Totals.of(results, info.relations, words=info.words)
@@ -199,7 +201,7 @@ def build_report(
 
 
 def info_of(report: Mapping[str, Any]) -> RunInfo:
-    """Return the facts about the run in a report; missing ones have their default values."""
+    """Return the facts about the run in a report. Missing facts have their default values."""
     data, run, outcome = report["data"], report["run"], report.get("outcome", {})
     contexts, varies = run.get("contexts", {}), run.get("disagreement")
     judge = None
@@ -221,11 +223,11 @@ def info_of(report: Mapping[str, Any]) -> RunInfo:
 
 
 def _turns(results: Results) -> list[dict[str, Any]] | TurnLines:
-    """Return the turns in the order of a report; those of a large report stay on disk."""
+    """Return the turns in the order of a report. The turns of a large report stay on disk."""
     turns = (_rounded(result.to_json()) for result in results)
     if len(results) > MOST_IN_ONE_FILE:
         return SpooledTurns(turns)
-    # Two tests may run one turn with different settings, so the content is the last sort key.
+    # Two tests may run the same turn with different settings, so the content is the last sort key.
     return sorted(
         turns, key=lambda it: (it["dialogue_id"], it["turn_index"], it["id"], _compact(it))
     )
@@ -244,11 +246,11 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 
 def write_report(path: Path, report: Mapping[str, Any]) -> None:
-    """Write the report; an existing file survives any failure.
+    """Write the report. If this fails, an existing file stays as it is.
 
-    The turns of a large report are written to parts beside it, see `write_parts`. The parts are
-    written before the object that lists them, so a concurrent reader finds either the old or the
-    new report.
+    The turns of a large report go to further files beside it, see `write_parts`. These parts are
+    written before the file that lists them. So another process that reads the report meanwhile
+    finds either the old or the new report.
     """
     turns, parts = report.get("turns"), list[str]()
     if isinstance(turns, TurnLines):
@@ -259,7 +261,7 @@ def write_report(path: Path, report: Mapping[str, Any]) -> None:
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Read a report; a `DataError` says why a file is no report."""
+    """Read a report. If the file is no report, raise a `DataError` with the reason."""
     report = read_versioned(path, "report", "schema_version", SCHEMA_VERSION, SCHEMA_VERSION)
     missing = [
         name
@@ -269,7 +271,7 @@ def read_report(path: Path) -> dict[str, Any]:
     if missing:
         raise DataError(f"{path} is no report: {', '.join(missing)} missing")
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    # Missing keys are reported by the code that needs them.
+    # Code that needs a missing key reports it.
     if found := problems(report, schema, complete=False):
         more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         raise DataError(f"{path} is damaged: {found[0].removeprefix('$.')}{more}")
@@ -284,7 +286,7 @@ def read_report(path: Path) -> dict[str, Any]:
 
 
 def report_turns(report: Mapping[str, Any]) -> Results:
-    """Return the turns of a report, with rounded numbers; a large report is read lazily."""
+    """Return the turns of a report, with rounded numbers. A large report is read lazily."""
     if isinstance(report["turns"], TurnLines):
         return DecodedTurns(report["turns"])
     turns = []
@@ -303,7 +305,8 @@ def _compact(value: Any) -> str:
 def _rounded(value: Any) -> Any:
     """Return ``value`` with every float in it rounded, and without negative zeros.
 
-    Shares keep their significant digits; other numbers keep a fixed number of decimals.
+    Shares of user input keep their significant digits. Other numbers keep a fixed number of
+    decimals.
     """
     if isinstance(value, float):
         return round(value, _DECIMALS) + 0.0

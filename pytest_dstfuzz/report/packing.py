@@ -30,7 +30,7 @@ class _EarlierTurns(NamedTuple):
     """The earlier turns in the context of a variant or of its minimal version."""
 
     texts: list[str]
-    #: ``turn_index`` and ``edits`` of the perturbed turns.
+    #: The ``turn_index`` and ``edits`` of each perturbed turn.
     edited: list[_Plain]
 
 
@@ -52,7 +52,7 @@ class _KnownDialogue:
     variants: dict[str, dict[int, dict[int, _EarlierVariant]]] = field(default_factory=dict)
 
     def begin(self, turn: _Plain) -> None:
-        """Record the rounds in a packed turn, including its own."""
+        """Record the rounds in a packed turn, including the turn itself."""
         for one in turn.get("earlier_turns", ()):
             self.rounds[one["turn_index"]] = [one["system"], one["user"]]
         self.rounds[turn["turn_index"]] = [turn["system"], turn["user"]]
@@ -80,7 +80,7 @@ _UNKNOWN: Final[list[str | None]] = [None, None]
 
 
 class _LastDialogue:
-    """The known texts of the current dialogue; a turn of another dialogue replaces it."""
+    """The known texts of the current dialogue. A turn of another dialogue clears them."""
 
     def __init__(self) -> None:
         self._id = ""
@@ -95,7 +95,7 @@ class _LastDialogue:
 
 
 def pack_turns(turns: Iterable[_Plain]) -> Iterator[_Plain]:
-    """Yield turns in compact form, which may refer to earlier turns of the dialogue."""
+    """Yield turns in compact form. It may refer to earlier turns of the dialogue."""
     memory = _LastDialogue()
     for turn in turns:
         yield _packed(turn, memory.of(turn))
@@ -138,7 +138,7 @@ def _packed(turn: _Plain, known: _KnownDialogue) -> _Plain:
 def _rounds_to_add(
     turn: _Plain, systems: Sequence[str | None], known: _KnownDialogue
 ) -> list[_Plain]:
-    """Return the earlier rounds that are new, or that differ from earlier turns."""
+    """Return the earlier rounds that are not yet known, or whose texts differ from those known."""
     users: dict[int, str] = {}
     for one in turn["variants"]:
         if one["exchanges"] is None and len(one["context"]) == len(systems):
@@ -173,7 +173,7 @@ def _packed_variant(variant: _Plain, turn: _Plain, known: _KnownDialogue) -> _Pl
 
 
 def _packed_context(shown: _Plain, number: int, turn: _Plain, known: _KnownDialogue) -> _Plain:
-    """Return a variant, or its smallest version, with ``earlier`` in place of its context."""
+    """Return a variant or its smallest version, with the key ``earlier`` instead of its context."""
     texts, edited, index = shown["context"], shown["context_edits"], turn["turn_index"]
     entries = _earlier(_EarlierTurns(texts, edited), number, turn.get("relation", ""), index, known)
     if entries is None or _shown(entries, turn.get("relation", ""), index, known) != (
@@ -193,7 +193,7 @@ def _packed_context(shown: _Plain, number: int, turn: _Plain, known: _KnownDialo
 def _earlier(
     shown: _EarlierTurns, number: int, relation: str, index: int, known: _KnownDialogue
 ) -> list[_Plain] | None:
-    """Return a compact form of the earlier turns, or ``None`` if it is not possible."""
+    """Return a compact form of the earlier turns, or ``None`` if there is none."""
     if len(shown.texts) != index or any(one["turn_index"] >= index for one in shown.edited):
         return None
     entries: list[_Plain] = []
@@ -217,7 +217,7 @@ def _earlier(
 
 
 def _packed_rounds(rounds: Sequence[_Plain], known: _KnownDialogue) -> list[_Plain]:
-    """Return rounds with references to consecutive rounds of the dialogue if possible."""
+    """Return rounds in compact form: consecutive rounds of the dialogue become a reference."""
     places: dict[tuple[str, str], list[int]] = {}
     for place, (system, user) in known.rounds.items():
         if system is not None and user is not None:
@@ -280,7 +280,7 @@ def _with_context(shown: _Plain, relation: str, index: int, known: _KnownDialogu
 def _shown(
     entries: Sequence[_Plain], relation: str, index: int, known: _KnownDialogue
 ) -> tuple[list[Any], list[_Plain]]:
-    """Return the earlier turns that entries describe; turns without an entry are clean."""
+    """Return the earlier turns that entries describe. Turns without an entry are clean."""
     texts, edited = known.clean(index), list[_Plain]()
     for one in entries:
         if "seen_at" in one:
@@ -340,11 +340,11 @@ class SpooledTurns(TurnLines):
     """Turns in a temporary file of this process.
 
     They are stored in the order of arrival, and read in the order of dialogue, turn, id and text.
-    Only one dialogue is in memory at a time, plus the file positions of the others.
+    Memory holds only the turns of one dialogue at a time, and the file positions of all dialogues.
     """
 
     def __init__(self, turns: Iterable[Mapping[str, Any]]) -> None:
-        """Write turns, which should be grouped by dialogue."""
+        """Write turns. The turns of a dialogue should follow each other."""
         self._count = 0
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when this is collected
         weakref.finalize(self, self._file.close)
@@ -395,7 +395,7 @@ class TurnParts(TurnLines):
     """Turns in the parts of a large report."""
 
     def __init__(self, report: Path, entry: Mapping[str, Any]) -> None:
-        """Store the report's entry on its turns; raise a `DataError` if a part is missing."""
+        """Store the report's entry for its turns. If a part is missing, raise a `DataError`."""
         self._folder = report.expanduser().resolve().parent
         self._names, self._count = list(map(str, entry["parts"])), int(entry["count"])
         for name in self._names:
@@ -409,11 +409,11 @@ class TurnParts(TurnLines):
         return self._count
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each turn as JSON; raise a `DataError` if the number of turns is wrong."""
+        """Yield each turn as JSON. If the number of turns is wrong, raise a `DataError`."""
         return _encoded(unpack_turns(_decoded(self._raw())))
 
     def _raw(self) -> Iterator[bytes]:
-        """Yield the lines of the files; raise a `DataError` if there are too few or many."""
+        """Yield the lines of the files. If there are too few or too many, raise a `DataError`."""
         found = 0
         for name in self._names:
             try:
@@ -494,7 +494,7 @@ def report_of_models(
 ) -> dict[str, Any]:
     """Return one report that combines the reports of some trackers.
 
-    The gate at its top is that of the session, which fails if any tracker fails.
+    Its verdict is that of the whole session, which fails if any tracker fails.
 
     Args:
         parts: the reports by tracker name.
@@ -520,7 +520,7 @@ def report_of_models(
 
 
 def reports_of(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the report of each tracker by name; the name is ``""`` if there is only one."""
+    """Return the report of each tracker by name. If there is only one, its name is ``""``."""
     models = report.get("models") or ()
     if not models:
         return {"": report}
@@ -534,7 +534,7 @@ def reports_of(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def _gate(
     gates: Mapping[str, Mapping[str, Any] | None], verdicts: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Return the verdict on a session; reasons begin with the name of their tracker."""
+    """Return the verdict on a session. Each reason begins with the name of its tracker."""
     judged = {name: gate for name, gate in gates.items() if gate is not None}
     if not judged:
         return None
@@ -592,7 +592,7 @@ def problems(value: Any, schema: Mapping[str, Any], *, complete: bool = True) ->
     try:
         errors = list(validator.iter_errors(value))
     except UnicodeEncodeError:
-        # A lone surrogate, which only Python accepts as a character.
+        # The report has a lone surrogate, which only Python accepts as a character.
         text = json.dumps(value, ensure_ascii=False).encode(errors="replace")
         errors = list(validator.iter_errors(json.loads(text)))
     return [_message(error) for error in errors if complete or error.kind.name != "required"]

@@ -1,4 +1,4 @@
-"""Terminal lines, wrapped to the width and safe in the encoding."""
+"""Lines for a terminal: wrapped to its width, with only characters that its encoding has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["TerminalPage", "encodable", "hanging"]
 Style = Literal["plain", "heading", "good", "bad", "warning", "dim"]
 
 _NARROWEST = 40
-#: Growth of a text if a character is replaced by its code point.
+#: Number of characters by which a text grows if a code point replaces a character.
 _GROWTH = len("<U+003A>") - 1
 
 
@@ -32,7 +32,7 @@ class StyledLine(NamedTuple):
 class TerminalPage:
     """A collection of lines that ``encoding`` can represent.
 
-    Each has at most ``width`` columns, except commands.
+    Each line has at most ``width`` columns, except lines with commands.
     """
 
     def __init__(self, width: int = 100, encoding: str = "utf-8") -> None:
@@ -51,12 +51,12 @@ class TerminalPage:
         body = encodable(printable(text), self.encoding)
         lines = list(hanging(head, body, self.width, break_words=True))
         if any(line != without_commands(line) for line in lines):
-            # A line that looks like a command grows by a few characters.
+            # If a line looks like a command to a CI runner, masking makes it longer.
             lines = list(hanging(head, body, self.width - _GROWTH, break_words=True))
         self.lines += [StyledLine(without_commands(line), style) for line in lines]
 
     def command(self, head: str, text: str, style: Style = "plain") -> None:
-        """Add a command in one line, however long, so that it can be copied."""
+        """Add a command in a single line of any length, so that users can copy it."""
         shown = encodable(printable(head + text), self.encoding)
         self.lines.append(StyledLine(without_commands(shown), style))
 
@@ -66,7 +66,7 @@ class TerminalPage:
             self.lines.append(StyledLine(""))
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Add rows with a heading first: names left-aligned, figures right-aligned."""
+        """Add rows, the first as the heading. Names are left-aligned, figures right-aligned."""
         texts = [[encodable(printable(cell), self.encoding) for cell in row] for row in rows]
         sizes = [max(len(cell) for cell in column) for column in zip(*texts, strict=True)]
         sizes[0] = min(sizes[0], self.width - 2 - sum(size + 2 for size in sizes[1:]))

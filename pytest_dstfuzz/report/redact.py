@@ -78,9 +78,9 @@ def _masked(part: Any) -> Any:
 
 
 def _masked_values(part: Admissible) -> Admissible:
-    """Mask admissible values by ``y``, so that they differ from the old value, masked by ``x``.
+    """Mask admissible values with ``y``, because the old value is masked with ``x``.
 
-    Otherwise a change from ``north`` to ``south`` would look like no change.
+    With ``x`` in both, a change from ``north`` to ``south`` would look like no change.
     """
     letter = "x" if part.anything_but else "y"
     shown = (None if text is None else _SEEN.sub(letter, text) for text in part.values)
@@ -92,7 +92,7 @@ def _masked_value(path: str, text: str) -> str: ...
 @overload
 def _masked_value(path: str, text: None) -> None: ...
 def _masked_value(path: str, text: str | None) -> str | None:
-    """Return the masked text at a path; the position of a call in its message is not masked."""
+    """Return the masked text at a path. The position of a call in its message is not masked."""
     own = AnswerPath.of(path).is_call and place_of(text or "") is not None
     return text if own else mask_text(text)
 

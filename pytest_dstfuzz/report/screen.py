@@ -1,4 +1,4 @@
-"""The first screen: the last lines of a run, which say what is wrong and what to do next."""
+"""The first screen: the last lines of a run, with its verdict, its problems and the next steps."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from pytest_dstfuzz.weaknesses.advice import Mending
 
 __all__ = ["screen_lines"]
 
-#: Maximum number of weaknesses, relations and new violations.
+#: Maximum number of weaknesses, of relations and of new violations that are shown.
 _MOST: Final = 5
 _MOST_NEW: Final = 2
-#: Error probability of an upper bound for a weakness that the sample did not meet.
+#: Error probability of the upper bound for a weakness that no variant of the sample shows.
 _UNSEEN: Final = 0.05
 _NO_LIMIT: Final = "no limit is set (--dst-max-failure-rate=5%)"
 #: Maximum length of an example and of a change, in characters.
 _LONGEST: Final = 100
 
 
-#: Verdict of a gate -> its style, and its words in everything that people read. Its name, which the
-#: JSON report and the properties of JUnit have, follows in parentheses if the words are others.
+#: Verdict of a gate -> its style, and its wording in texts for people. The JSON report and the
+#: properties of JUnit have the verdict itself. The wording adds it in parentheses if it differs.
 VERDICTS: Final[Mapping[str, tuple[Literal["good", "bad", "warning"], str]]] = {
     "pass": ("good", "passed"),
     "drift": ("bad", "failed: clean answers changed (drift)"),
@@ -58,9 +58,9 @@ class GateRuling(NamedTuple):
 
     #: The verdict of the gate, see `VERDICTS`; ``""`` if the tests decide.
     verdict: str = ""
-    #: Why, and what else the user has to know.
+    #: The reasons for the verdict, and further notes for the user.
     reasons: tuple[StyledLine, ...] = ()
-    #: What changed since the baseline.
+    #: The changes since the baseline.
     changes: tuple[StyledLine, ...] = ()
 
     @property
@@ -76,9 +76,9 @@ _NO_RULING: Final = GateRuling()
 
 
 class Fact(NamedTuple):
-    """A sentence of the first screen under a short name."""
+    """A sentence of the first screen with a short name."""
 
-    #: ``""`` if the sentence belongs to the fact before.
+    #: The name; ``""`` if the sentence continues the fact before it.
     name: str
     text: str
     style: Style = "plain"
@@ -121,14 +121,14 @@ def screen_lines(
     width: int = 100,
     encoding: str = "utf-8",
 ) -> list[StyledLine]:
-    """Return at most 30 lines about the results of one tracker, and those of its ruling.
+    """Return at most 30 lines about the results of one tracker, and the lines of its ruling.
 
     Args:
         results: the results of the tracker.
         settings: the settings of the run.
         info: facts of the run.
         totals: the figures of ``results``.
-        ruling: the verdict of the gate if there is one, and why the run failed.
+        ruling: the verdict of the gate if there is one, and the reasons why the run failed.
         failed: whether a test failed; by default, see `verdict_fact`.
         width: the width of the terminal in columns.
         encoding: the encoding of the terminal.
@@ -174,15 +174,15 @@ def verdict_fact(
     *,
     failed: bool | None = None,
 ) -> Fact:
-    """Return the verdict on a run, and how many turns break.
+    """Return the verdict on a run, and the number of turns that break.
 
     Args:
         totals: the figures of the run.
         sections: the figures of its relations.
         settings: the settings of the run.
         verdict: the verdict of the gate, ``""`` if there is none.
-        failed: if there is no gate, whether a test failed. By default, a run fails if the tracker
-            failed or a weakness is not accepted.
+        failed: whether a test failed; it counts only if there is no gate. By default, a run fails
+            if the tracker failed or a weakness is not accepted.
     """
     text, style = _broken(sections)
     if verdict:
@@ -242,7 +242,7 @@ def run_facts(
 
 
 def _clean(totals: Totals, summary: Summary) -> Iterator[Fact]:
-    """Yield the share of right answers to the clean turns, and how many have no answer."""
+    """Yield the share of right answers to the clean turns, and the number without an answer."""
     words = totals.kind.words
     texts = []
     if summary.clean_labelled:
@@ -262,7 +262,7 @@ def _clean(totals: Totals, summary: Summary) -> Iterator[Fact]:
 
 
 def _relations(sections: Sequence[RelationTotals], most: int | None) -> Iterator[Fact]:
-    """Yield a fact for each relation; that with the highest failure rate comes first."""
+    """Yield a fact for each relation, the highest failure rate first."""
     ranked = sorted(sections, key=lambda one: -(one.summary.failure_rate or 0.0))
     for one in ranked[:most]:
         summary = one.summary
@@ -280,7 +280,7 @@ def _relations(sections: Sequence[RelationTotals], most: int | None) -> Iterator
 
 
 def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
-    """Yield how many of 1,000 user turns fail, by whether the answer was right before and after."""
+    """Yield the estimated number of failures in 1,000 user turns, in total and by kind."""
     section = estimated(sections)
     expected = None if section is None else section.summary.estimated_failures
     if section is None or expected is None:
@@ -374,7 +374,7 @@ def _show_weaknesses(
 
 
 def corrector_facts(effect: Mending | None) -> Iterator[Fact]:
-    """Yield advice to correct the spelling before the bot, if that restores many violations."""
+    """Yield the advice to correct the spelling first, if this would remove many violations."""
     if effect is not None and effect.pays:
         text = (
             f"correct the spelling first: a corrector restores {effect.mended:,} of "
@@ -385,7 +385,7 @@ def corrector_facts(effect: Mending | None) -> Iterator[Fact]:
 
 
 def open_first(found: Sequence[_Found]) -> list[_Found]:
-    """Return weaknesses in their order, the accepted ones last."""
+    """Return the weaknesses in the same order, but accepted ones last."""
     return sorted(found, key=lambda one: bool(one.accepted))
 
 
@@ -403,7 +403,7 @@ def _frequency(one: FoundWeakness, sections: Sequence[RelationTotals]) -> Iterat
     if one.expected:
         yield f"{one.expected:.2g} of {TURNS:,}"
     elif one.expected is not None and expected is not None:
-        # The exact form of the rule of three, for a weighted sample.
+        # This is the exact form of the rule of three, for a weighted sample.
         share = 1 - _UNSEEN ** (1 / expected.effective_sample_size)
         bound = share * expected.distorted_per_1000
         yield f"found only by the search (below {bound:.2g} of {TURNS:,} with 95 % confidence)"

@@ -51,7 +51,7 @@ from pytest_dstfuzz.weaknesses.groups import Weakness
 __all__ = ["report_lines"]
 
 
-#: Share of fallback replies to clean questions above which the run looks misconfigured.
+#: If more than this share of clean questions gets a fallback reply, the setup may be wrong.
 _MANY_FALLBACKS: Final = 0.3
 
 
@@ -95,13 +95,13 @@ def show_run(
 
 
 def _without_answer(unanswered: int, replies: int) -> str:
-    """Return a warning if many clean replies are no answer, else ``""``."""
+    """Return a warning if many replies to clean turns are fallback replies, else ``""``."""
     if unanswered < 2 or unanswered < _MANY_FALLBACKS * replies:
         return ""
     return f"{unanswered:,} of {replies:,} clean replies are no answer: wrong data or endpoint?"
 
 
-#: Maximum number of violations shown. The gate shows more, because no test shows its own.
+#: Maximum number of violations shown. A run with a gate shows more, because its tests show none.
 _PLAINEST: Final = 3
 #: Number of unchanged characters on each side of an edit.
 _MARGIN: Final = 40
@@ -144,7 +144,7 @@ def _show_violation(
 def show_plainest(
     page: TerminalPage, section: RelationTotals, settings: Settings, command: str, novelty: Novelty
 ) -> None:
-    """Add the violations that are easiest to follow, with a mark on known ones."""
+    """Add the plainest violations. A mark shows which of the violations are known."""
     gate = settings.gate.fail_on == "gate"
     pairs = section.plainest.pairs[: MOST_PLAINEST if gate else _PLAINEST]
     if not pairs:
@@ -185,7 +185,7 @@ _OUTCOMES: Final[tuple[TurnOutcome, ...]] = (
 
 
 def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
-    """Return a 95 % interval over some dialogues as text, or the reason why there is none."""
+    """Return a 95 % interval over dialogues as text, or the reason why there is no interval."""
     if interval is None and dialogues >= FEWEST_DIALOGUES:
         return "no interval: no variant was answered"
     if interval is None:
@@ -195,7 +195,7 @@ def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
 
 
 def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
-    """Return the settings of the variants in one line; ``slip_rates`` count typos per word."""
+    """Return the settings of the variants in one line. ``slip_rates`` are slips per word."""
     flat = " in short utterances too" if settings.flat_edit_rate else ""
     edits = Edits.of(settings.edits)
     only = f" of {', '.join(edits.only)}" if edits.only else ""
@@ -208,11 +208,11 @@ def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
     used = {name.partition("/")[0] for name in chosen}
     profile = PROFILES.get(settings.validity)
     slips = f", slips of {' and '.join(settings.noise)}" if profile and profile.noise else ""
-    # If no rate is set, each noise model has its own.
+    # If no rate is set, each noise model has its own rate.
     if len(slip_rates) == 1:
         slips += f", slip rate {100 * next(iter(slip_rates)):g} %"
     together = min(settings.transformations, len(used.difference(edits.left_out)))
-    # These searches make as many edits as people, or up to the maximum of a variant.
+    # These searches make as many edits as people do, up to the maximum of a variant.
     own = settings.search.partition(":")[0] in {"noise", "bandit"}
     each = "" if own else f", {together} transformations each"
     return (
@@ -371,7 +371,7 @@ def show_tables(page: TerminalPage, section: RelationTotals, *, verbose: bool) -
 def _table(
     page: TerminalPage, title: str, rows: Mapping[str, Counts], most: int | None = None
 ) -> None:
-    """Add a table of counts; the group with most violations per generated variant comes first."""
+    """Add a table of counts, with the most violations per generated variant first."""
     if not rows:
         return
     ranked = sorted(rows.items(), key=lambda item: (-(item[1].yield_rate or 0.0), item[0]))
@@ -423,7 +423,7 @@ def show_added(page: TerminalPage, totals: Totals) -> None:
 
 
 def left_out_texts(totals: Totals, info: RunInfo) -> list[str]:
-    """Return texts on untested turns, with the reasons and, if there are several, the relations."""
+    """Return texts on untested turns and the reasons. If there are several relations, name them."""
     skipped, reason = totals.skipped, info.ended or totals.why_skipped
     undecided = "" if info.judge is None else judge_line(info.judge[1])
     texts = [*_other_languages(totals), *filter(None, [undecided])]
@@ -446,7 +446,7 @@ def _other_languages(totals: Totals) -> list[str]:
 
 
 def _skipped_texts(totals: Totals, reason: str) -> list[str]:
-    """Return texts on turns that were not tested at all."""
+    """Return texts on turns that the run did not test at all."""
     skipped = totals.skipped
     dialogues = format_count(totals.skipped_dialogues, "dialogue")
     text = f"not tested: {format_count(skipped.total(), 'turn')} of {dialogues}"
@@ -464,7 +464,7 @@ def _counted(counts: Mapping[str, int], most: int | None = None) -> str:
     return ", ".join([*parts, *([f"others {rest:,}"] if rest else [])])
 
 
-#: Minimum width in columns of the tables of both sides with their intervals.
+#: The tables of relations have intervals if the page has at least this many columns.
 _WIDE = 96
 
 
@@ -481,9 +481,9 @@ def report_lines(
 ) -> list[StyledLine]:
     """Return the summary of a run, with one line per relation if ``verbosity`` is below 0.
 
-    If the only relation lets the search edit the turns, there is no table of relations. Under a
-    gate, the summary shows ``command``, which repeats the run with a failing test for each
-    violation. By default, ``totals`` are computed from ``results``.
+    There is no table of relations if the only relation leaves the edits to the search. If a gate
+    judges the run, the summary shows ``command``, which repeats the run with a failing test for
+    each violation. By default, ``totals`` are computed from ``results``.
     """
     if totals is None:
         totals = Totals.of(results, info.relations, settings.reply.fallback, words=info.words)
@@ -525,7 +525,7 @@ def _in_lines(
 ) -> list[StyledLine]:
     """Return one line for each relation, and one more if the run ended early.
 
-    Without ``sections``, return one line for the whole run.
+    If there are no ``sections``, return one line for the whole run.
     """
     if sections:
         ended = [StyledLine(f"dstfuzz: {text}", "warning") for text in left_out_texts(totals, info)]
@@ -563,7 +563,7 @@ def show_cases(page: TerminalPage, found: Sequence[CaseFigures]) -> None:
 
 
 def show_sides(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
-    """Add a table of relations that expect no change, and one of those that expect a change."""
+    """Add a table of relations that expect no change, and one of relations that expect a change."""
     stay = [one for one in sections if not one.follows]
     follow = [one for one in sections if one.follows]
     page.gap()
@@ -578,7 +578,7 @@ def show_sides(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
 
 
 def _side(page: TerminalPage, sections: Sequence[RelationTotals], *, follows: bool) -> None:
-    """Add the figures of the relations that expect a change if ``follows``, else of the others.
+    """Add the figures of the relations that expect a change (if ``follows``) or of the others.
 
     The table has intervals if the page is wide enough.
     """

@@ -60,13 +60,13 @@ _REGRESSION = ("id", "status", "reason", "turn", "changed", "outcome")
 _MOST_REASONS = 5
 #: Maximum number of new violations on a page.
 _MOST_NEW = 20
-#: Maximum length of a message on a damaged edit, which may contain any text.
+#: Maximum length of a message on a damaged edit, because the edit may contain any text.
 _MOST_CHARACTERS = 200
 
 Kind = Literal["good", "bad", "warning"]
 #: Style of a verdict -> its kind.
 _KINDS: Final[Mapping[Style, Kind]] = {"good": "good", "bad": "bad", "warning": "warning"}
-#: Verdicts of limits that fail the run together.
+#: Verdicts of limits that fail the run.
 _FAILED: Final = {"drift", "regression"}
 
 
@@ -83,8 +83,8 @@ class Headline(NamedTuple):
 class View:
     """A report, its totals, and the data to show.
 
-    The settings are those of the run without paths and devices, which reports do not store.
-    ``gate`` is ``None`` if the gate judged nothing.
+    The settings have no paths and devices, because reports do not store these. ``gate`` is ``None``
+    if the gate judged nothing.
     """
 
     report: Mapping[str, Any]
@@ -169,7 +169,7 @@ class View:
 
     @property
     def own_spread(self) -> tuple[str, ...]:
-        """Sentences on the variation of a bot's own replies; empty for states."""
+        """Sentences on how much a bot's own replies vary; empty for states."""
         compared = str(self.report.get("outcome", {}).get("compared", ""))
         return tuple(text for text, _ in spread_texts(self.totals.replies.rows(), compared))
 
@@ -200,7 +200,7 @@ class View:
     @property
     def advice(self) -> tuple[Fact, ...]:
         """The advice of the first screen."""
-        effect = self.report.get("spelling_corrector")  # Missing in earlier versions.
+        effect = self.report.get("spelling_corrector")  # Reports of earlier versions lack it.
         return tuple(corrector_facts(None if effect is None else Mending(**effect)))
 
     @property
@@ -245,7 +245,7 @@ class View:
 
     @property
     def regressions(self) -> Sequence[Mapping[str, Any]]:
-        """The replayed remembered violations; reports of earlier versions have none."""
+        """The remembered violations that the run replayed; none in reports of earlier versions."""
         given = self.report.get("regressions", [])
         if not isinstance(given, list):
             raise _incomplete("'regressions' is not a list")
@@ -320,7 +320,7 @@ def _facts(report: Mapping[str, Any]) -> dict[str, RelationFacts]:
 
 
 def _check_edits(turn: TurnResult) -> None:
-    """Raise a `DataError` if an edit does not fit the text in which pages show it."""
+    """Raise a `DataError` if an edit does not fit the text that pages mark with it."""
     shown: list[VariantResult | Minimal] = list(turn.variants)
     shown += [variant.minimal for variant in turn.variants if variant.minimal]
     try:

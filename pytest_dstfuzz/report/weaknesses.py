@@ -1,4 +1,4 @@
-"""Weaknesses and user-facing failure figures in reports, in words."""
+"""Texts of reports on weaknesses, and on the failures that users meet."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pytest_dstfuzz.weaknesses.groups import Ranking, Weakness, ranked
 EXPECTED: Final = "estimated failures"
 #: The name of figures of whole conversations with slips.
 AT_ALL_TURNS: Final = "slips at all turns"
-#: Remark on the failure rate if a noise model draws the variants: it is no rate of user turns.
+#: Remark on the failure rate if a noise model draws the variants: it is not a rate of user turns.
 ALL_DISTORTED: Final = "all of them with slips; likely and unlikely ones count alike"
 
 
@@ -47,7 +47,7 @@ class UserTurns(NamedTuple):
 
 
 def user_turns(summary: Summary) -> UserTurns | None:
-    """Return the number of user turns that fail by the estimate; ``None`` without a sample."""
+    """Return the estimated number of failing user turns; ``None`` if there is no sample."""
     expected = summary.estimated_failures
     return None if expected is None else _expected(expected, summary.dialogues_tested)
 
@@ -80,7 +80,7 @@ def user_turns_short(summary: Summary) -> str:
 
 
 def taken_out(expected: EstimatedFailures) -> list[tuple[str, str]]:
-    """Return the rates of user turns that the estimate covers and leaves out, as (name, figure)."""
+    """Return the rates of user turns in and outside of the estimate, as pairs (name, figure)."""
     return [
         (
             "with a slip that this run does not make, or in a locked word: left out",
@@ -117,7 +117,7 @@ def conversation_rows(summary: Summary, words: Words) -> list[tuple[str, str]]:
 
 
 def conversation_text(found: ConversationFailures) -> str:
-    """Return how many turns of whole conversations with slips fail, in few words."""
+    """Return a short text on the turns that fail in whole conversations with slips."""
     between = "" if found.interval is None else f" ({_ends(found.interval)})"
     return (
         f"{per_1000(found.per_1000)} of {TURNS:,}{between}, in "
@@ -143,7 +143,7 @@ def _parts(found: ConversationFailures) -> str:
 
 
 def by_label_text(found: EstimatedFailures | ConversationFailures) -> str:
-    """Return the failures by whether the answer was right before; ``""`` without labels."""
+    """Return a text on failures after right and after wrong answers; ``""`` without labels."""
     if found.right_to_wrong_per_1000 is None or found.wrong_to_wrong_per_1000 is None:
         return ""
     text = (
@@ -164,7 +164,7 @@ def _accuracy(found: AccuracyWithSlips) -> str:
 
 
 def reach_text(reach: Reach) -> str:
-    """Return which words of the users no slip reaches, and why, as a sentence."""
+    """Return a sentence on the words of users that are never mistyped, with the reasons."""
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in reach.reasons.items())
     words = ", ".join(f"{text} {count:,}" for text, count in reach.examples.items())
     return (
@@ -174,7 +174,10 @@ def reach_text(reach: Reach) -> str:
 
 
 def likely_text(variant: VariantResult) -> str:
-    """Return the share of user turns that a sampled variant stands for; ``""`` for others."""
+    """Return a text on the share of user turns that a variant of the sample stands for.
+
+    It is ``""`` for other variants.
+    """
     if variant.weight is None:
         return ""
     return f"drawn by the noise model; stands for {per_1000(TURNS * variant.weight)} of {TURNS:,}"
@@ -215,9 +218,9 @@ _RANKED: Final[dict[Ranking, str]] = {
 class RankedList(NamedTuple):
     """Weaknesses in one order, worst first."""
 
-    #: The difference to the list before, in words; ``""`` for the first list.
+    #: The words that distinguish this list from the first one; ``""`` for the first list.
     kind: str
-    #: The ranking figures, in words.
+    #: The words for the figures that decide the order.
     how: str
     weaknesses: tuple[Weakness, ...]
 
@@ -301,7 +304,7 @@ def often_text(expected: float | None) -> str:
 
 
 def accepted_text(reason: str) -> str:
-    """Return the acceptance of a weakness with its reason, or ``""``.
+    """Return the words for an accepted weakness with the reason, or ``""`` if it is not accepted.
 
     >>> accepted_text("nobody types this to our bot")
     'accepted: nobody types this to our bot'
@@ -322,7 +325,7 @@ def counted_weaknesses(number: int, kind: str = "") -> str:
 def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Return the number of new and fixed weaknesses as text, and a line for each.
 
-    The text is ``""`` if neither build has any, and for reports of earlier versions.
+    The text is ``""`` if neither build has a weakness, and for reports of earlier versions.
     """
     found = comparison.get("weaknesses")
     if found is None:
@@ -345,7 +348,7 @@ def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def said(variant: VariantResult) -> str:
-    """Return the texts of a violation with marked edits, including the earlier turns to blame."""
+    """Return the texts of a violation with marked edits, also those of earlier turns to blame."""
     plain = variant.plain
     texts = [mark_edits(undo_edits(plain.text, plain.edits), plain.edits, margin=_MARGIN)]
     for index, clean, edits in needed_context(variant):
@@ -362,13 +365,14 @@ def _facts(weakness: Weakness) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """A weakness, with its plainest violation in the report.
+    """A weakness with its plainest violation, as a report shows it.
 
     Attributes:
         description: the common property of its violations.
         count: the number of violations.
         turns: the number of broken turns.
-        expected: estimated failures per 1,000 user turns because of it; ``None`` if unknown.
+        expected: estimated failures per 1,000 user turns because of the weakness; ``None`` if
+            unknown.
         members: the names of at most `MOST_MEMBERS` violations.
         accepted: the reason if it was accepted, else ``""``.
     """
@@ -424,10 +428,10 @@ def cards_of(
 ) -> tuple[Card, ...]:
     """Return the weaknesses of a report, worst first, given their plainest violations by name.
 
-    Reports of earlier versions have none.
+    Reports of earlier versions have no weaknesses.
 
     Raises:
-        DataError: a weakness lacks a key, or its violation is missing.
+        DataError: a weakness lacks a key, or the report lacks its plainest violation.
     """
     try:
         return tuple(_card(entry, found) for entry in report.get("weaknesses", ()))

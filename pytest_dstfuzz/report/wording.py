@@ -1,4 +1,4 @@
-"""Readable edits: word diffs, and the earlier edits without which a violation does not occur."""
+"""Edits in readable form: word diffs, and the edits of earlier turns that a violation needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp", "Mn", "Me")
 
 
 class Span(NamedTuple):
-    """A part of a diff; it is unchanged if ``before == after``."""
+    """A part of a diff. It is unchanged if ``before == after``."""
 
     before: str
     after: str
@@ -43,23 +43,23 @@ class Span(NamedTuple):
 def earlier_edits(
     shown: VariantResult | Minimal,
 ) -> Iterator[tuple[int, str, tuple[Edit, ...]]]:
-    """Yield index, clean text and edits of each earlier turn that the tracker saw perturbed."""
+    """Yield the index, the clean text and the edits of each earlier turn that has edits."""
     for earlier in shown.context_edits:
         text = shown.context[earlier.turn_index]
         yield earlier.turn_index, undo_edits(text, earlier.edits), earlier.edits
 
 
 def needed_context(variant: VariantResult) -> Iterator[tuple[int, str, tuple[Edit, ...]]]:
-    """Yield those `earlier_edits` without which the violation does not occur, if known."""
+    """Yield only those `earlier_edits` that the violation needs, if these are known."""
     return iter(()) if variant.cause == "turn" else earlier_edits(variant.plain)
 
 
 def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:
     """Return the changes of ``edits`` in ``source``, widened to whole words.
 
-    The result follows the edits: of two equal words, the edited one is marked. A word that was
-    edited twice is one change. Joining all ``before`` texts yields ``source``, and joining all
-    ``after`` texts yields the edited text.
+    The result depends on the edits: if a text has the same word twice, the edited word is marked. A
+    word with two edits is one change. All ``before`` texts together are ``source``, and all
+    ``after`` texts together are the edited text.
     """
     return _widened(_narrowed(_aligned(source, edits)))
 
@@ -83,8 +83,8 @@ def mark_edits(
 ) -> str:
     """Return ``source`` with its edits marked.
 
-    Unchanged text farther than ``margin`` characters from an edit is omitted. If there is no edit,
-    the middle of the text is omitted.
+    Unchanged text farther than ``margin`` characters from an edit is left out. If there is no edit,
+    the middle of the text is left out.
     """
     spans = diff_spans(source, edits)
     last = len(spans) - 1
@@ -103,7 +103,7 @@ def mark_edits(
 
 
 def shorten(text: str, limit: int = 400) -> str:
-    """Return ``text`` with visible characters, without its middle if it exceeds ``limit``."""
+    """Return ``text`` with visible characters. If it exceeds ``limit``, leave out its middle."""
     return visible(text if len(text) <= limit else _shortened(text, limit // 2, limit // 2))
 
 
@@ -155,8 +155,8 @@ def _narrowed(spans: Iterable[Span]) -> list[Span]:
 def _widened(spans: Sequence[Span]) -> tuple[Span, ...]:
     """Extend every change to whole words.
 
-    The texts are split at positions that are inside a word in neither of them. A part that contains
-    a change becomes one change.
+    The texts are split at positions that are not within a word of either text. If a part contains a
+    change, the whole part becomes one change.
     """
     columns = [
         column
@@ -226,7 +226,7 @@ def _marked(span: Span, colour: bool, margin: int | None) -> str:
 
 
 def _seen(text: str) -> str:
-    """Return changed text for display; if it has only blanks, each becomes a visible mark."""
+    """Return changed text for display. If it has only blanks, each becomes a visible mark."""
     return "<SPACE>" * len(text) if text and not text.strip(" ") else _unmistakable(text)
 
 

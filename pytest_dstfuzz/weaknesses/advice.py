@@ -17,8 +17,8 @@ __all__ = ["to_try"]
 
 #: A part of a bot, or the settings of the bot or the test.
 Part = Literal["rule", "training data", "prompt", "schema", "knowledge base", "settings"]
-#: The parts of trackers that are code or a network, of assistants that call tools, and of bots that
-#: reply by rules, intents or a language model.
+#: The parts of a bot that advice may name. There is one list for trackers that predict states, one
+#: for assistants that call tools, and one for bots that reply.
 _OF_STATES: Final[tuple[Part, ...]] = ("rule", "training data", "settings")
 _OF_CALLS: Final[tuple[Part, ...]] = ("prompt", "schema", "settings")
 _OF_REPLIES: Final[tuple[Part, ...]] = (
@@ -262,7 +262,7 @@ _ADVICE: Final[Mapping[str, Mapping[Part, str]]] = {
 
 
 def to_try(mechanism: str, kind: AnswerKind) -> str:
-    """Return changes of the bot that may remove a weakness, guessed from its mechanism.
+    """Return changes of the bot that may remove a weakness. They depend only on its mechanism.
 
     >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
     >>> to_try("correction ignored", TOOL_CALLS)
@@ -270,7 +270,7 @@ def to_try(mechanism: str, kind: AnswerKind) -> str:
     """
     advice = _ADVICE[mechanism]
     parts = _OF_CALLS if kind.has_tools else _OF_STATES if kind.words.values else _OF_REPLIES
-    # A relation of another package may break in a way that is typical of another kind of bot.
+    # A violation of another package's relation may be typical of another kind of bot.
     parts = tuple(part for part in parts if part in advice) or get_args(Part)
     return "; ".join(f"{part}: {advice[part]}" for part in parts if part in advice)
 
@@ -282,7 +282,7 @@ def _system_words(turn: TurnResult) -> frozenset[str]:
 
 def is_altered(corrector: SpellingCorrector, turn: TurnResult) -> bool:
     """Return whether a spelling corrector alters the clean turn."""
-    # Few turns have an unknown word, so the words of the system are rarely needed.
+    # Look up the words of the system only if the turn has an unknown word, which is rare.
     if corrector.correct(turn.user) == turn.user:
         return False
     return corrector.correct(turn.user, _system_words(turn)) != turn.user
@@ -291,9 +291,9 @@ def is_altered(corrector: SpellingCorrector, turn: TurnResult) -> bool:
 def is_mended(corrector: SpellingCorrector, turn: TurnResult, variant: VariantResult) -> bool:
     """Return whether a spelling corrector restores the clean texts of a violation.
 
-    If it does, the bot would get the clean texts and give the clean answer, so the bot is not asked
-    again. False for relations that change the meaning or move rounds: these make no spelling
-    errors.
+    A bot that gets the clean texts gives the clean answer, so there is no need to ask it again. The
+    result is false for relations that change the meaning or move rounds, since these make no
+    spelling errors.
     """
     plain = variant.plain
     if turn.side == "should-change" or variant.moves:
@@ -309,10 +309,10 @@ def is_mended(corrector: SpellingCorrector, turn: TurnResult, variant: VariantRe
 class Mending(NamedTuple):
     """The effect of a spelling corrector before the bot, computed without asking the bot again."""
 
-    #: Violations whose clean texts it restores, of all violations.
+    #: The number of violations whose clean texts it restores, and the number of all violations.
     mended: int
     violations: int
-    #: Clean turns that it alters, of all with a valid variant.
+    #: The number of clean turns that it alters, and the number of turns with a valid variant.
     altered: int
     turns: int
 

@@ -61,14 +61,14 @@ _OF_SLUGS: Final = {_slug(name): name for name in ALL}
 
 
 class Key(NamedTuple):
-    """The common properties of the violations of one weakness."""
+    """The properties that all violations of one weakness have in common."""
 
     mechanism: str  #: A name in `ALL`.
     at: str = ""  #: For tool calls, the affected tool, or tool and argument.
 
     @property
     def id(self) -> str:
-        """The name as one shell word; it depends only on the key.
+        """The id of the weakness, which is one word in a shell. It depends only on the key.
 
         >>> Key("slip in key word, value wrong").id, Key("call dropped", "block_card").id
         ('slip-in-key-word-value-wrong', 'call-dropped:block_card')
@@ -88,7 +88,7 @@ class Key(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The weakness that a violation shows, and the words and the slot that show it."""
+    """The weakness of a violation, and the words and the slot that are the evidence for it."""
 
     key: Key
     words: tuple[str, ...]  #: Clean words that were edited, in lower case.
@@ -113,7 +113,7 @@ def read(turn: TurnResult, variant: VariantResult) -> Reading:
 
 def read_scene(scene: BrokenScene) -> Reading:
     """Return the key, the edited words and the slot for the known facts of a violation."""
-    # A corrected slot only hints at the destination of a value.
+    # A change to the right value only shows where the value of another slot went.
     about = not_corrected(scene.changed)
     name, number = mechanism_of([traits_of(change, scene) for change in about])
     slot = about[number].slot if about else ""
@@ -144,10 +144,11 @@ class Heard(NamedTuple):
 
 
 def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[Difference]) -> str:
-    """Return the id of the weakness of a stored violation, or ``""`` if it is not determined.
+    """Return the id of the weakness of a stored violation, or ``""`` if it cannot be determined.
 
-    The weakness is determined only if the violation has exactly one edit and one changed slot. It
-    must also be the same for every state of the clean turn, because that state is not stored.
+    The weakness can be determined only if the violation has exactly one edit and one changed slot.
+    The state of the clean turn is not stored, so all possible states must lead to the same
+    weakness.
     """
     touched = [one for one in said if one.user != one.seen]
     if (edits, len(touched), len(changed)) != (1, 1, 1):
@@ -180,21 +181,22 @@ def _states(
 ) -> Iterator[dict[str, str]]:
     """Yield possible states of the clean turn, which differ in the slots that did not change.
 
-    They vary in three ways: whether slots of the same domain have the values, whether slots of
-    another domain have them, and whether the edited words name slots.
+    The states differ in three ways: whether other slots of the same domain have the values, whether
+    slots of another domain have the values, and whether the edited words name slots.
     """
     domain = domain_of(change.slot)
     for here, there, named in product((False, True), repeat=3):
         state = {f"{domain}- {number}": value for number, value in enumerate(values) if here}
         state |= {f" - {number}": value for number, value in enumerate(values) if there}
-        # A value that no slot of one or two words has.
+        # Use a value of three words, so that it differs from the values in question.
         yield state | {f"{domain}-{word}": "a b c" for word in words if named}
 
 
 def _edits(clean: str, seen: str) -> Iterator[Edit]:
     """Yield the possible edits between two texts, without the equal text at both ends.
 
-    There are two if the position is ambiguous, for example if one of two equal words is new.
+    There are two possible edits if the position is ambiguous, for example if one of two equal words
+    is new.
     """
     shorter = min(len(clean), len(seen))
     first = next((i for i in range(shorter) if clean[i] != seen[i]), shorter)
@@ -204,15 +206,15 @@ def _edits(clean: str, seen: str) -> Iterator[Edit]:
         yield Edit("", "", start, end, clean[start:end], seen[start : len(seen) - tail])
 
 
-#: The figures that rank weaknesses: estimated failures together with turns broken, or, if no sample
-#: of a noise model estimates failures, turns broken alone. See `worst_first`.
+#: The figures that rank weaknesses: estimated failures together with broken turns. If a run has no
+#: sample of a noise model, there is no estimate, and only broken turns count. See `worst_first`.
 Ranking = Literal["estimated failures", "turns"]
 _T = TypeVar("_T")
 #: Maximum number of words and slots in a report.
 _MOST: Final = 5
-#: Maximum number of violations of a weakness that are listed; its figures cover all.
+#: Maximum number of violations that are listed for a weakness. Its figures cover all violations.
 MOST_MEMBERS: Final = 5_000
-#: Dialogue, turn, number of the variant, and name of a violation.
+#: The dialogue, turn and variant number of a violation, and its name.
 _Place = tuple[str, int, int, str]
 
 
@@ -239,15 +241,16 @@ class Weakness:
         turns: the number of broken turns.
         words: the words that are edited most often, in lower case.
         slots: the slots that change most often.
-        example: the plainest violation: fewest edits, edits of this turn before those of earlier
-            turns, shortest text. If there are labels, violations with a right clean answer come
-            first, because a changed wrong answer matters less.
+        example: the plainest violation. It has the fewest edits. Among violations with equally many
+            edits, those with edits of this turn come first, and then those with the shortest text.
+            If there are labels, violations with a right clean answer come before all others,
+            because a changed wrong answer matters less.
         members: the names of the violations, by turn and variant, at most `MOST_MEMBERS`.
         expected: estimated failures per 1,000 user turns because of this weakness; 0 if the search
             found it but no sampled variant shows it; ``None`` if the run has no estimate.
         accepted: the reason if the weakness was accepted, else ``""``.
         mended: the number of violations whose clean texts a spelling corrector restores; ``None``
-            if that was not measured.
+            if no corrector was in use.
     """
 
     key: Key
@@ -293,7 +296,7 @@ class WeaknessTally:
     """
 
     def __init__(self, corrector: SpellingCorrector | None = None) -> None:
-        """Create an empty tally. With a ``corrector``, it counts the violations that it mends."""
+        """Create an empty tally, which also counts the violations that a ``corrector`` mends."""
         self._corrector = corrector
         self._clean, self._altered = DistinctCount(), DistinctCount()
         self._groups: dict[Key, _Group] = {}
@@ -319,7 +322,7 @@ class WeaknessTally:
 
     @property
     def shrunk(self) -> bool | None:
-        """Whether violations were minimised, which affects their weaknesses.
+        """Whether the run found the smallest edits of violations, which affects their weaknesses.
 
         The value is ``None`` if there is no violation.
         """
@@ -327,7 +330,7 @@ class WeaknessTally:
 
     @property
     def mending(self) -> Mending | None:
-        """The effect of the spelling corrector; ``None`` without one."""
+        """The effect of the spelling corrector; ``None`` if there is none."""
         if self._corrector is None:
             return None
         mended = sum(group.mended or 0 for group in self._groups.values())
@@ -351,11 +354,11 @@ def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
 def worst_first(found: Sequence[tuple[Weakness, int]]) -> tuple[Weakness, ...]:
     """Return weaknesses, worst first; those without an estimate come last, see `ranked`.
 
-    The order is that of the mean of two shares: the weakness's share in the estimated failures of
-    all weaknesses, and its share in the turns that they break. In other words, each estimate is
-    shrunk halfway towards the share of broken turns. The estimate of a single weakness rests on the
-    few failing variants of the sample. The broken turns rest on all variants, but a search finds
-    some weaknesses more easily than users meet them. Without an estimate the broken turns decide.
+    A weakness has a share in the estimated failures of all weaknesses, and a share in the turns
+    that all weaknesses break. The mean of these two shares decides the order. Neither share would
+    do alone. The estimate for a single weakness depends on the few failing variants of the sample.
+    The broken turns depend on all variants, but a search finds some weaknesses more easily than
+    users meet them. If there is no estimate, only the broken turns count.
 
     Args:
         found: each weakness with the number of turns that it breaks. A turn that breaks only
@@ -377,10 +380,11 @@ def worst_first(found: Sequence[tuple[Weakness, int]]) -> tuple[Weakness, ...]:
 def ranked(
     found: Sequence[_T], expected: Callable[[_T], float | None]
 ) -> tuple[tuple[Ranking, tuple[_T, ...]], ...]:
-    """Return the lists of weaknesses, in the order of `find_weaknesses`, with their ranking.
+    """Return one or two lists of weaknesses in the given order, each with its ranking.
 
-    If a noise model is in use and relations also make their own edits, there are two lists. The
-    frequency of a relation's own edits is unknown, so no figure can rank both together.
+    If a noise model is in use and relations also make their own edits, there are two lists. No
+    figure could rank all weaknesses together, because it is unknown how often users type the edits
+    of relations.
     """
     known = tuple(one for one in found if expected(one) is not None)
     rest = tuple(one for one in found if expected(one) is None)
@@ -394,15 +398,15 @@ class _Group:
     def __init__(self, first: Member) -> None:
         self._example, self._plainness = first, _plainness(first)
         self.count = 0
-        #: Violations that a spelling corrector mends; ``None`` if that was not measured.
+        #: Number of violations that a spelling corrector mends; ``None`` if there is no corrector.
         self.mended: int | None = None
         self._turns = DistinctCount()
-        #: Turns that do not break because of earlier turns alone.
+        #: The turns with a violation for which not only earlier turns are to blame.
         self._own_turns = DistinctCount()
         self._words: Counter[str] = Counter()
         self._slots: Counter[str] = Counter()
         self._places: list[_Place] = []
-        #: Whether a noise model knows the frequency of such edits.
+        #: Whether a noise model gives the frequency of the edits.
         self._known = False
         self._weights = ExactSum()
 
@@ -422,14 +426,14 @@ class _Group:
         self._places.append(_place(member))
         if len(self._places) > 2 * MOST_MEMBERS:
             self._drop_places()
-        # The frequency of a relation's own edits is unknown.
+        # It is unknown how often users type the edits of relations.
         self._known = self._known or turn.noise is not None
         if has_expectation(turn):
             self._weights.add(weight_of(turn, variant))
 
     @property
     def own_turns(self) -> int:
-        """The number of turns with a violation that the turn's own edits cause."""
+        """The number of turns with a violation for which not only earlier turns are to blame."""
         return self._own_turns.value
 
     def weakness(self, key: Key, figure: EstimatedFailures | None) -> Weakness:

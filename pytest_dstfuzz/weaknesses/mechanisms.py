@@ -56,8 +56,8 @@ class Edited(NamedTuple):
         words = take_apart(self.clean).words
         found: list[str] = []
         for start, end in source_spans(self.edits):
-            # The second case: a blank touches two words, and an insertion touches the word before
-            # it.
+            # No word overlaps the edit, so take the nearest ones: two words for a blank, and the
+            # word before for an insertion.
             inside = [word.lower for word in words if start < word.end and word.start < end]
             beside = [word.lower for word in words if start <= word.end and word.start <= end]
             near = sorted(words, key=lambda word: max(word.start - end, start - word.end))
@@ -71,10 +71,10 @@ class Edited(NamedTuple):
 
 
 def blamed(turn: TurnResult, variant: VariantResult) -> Edited:
-    """Return the edits to blame for a violation, from its shrunk version if there is one.
+    """Return the edits to blame for a violation, from its smallest version if that is known.
 
-    These are the edits of the turn itself. If earlier turns are to blame, they are the edits of the
-    last edited turn before it.
+    Usually these are the edits of the turn itself. If earlier turns are to blame, these are the
+    edits of the last edited turn before it.
     """
     plain = variant.plain
     earlier = plain.context_edits
@@ -85,7 +85,7 @@ def blamed(turn: TurnResult, variant: VariantResult) -> Edited:
 
 
 _ENDING: Final = re.compile("(?:ing|ed|es|al|e)$")
-#: Minimum length of a word without its ending that matches a slot name: `leaving`, `leaveat`.
+#: A word without its ending must be this long to match a slot name: `leaving` matches `leaveat`.
 _STEM: Final = 4
 #: Slot names for the two ends of a journey.
 _ENDS: Final = word_set("departure destination origin source from to pickup dropoff")
@@ -95,7 +95,7 @@ _SHORT: Final = 2
 _NEAR, _NEXT = 4, 2
 #: Cues that introduce a topic, not a value: `how about`.
 _TOPIC: Final = frozenset({"about"})
-#: Minimum similarity of a word that may stand for a slot name: `wifi` for `internet`.
+#: A word may stand for a slot name if it is at least this similar: `wifi` for `internet`.
 _ALIKE: Final = 0.88
 
 
@@ -112,7 +112,7 @@ class BrokenScene(NamedTuple):
 
     @classmethod
     def of(cls, turn: TurnResult, variant: VariantResult) -> BrokenScene:
-        """Return the known facts on a violation of a turn."""
+        """Return the known facts about a violation of a turn."""
         edited, plain = blamed(turn, variant), variant.plain
         edits = {earlier.turn_index: earlier.edits for earlier in plain.context_edits}
         user = [undo_edits(text, edits.get(n, ())) for n, text in enumerate(plain.context)]
@@ -148,7 +148,7 @@ class Traits(NamedTuple):
 
 
 def traits_of(change: Difference, scene: BrokenScene) -> Traits:
-    """Return the features of the change of a slot; of a list, only the changed members count."""
+    """Return the features of the change of a slot. Of a list, only the changed members count."""
     others = [one for one in scene.changed if one is not change]
     change = _of_members(change)
     before, after = change.before, change.after
@@ -249,7 +249,7 @@ def family_of(change: Difference) -> str:
 
 
 def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: BrokenScene) -> bool:
-    """Return whether an edited word names the slot, or is a cue, which announces its value."""
+    """Return whether an edited word names the slot, or is a cue: a word that announces a value."""
     clean = word_list(scene.edited.clean)
     names = names_of(change.slot)
     said = {word for value in values if scene.here.says(value) for word in content(value)}
@@ -302,7 +302,7 @@ def _runs_on(value: str, scene: BrokenScene) -> bool:
     return within and not scene.user.says(value) and not scene.system.says(value)
 
 
-#: For a third-party relation whose expected change did not happen.
+#: The mechanism if the change that a relation of another package expects did not happen.
 IGNORED: Final = "expected change missing"
 #: Relation -> mechanism if the state stays as it was.
 _IGNORED: Final = {
@@ -317,7 +317,7 @@ _IGNORED: Final = {
     "random-input": "value found in random words",
     "drop": "value of dropped round kept",
 }
-#: Move of a round -> mechanism if the state should have stayed.
+#: Move of a round -> mechanism if the state should have stayed the same.
 RESTARTED: Final = "same dialogue, different answer"
 _MOVED: Final = {
     "repeat": "repeated round changes answer",
@@ -343,8 +343,8 @@ def failure_of(
 ) -> tuple[str, int]:
     """Return the mechanism that follows from the changed state, and the index of the change.
 
-    The result is ``("", -1)`` if the mechanism also depends on the edits. This is so if the
-    relation expects no change and the variant has edits of the text.
+    If the relation expects no change and the variant has edits of the text, the mechanism also
+    depends on the edits. Then the result is ``("", -1)``.
     """
     if turn.side != "should-change":
         told = (_MOVED.get(move.kind, "") for move in variant.moves)
@@ -380,7 +380,7 @@ def _taken_back(variant: VariantResult, changes: Sequence[Difference]) -> int:
 def _instead(
     variant: VariantResult, changes: Sequence[Difference], missed: Sequence[int]
 ) -> tuple[str, int] | None:
-    """Return the mechanism if another change than the expected one happened, else ``None``.
+    """Return the mechanism if the state changed, but not as expected, else ``None``.
 
     ``missed`` holds the indices of slots that should have changed.
     """
@@ -402,9 +402,9 @@ def _instead(
     return ("changed to wrong value", number) if number >= 0 else None
 
 
-#: The reply is the same and should differ.
+#: The mechanism if the reply is the same but should differ.
 ANYWAY: Final = "changed question, same reply"
-#: Two contexts with the same information lead to different replies.
+#: The mechanism if two contexts with the same information lead to different replies.
 _DISAGREES: Final = "equivalent context, different reply"
 #: Comparisons of facts, the most significant first.
 _FACTS: Final[dict[str, Comparison]] = {
@@ -450,7 +450,7 @@ def _another(before: str, after: str, asked: Context) -> str:
 
 
 def _becomes_another(compared: ComparisonResult) -> bool:
-    """Return whether both replies have a value for the differing fact, unlike ``1969 / -``."""
+    """Return whether both replies have a value for the fact that differs, unlike ``1969 / -``."""
     return not {"", "-", "no answer"} & set(compared.why.split(" / "))
 
 
@@ -459,11 +459,11 @@ def _asks(reply: str) -> bool:
     return found is not None and not _COURTESY.search(found[0])
 
 
-#: For an answer without a changed slot, as a third-party relation may report.
+#: The mechanism if no slot changed. Only relations of other packages may report such a violation.
 OTHER: Final = "different answer"
 
-#: The more significant ones come first. If several slots change, the first mechanism in this order
-#: counts.
+#: Mechanisms of states, the most significant first. If several slots change, the first mechanism
+#: in this order counts.
 MECHANISMS: Final = (
     "two values run together",
     "misspelt value copied",
@@ -495,7 +495,7 @@ def mechanism_of(changes: Sequence[Traits]) -> tuple[str, int]:
 
 
 def _mechanism(one: Traits) -> str:
-    """Return the mechanism of one changed slot; the family of the slot selects the rules."""
+    """Return the mechanism of one changed slot. The family of the slot decides the rules."""
     if one.runs_on:
         return "two values run together"
     if one.family == "any":
@@ -560,7 +560,7 @@ def _choice(one: Traits) -> str:
     return "offered value lost or added" if one.user or one.system else "value made up"
 
 
-#: The rules for each family of slots. Times, numbers and ends of a journey have siblings with the
+#: Rules for each family of slots. For times, numbers and ends of a journey, other slots have the
 #: same values. Names are usually offered by the system. Other slots have few values.
 _FAMILIES: Final[dict[str, Callable[[Traits], str]]] = {
     "number": _number,
@@ -571,12 +571,12 @@ _FAMILIES: Final[dict[str, Callable[[Traits], str]]] = {
 
 
 def _is_moved(one: Traits) -> bool:
-    """Return whether a slot has the value of another one of its domain, and an edit hit a cue."""
+    """Return whether another slot of the domain has the value, and an edit hit a cue."""
     return one.happened == "replaced" and one.cue and one.sibling
 
 
 def _is_taken_over(one: Traits) -> bool:
-    """Return whether a value of another domain is lost although no cue for it is damaged."""
+    """Return whether a value of another domain is lost although the edits hit no cue for it."""
     hit = one.here and (one.cue or one.domain_word)
     return one.happened == "lost" and one.elsewhere and not hit
 
@@ -614,8 +614,8 @@ _NO_CALL: Final = "call dropped"
 _LEFT_OUT: Final = "one of several calls dropped"
 _NEW: Final = "call added"
 _ORDER: Final = "order of calls changed"
-#: Mechanisms of arguments, the more significant first. If several change, the first in this order
-#: counts.
+#: Mechanisms of arguments, the most significant first. If several arguments change, the first
+#: mechanism in this order counts.
 _ARGUMENTS: Final = (
     "misspelt argument copied",
     "arguments mixed up",
@@ -633,8 +633,8 @@ CALLS: Final = (_UNKNOWN, _OTHER_TOOL, _NO_CALL, _LEFT_OUT, _NEW, *_ARGUMENTS, _
 def call_failure(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
     """Return the mechanism of a violation by tool calls, and the affected tool or argument.
 
-    The mechanism is one of `CALLS`, one of the mechanisms for relations that expect a change, or
-    `OTHER` if nothing changed.
+    The mechanism is one of `CALLS`, or a mechanism of relations that expect a change. If nothing
+    changed, it is `OTHER`.
     """
     changes = not_corrected(variant.plain.changed_slots)
     found = _of_calls(turn, changes)

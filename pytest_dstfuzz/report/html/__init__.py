@@ -1,6 +1,6 @@
 """The HTML report: one self-contained file, made from the JSON report.
 
-Importing this package does not import jinja2. Writing a page does.
+Importing this package does not import jinja2. `write_html` imports it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def check_installed() -> None:
 
 
 def write_html(path: Path, views: Mapping[str, View]) -> None:
-    """Write the page of a report; an existing file survives any failure.
+    """Write the page of a report. If this fails, an existing file stays as it is.
 
-    ``views`` are by tracker name. If there are several, each gets its own page (``NAME.1.html``),
-    and this page links to them.
+    ``views`` are by tracker name. If there are several views, each gets its own page
+    (``NAME.1.html``), and the page at ``path`` links to these pages.
     """
     check_installed()
     from pytest_dstfuzz.report.html.page import html_pieces, models_page  # noqa: PLC0415 - jinja2

@@ -1,4 +1,4 @@
-"""One self-contained page from a JSON report: nothing is loaded, every text is escaped."""
+"""The page of a JSON report in a single file. It loads nothing, and every text is escaped."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ __all__ = ["environment", "insides"]
 
 #: Characters that could end a script element, begin a comment in it, or end a JavaScript line.
 _UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
-#: Stand for keyword, name and variant in a command; a shell does not quote them.
+#: Placeholders for keyword, name and variant in a command. Quoting for a shell leaves them as is.
 _WORD: Final = "@word@"
 _NAME: Final = "@name@"
 _NUMBER: Final = "@number@"
@@ -118,9 +118,9 @@ def environment(**more: Any) -> Environment:
 
 
 def insides(script: str = "", data: Any = None) -> dict[str, Any]:
-    """Return style, script (a file name), data and content policy, by template variable.
+    """Return the template variables for style, script (a file name), data and content policy.
 
-    A page without a script forbids scripts.
+    If there is no script, the policy of the page forbids scripts.
     """
     parts = {"style": _file("style.css")}
     if script:
@@ -142,8 +142,8 @@ def _file(name: str) -> str:
 def script_json(value: Any) -> str:
     r"""Return JSON without ``<``, ``>`` and ``&``, for use in a script element.
 
-    These characters occur only in strings, and are escaped as ``\u003c`` etc. Lone surrogates,
-    which UTF-8 cannot encode, are escaped too.
+    In JSON these characters occur only within strings. They are escaped, for example as ``\u003c``.
+    Lone surrogates, which UTF-8 cannot encode, are escaped too.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(_UNSAFE).encode("utf-8", "backslashreplace").decode("utf-8")
@@ -230,14 +230,14 @@ def _members_of(cards: Sequence[Card], names: Sequence[str]) -> list[tuple[str, 
 
 
 class _PerturbedTurns:
-    """Perturbed turns without duplicates; variants with the same number share their context."""
+    """Perturbed turns without duplicates. Variants with the same number have the same context."""
 
     def __init__(self) -> None:
         self.entries: list[list[Any]] = []
         self._numbers: dict[tuple[int | None, int, str, tuple[Edit, ...]], int] = {}
 
     def add(self, shown: VariantResult) -> int | None:
-        """Return the index of the last perturbed turn; each entry refers to the one before it."""
+        """Return the index of the last perturbed turn. Each entry refers to the entry before it."""
         last: int | None = None
         for index, source, edits in earlier_edits(shown):
             key = (last, index, source, edits)
@@ -285,7 +285,7 @@ def violation_record(
     }
     if calls := call_changes(turn, variant.changed_slots, page=True):
         record["calls"] = calls
-        # Filters match tools and arguments in any call of the message.
+        # A filter for a tool or an argument applies to all calls of the message.
         parts = [change.path.part for change in variant.changed_slots]
         record["tools"] = [visible(tool) for tool in dict.fromkeys(tool for tool, _ in parts)]
         slots = dict.fromkeys(visible(slot) for _, slot in parts)
@@ -368,7 +368,7 @@ def command_parts(command: str, baseline: str) -> dict[str, list[str]]:
 def _parted(text: str, *marks: str) -> list[str]:
     parts: list[str] = []
     for mark in reversed(marks):
-        # The marks come after the command of the user, which may contain anything.
+        # Look for the placeholders after the user's command, since it may contain the same text.
         text, _, rest = text.rpartition(mark)
         parts.insert(0, visible(rest))
     return [visible(text), *parts]
@@ -400,15 +400,15 @@ def _value(value: str | None) -> str | None:
     return None if value is None else visible(format_value(value))
 
 
-#: Upper bound of the failure rate for each shade of the heat map; higher rates are darkest.
+#: Upper bound of the failure rate for each shade of the heat map. For higher rates, it is darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
 _SHADE_NAMES: Final = ["0 %", *(f"to {100 * end:g} %" for end in _SHADES[1:]), "over 40 %"]
 _MOST_REASONS: Final = 20
-#: Maximum number of reasons shown why a relation does not apply.
+#: Maximum number of reasons for which a relation does not apply that are shown.
 _MOST_UNMET: Final = 5
 #: Maximum number of new or fixed violations in a list.
 _MOST_PLACES: Final = 25
-#: Number of weaknesses, and of new violations, above a fold.
+#: Number of weaknesses, and of new violations, that are visible before the user unfolds the rest.
 _MOST_OPEN: Final = 5
 
 
@@ -418,7 +418,7 @@ def html_text(report: Mapping[str, Any]) -> str:
 
 
 def html_pieces(view: View) -> Iterator[str]:
-    """Yield the page in pieces, because a large run has several megabytes of data."""
+    """Yield the page in pieces, because the page of a large run has several megabytes."""
     data = page_data(
         view.turns,
         view.weaknesses,
@@ -468,7 +468,7 @@ def _sample(view: View) -> list[tuple[str, str]]:
 
 
 def models_page(views: Mapping[str, View]) -> Iterator[str]:
-    """Yield the page that links to those of several trackers, given by file name."""
+    """Yield the page that links to the pages of several trackers, given by file name."""
     rows = [{"link": quote(name), "view": view} for name, view in views.items()]
     first = next(iter(views.values()))
     template = _environment().get_template("models.html.j2")
@@ -482,7 +482,7 @@ def _tool(view: View) -> str:
 
 
 def _environment() -> Environment:
-    """Return the jinja2 environment of the templates with their functions."""
+    """Return the jinja2 environment with the functions that the templates use."""
     made = environment(finalize=_shown, keep_trailing_newline=True)
     made.globals.update(
         address=_address,
