@@ -30,11 +30,11 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import DstFuzzError, unknown_name
 from pytest_dstfuzz.registry import Registry
 
-#: A `DstFuzzError`, such as a usage error.
+#: Exit status of a `DstFuzzError`, such as a usage error.
 EXIT_ERROR = 2
-#: A bug in this package, with the same code as in pytest.
+#: Exit status of a bug in this package, as in pytest.
 EXIT_FAULT = 3
-#: By convention, 128 + the number of the signal.
+#: Exit status after Ctrl-C. By convention, it is 128 + the number of the signal.
 EXIT_INTERRUPTED = 130
 #: Errors of a disk that is full.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -77,20 +77,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             status = _run(words)
         finally:
-            # Otherwise Python does it at exit, with another status if it fails.
+            # Otherwise Python flushes at exit. If that fails, Python returns another status.
             sys.stdout.flush()
     except OSError as error:
-        # Python must not try it again at exit.
+        # Discard the rest, so that Python does not try to write it again at exit.
         _discard(sys.stdout)
         if isinstance(error, BrokenPipeError):
-            return status  # It is no error that the reader has gone.
+            return status  # It is no error if the reader of a pipe ends first.
         _complain(f"dstfuzz: error: cannot write the output: {error.strerror}")
         return EXIT_ERROR
     return status
 
 
 def _run(words: Sequence[str]) -> int:
-    """Run one command line. It raises an error only if the output cannot be written."""
+    """Run one command line. Raise an error only if the output cannot be written."""
     kept = "nothing was started"
     try:
         command = _command(words)
@@ -114,7 +114,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _complain(text: str) -> None:
-    """Print an error. If its stream cannot be written, only the exit status shows it."""
+    """Print an error. If the error stream is closed, only the exit status shows the error."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
@@ -132,7 +132,7 @@ def _discard(stream: TextIO) -> None:
 
 
 def _command(words: Sequence[str]) -> Command:
-    """Return the command named first. Handle ``--help`` and ``--version``."""
+    """Return the command that the first word names. Handle ``--help`` and ``--version``."""
     if words and words[0] in COMMANDS.names:
         return COMMANDS.find(words[0])
     listed = "\n".join(f"  {name:<14} {_summary(name)}" for name in COMMANDS.names)

@@ -1,4 +1,4 @@
-"""``dstfuzz calibrate``: a distance threshold for equivalent replies, for data and a bot."""
+"""``dstfuzz calibrate``: suggest the largest distance of two replies that mean the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _options(parser: Parser) -> None:
         "--embedding",
         default="shipped",
         metavar="NAME",
-        help="embedding that gives the distances: shipped (default), or a model of "
+        help="embedding that computes the distances: shipped (default), or a model of "
         "sentence-transformers, by name or folder (needs the extra 'similarity')",
     )
 
@@ -71,7 +71,7 @@ def _own_replies(settings: Settings, data: DialogueSet) -> list[tuple[str, str]]
     if votes < 2:
         raise UserError(
             "--votes 1 asks each question once, but a comparison of the bot's own replies needs "
-            "at least two: use a larger number, such as 3"
+            "at least two answers: use a larger number, such as 3"
         )
     sampled = sample_set(data, settings.data.turns, settings.variant.seed, None)
     contexts = [d.context(turn.index) for d in sampled.dialogues for turn in d.turns]
@@ -102,7 +102,7 @@ COMMANDS = (
         work=_calibrate,
         about="Print the distances that an embedding computes between recorded replies to\n"
         "different questions, and a threshold for equivalent replies. With --model, the bot\n"
-        "answers each question several times, and the distances between these replies are\n"
-        "printed and used, too.",
+        "answers each question several times. Then the command also prints the distances\n"
+        "between these replies, and uses them for the threshold.",
     ),
 )

@@ -1,4 +1,4 @@
-"""``dstfuzz check-data``: a summary of a file of dialogues as the readers understand it."""
+"""``dstfuzz check-data``: show how the package reads a file of dialogues."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.report.page import TerminalPage
 
 _READ: Final = ("data", "tools", "split", "slots", "lock", "outcome", "seed")
-#: Most tools and slots that are listed by name.
+#: Maximum number of tools, and of slots, that are listed by name.
 _LISTED: Final = 12
 _HEAD: Final = 12
 _EXAMPLES = """\
@@ -205,16 +205,17 @@ def _locks(page: TerminalPage, data: DialogueSet, kind: AnswerKind, user: tuple[
         page.field(f"  {'not locked':<{_HEAD}}", f"{loose}: add words with --dst-lock", "warning")
 
 
-#: Most turns of which the words are counted that no slip reaches.
+#: The words that are never mistyped are counted in at most about this many turns.
 _COUNTED: Final = 1000
 
 
 def _reach(
     page: TerminalPage, data: DialogueSet, kind: AnswerKind, settings: VariantSettings
 ) -> None:
-    """Say which words of the users are never mistyped, and why.
+    """Add the words of users that are never mistyped, with the reasons.
 
-    The tracker is not asked, so values that only its answer would lock are not locked.
+    No tracker is asked. Therefore values that only the answer of a tracker would lock stay
+    unlocked.
     """
     # Imported late, as above.
     from pytest_dstfuzz.campaign.figures import ReachTally  # noqa: PLC0415
@@ -240,7 +241,7 @@ COMMANDS = (
         examples=_EXAMPLES,
         options=_options,
         work=_check,
-        about="Read dialogues and print their speakers, tools and labels, and the share of the\n"
-        "labels' values that are locked in the users' utterances.",
+        about="Read dialogues and print their speakers, tools and labels. Also print how many of\n"
+        "the labels' values are locked in the users' utterances, so that no edit changes them.",
     ),
 )

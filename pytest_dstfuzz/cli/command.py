@@ -42,7 +42,7 @@ class Command:
     """A command of ``dstfuzz``. ``run`` raises a `UserError` for errors of the user."""
 
     name: str
-    #: Summary of the command, and message about the state after an interrupt.
+    #: Summary of the command, and the message after an interrupt, which says what was saved.
     summary: str
     kept: str
     examples: str
@@ -50,9 +50,9 @@ class Command:
     options: Callable[[Parser], None]
     #: Runs the command, and may return an exit status.
     work: Callable[[Namespace], int | None]
-    #: First lines of the help. By default the summary.
+    #: First lines of the help. By default, these are the summary.
     about: str = ""
-    #: Whether the first argument selects a subcommand that parses the others, ``rest``.
+    #: Whether the first argument selects a subcommand, which parses all other arguments, ``rest``.
     chooses: bool = False
 
     def run(self, arguments: Sequence[str]) -> int:
@@ -81,7 +81,7 @@ def load_data(
     """Return the dialogues that the options name, with the named slots.
 
     Raises:
-        UserError: the data cannot be read, or lack a slot.
+        UserError: the data cannot be read, or a named slot is missing.
     """
     # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
@@ -131,7 +131,7 @@ class ProgressLine:
     """
 
     def __init__(self, what: str) -> None:
-        #: The noun that is counted.
+        #: The noun for the counted objects.
         self.what = what
         self._terminal = sys.stderr.isatty()
         self._last = time.monotonic()
@@ -159,7 +159,7 @@ class EstimateLine(ProgressLine):
     def __init__(self, what: str) -> None:
         super().__init__(what)
         self._plain = what
-        #: Progress at the first call, and its time.
+        #: Progress and time of the first call.
         self._first: tuple[int, float] | None = None
 
     def __call__(self, done: int, total: int | None) -> None:

@@ -1,4 +1,4 @@
-"""``dstfuzz convert``: dialogues of any layout as messages and tools, one dialogue per line."""
+"""``dstfuzz convert``: convert dialogues of any layout to JSON Lines with messages and tools."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 The output has no tokens, no credentials in addresses, and no values of headers or environment
 variables. The home directory is shown as ``~``. So users can paste the whole output into an issue.
 
-This command must not import pytest, and a pytest run would import the user's ``conftest.py``.
-Therefore the command finds and reads the configuration files itself, by pytest's rules.
+The command does not use pytest, because a pytest run would import the user's ``conftest.py``.
+Instead it finds and reads the configuration files itself, by pytest's rules.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ EXIT_PROBLEMS = 1
 _NAME = "pytest-dstfuzz"
 #: Extras for developers of this package.
 _NOT_FOR_USERS = ("test", "dev", "bench", "docs", "all")
-#: Matches metadata such as ``torch>=2.4; extra == "trade"``. Brackets are extras of a dependency.
+#: Matches metadata such as ``torch>=2.4; extra == "trade"``. A dependency may have extras in
+#: brackets.
 _REQUIREMENT = re.compile(
     r"([\w.-]+)(\[[^]]*\])?\s*([^;]*?)\s*(?:;.*?extra == ['\"]([\w-]+)['\"])?"
 )
@@ -65,7 +66,7 @@ _SHIPPED = (
     "resources/noise/speech.json",
     "resources/noise/typing.json",
 )
-#: In pytest's order for each directory. The first two exist since pytest 9.
+#: Names of configuration files, in pytest's order. The first two exist since pytest 9.
 _FILES = (
     *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml"),
     *("tox.ini", "setup.cfg"),
@@ -75,7 +76,7 @@ _GUARDED = (
     r"|(?:api|access|private)[-_ ]?key"
 )
 _GUARDED_NAME = re.compile(_GUARDED, re.IGNORECASE)
-#: Such a name within a text, and the rest of the line.
+#: Matches the name of a secret within a text, and the rest of the line.
 _GUARDED_TEXT = re.compile(rf"((?:{_GUARDED})[\w-]*[\"']?\s*[=:\s]\s*).+", re.IGNORECASE)
 
 
@@ -99,11 +100,11 @@ def _doctor(given: Namespace) -> int:
 
 
 def examine(folder: Path) -> dict[str, Any]:
-    """Describe the installation as a pytest run in a directory would find it, as plain JSON."""
+    """Return plain JSON that describes the installation that pytest would use in a directory."""
     problems: list[str] = []
     package = Path(__file__).parents[1]
     cache: Path | None = None
-    # A missing package appears among the problems.
+    # If a package is missing, list it among the problems.
     with contextlib.suppress(ImportError):
         from pytest_dstfuzz.dialogue.load import cache_folder  # noqa: PLC0415 - keeps help fast
 
@@ -151,7 +152,7 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
     sizes = Counter(extra for names in extras.values() for extra in names)
     found = []
     for name, least in wanted.items():
-        # The smallest extra comes first, because that is the one to suggest.
+        # Sort by size, because users should install the smallest extra that has the package.
         of = sorted(extras[name], key=lambda extra: (sizes[extra], extra))
         version = None
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -167,11 +168,11 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
 
 
 def _older(version: str, wanted: str) -> bool:
-    """Return whether a version is below the one after ``>=``; only their leading numbers count."""
+    """Return whether a version is below the version after ``>=``, by their leading numbers."""
     least, has = re.search(r">=\s*([\d.]+)", wanted), re.match(r"([\d.]+)", version)
     if least is None or has is None:
         return False
-    # Pad with zeros, because 2 equals 2.0.
+    # Pad with zeros, so that 2 equals 2.0.
     given, needed = ([int(n) for n in found[1].split(".") if n] for found in (has, least))
     longest = max(len(given), len(needed))
     return given + [0] * (longest - len(given)) < needed + [0] * (longest - len(needed))
@@ -211,7 +212,7 @@ def _resources(package: Path, problems: list[str]) -> list[dict[str, Any]]:
 
 
 def _recorded() -> dict[Path, str]:
-    """Return the SHA-256 that the installer recorded for each file, if it did."""
+    """Return the SHA-256 of each file for which the installer recorded it."""
     try:
         files = metadata.files(_NAME) or []
     except metadata.PackageNotFoundError:
@@ -233,7 +234,7 @@ def _registered(problems: list[str]) -> list[dict[str, str]]:
         kind = group.partition(".")[2]
         for point in sorted(points.select(group=group), key=lambda point: point.name):
             if point.dist and point.dist.name == _NAME:
-                continue  # A wing that ships with the core.
+                continue  # This wing ships with the core.
             problem = ""
             try:
                 # Hide the output of the import.
@@ -334,7 +335,7 @@ def _table(path: Path, problems: list[str]) -> Any:
 
 
 def _of_ours(addopts: object) -> list[str]:
-    """Return the words of ``addopts``, masked; nothing if none is an option of this plugin."""
+    """Return the words of ``addopts``, masked, if any word is an option of this plugin."""
     try:
         words = shlex.split(addopts) if isinstance(addopts, str) else list(map(str, addopts))  # type: ignore[call-overload]  # a list in TOML
     except (TypeError, ValueError):

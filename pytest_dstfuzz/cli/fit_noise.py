@@ -1,4 +1,4 @@
-"""``dstfuzz fit-noise``: a noise model of the typing of a team's own users."""
+"""``dstfuzz fit-noise``: fit a noise model to the texts that a team's own users typed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pytest_dstfuzz.printable import printable
 if TYPE_CHECKING:
     from pytest_dstfuzz.noise.fit import LogModel
 
-#: With fewer slips, the fitted model is mostly the shipped one.
+#: If the texts have fewer slips, the fitted model is mostly the shipped model.
 _FEW: Final = 100
-#: Most kinds and slips that are shown.
+#: Maximum number of kinds, and of slips, that are shown.
 _SHOWN: Final = 10
 _EXAMPLES = """\
   dstfuzz fit-noise logs.jsonl --output noise.json       a line: {"text": "i need a taxi"}

@@ -1,4 +1,4 @@
-"""``dstfuzz freeze``: rewritten turns in a file that a person reviews and commits."""
+"""``dstfuzz freeze``: write rewritten turns to a file that a person reviews and commits."""
 
 from __future__ import annotations
 

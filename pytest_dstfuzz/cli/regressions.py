@@ -121,12 +121,12 @@ def _retire(given: Namespace) -> None:
 
 def _promote(given: Namespace) -> None:
     """Write tests to a file, or to the terminal if no file is given."""
-    # Otherwise tests could be added to a file in JSON Lines, whose lines are valid Python too.
+    # The lines of a JSON Lines file may be valid Python, so check the name of the file.
     if given.output is not None and given.output.suffix != ".py":
         raise UserError(f"{given.output} is not a Python file: its name must end in .py")
     corpora = _read_corpora(given.regressions)
     found = _find_ids(corpora, given.ids)
-    # A violation stored for several data sets always has the same test.
+    # If a violation is stored for several data sets, its test is always the same.
     chosen = {name: corpora[path][name] for path, names in found.items() for name in names}
     if given.output is None:
         # Imported late, as above.
@@ -199,7 +199,7 @@ def _by_weakness(entries: Sequence[Regression]) -> list[tuple[str, list[Regressi
 def _named_by(
     corpora: Mapping[Path, Corpus], part: Literal["weakness", "turn"]
 ) -> dict[str, list[Path]]:
-    """Map each weakness or turn with stored violations to the files that have them."""
+    """Map each weakness or turn with stored violations to the files with these violations."""
     found: dict[str, list[Path]] = {}
     for path, corpus in corpora.items():
         for name in sorted({getattr(entry, part) for entry in corpus.values()} - {""}):
@@ -234,7 +234,7 @@ def _read_corpora(folder: Path) -> dict[Path, Corpus]:
 
 
 def _find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Path, list[str]]:
-    """Return the ids with the given prefixes by file. One id may be in several files."""
+    """Return, for each file, the ids that begin as given. An id may be in several files."""
     from pytest_dstfuzz.regressions.regression import full_id  # noqa: PLC0415 - as above
 
     known = {name for corpus in corpora.values() for name in corpus}

@@ -1,4 +1,4 @@
-"""``dstfuzz relations``: the relations and the share of the data that each applies to."""
+"""``dstfuzz relations``: list the relations, and the share of the data to which each applies."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _show(given: Namespace) -> None:
     problems: list[str] = []
     if given.name is None:
         every = _every(problems)
-        # With data, show only the relations for the tested kind of answer.
+        # If data are given, show only the relations for the tested kind of answer.
         relations = tuple(one for one in every if not data or settings.reply.outcome in one.on)
     else:
         try:
@@ -118,9 +118,9 @@ def _every(problems: list[str]) -> list[Relation]:
 
 
 def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counter[str] | str:
-    """Count the turns by the reason that a relation does not apply, or ``""`` if it applies.
+    """Count the turns by the reason why a relation does not apply; ``""`` if it applies.
 
-    If no turn of the data can satisfy the relation, return a sentence that says so.
+    If the relation cannot apply to any turn of the data, return a sentence with the reason.
     """
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
     from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415 - as above

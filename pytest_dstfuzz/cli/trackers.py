@@ -52,7 +52,7 @@ _SHOWN: dict[str, tuple[str, Style]] = {
     "warned": ("warn", "warning"),
     "skipped": ("-", "dim"),
 }
-#: Warning if anyone can ask the tracker.
+#: Warning if the server needs no token.
 _OPEN = (
     "dstfuzz: warning: anyone who can reach {host} can use the tracker: add --token-env NAME to "
     "require the token in that environment variable"
@@ -89,7 +89,7 @@ def _slot_rules(settings: Settings, data: DialogueSet) -> InWordsOf | None:
 
 
 def _judge(settings: Settings, data: DialogueSet, judges: Judges) -> ReplyJudge | CallJudge | None:
-    """Return the comparison of replies or calls with recorded ones, or ``None`` for states."""
+    """Return the comparison with recorded replies or calls, or ``None`` for states."""
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
 
     kind = KINDS[settings.reply.outcome]
