@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["FREE", "KEPT", "LOCKED", "TYPO", "Source"]
 
 
-#: The edits that a word may take. FREE: any edit for its word class. TYPO: typing errors only
-#: (cue words of five letters and more). LOCKED: none. KEPT: it is neither dropped nor replaced,
+#: The edits that a word may take. FREE: any edit for its word class. TYPO: only typing errors, for
+#: cue words of five letters and more. LOCKED: no edit. KEPT: the word is never dropped or replaced,
 #: but may take typing errors and may be repeated (see `locks.guard_scopes`).
 FREE, TYPO, LOCKED, KEPT = 0, 1, 2, 3
-#: The words that may be inserted into a gap. SHUT: none. OPEN: any. NEGATED: any except words of
-#: degree, because the clause is negated.
+#: The words that may be inserted into a gap between words. SHUT: none. OPEN: any. NEGATED: any
+#: except words of degree, because the clause is negated.
 SHUT, OPEN, NEGATED = 0, 1, 2
 
 
@@ -31,12 +31,12 @@ class SlipPlace(NamedTuple):
     """A typing or spelling error that a person may make at a word."""
 
     kind: str
-    #: Offset from the start of the word. It is negative in the gap before the word.
+    #: Offset from the start of the word. A negative offset is in the gap before the word.
     start: int
-    #: The text as typed, and the text after the slip.
+    #: The text before and after the slip.
     before: str
     after: str
-    #: Positions, relative to this word, of other words that must be unedited for the slip to apply.
+    #: Positions of other words, relative to this word. The slip applies only if these are unedited.
     mates: tuple[int, ...]
 
     def is_in(self, word: str) -> bool:
@@ -48,11 +48,11 @@ class Slips(NamedTuple):
     """The slips of one operator at a word."""
 
     places: tuple[SlipPlace, ...]
-    #: Whether all are inside the word and do not depend on its neighbours.
+    #: Whether all slips are inside the word and do not depend on its neighbours.
     inside: bool
 
     def and_also(self, more: Slips) -> Slips:
-        """Return these slips followed by more of the same operator at the same word."""
+        """Return these slips and ``more`` slips of the same operator at the same word."""
         return Slips((*self.places, *more.places), self.inside and more.inside)
 
 
@@ -68,13 +68,13 @@ class Token(NamedTuple):
     open: int = OPEN
     #: Number of typing errors that the word can still take.
     typos: int = 1
-    #: Whether an edit has touched it. Further edits to it cost no quota.
+    #: Whether an edit has touched the word. Further edits to it do not use up the quota.
     touched: bool = False
-    #: Number of words from here to the nearest mention of a slot value, 0 inside a mention. It is
-    #: 0 for all words if places are counted in reading order.
+    #: Number of words from here to the nearest mention of a slot value, 0 inside a mention. It is 0
+    #: for all words if places are counted in reading order.
     distance: int = 0
     #: ``(transformation, operator)`` -> the slips of the noise model, which apply to the word as
-    #: typed. Empty without a noise model.
+    #: typed. Empty if there is no noise model.
     slips: Mapping[tuple[str, str], Slips] = MappingProxyType({})
 
 
@@ -87,7 +87,7 @@ class Draft(NamedTuple):
     tail: str
     #: SHUT, OPEN or NEGATED: the words that may be inserted after the last word.
     open_end: int
-    #: Number of words that may still be touched. Edits to touched words are free.
+    #: Number of words that edits may still touch. Edits to words that are touched already are free.
     quota: int
     #: Operators with a slip at any token of the clean utterance.
     slipping: frozenset[tuple[str, str]] = frozenset()
@@ -107,22 +107,22 @@ class Mask(NamedTuple):
     """The locks on the words and gaps of one utterance, by position."""
 
     roles: tuple[int, ...]  #: FREE, TYPO, LOCKED or KEPT for each word.
-    reasons: tuple[str, ...]  #: The lock that guards each word, ``""`` for a free one.
+    reasons: tuple[str, ...]  #: The lock on each word, ``""`` for a free word.
     #: SHUT, OPEN or NEGATED for each gap. Gap i is before word i, the last is after the last word.
     open: tuple[int, ...]
-    #: Offsets ``(start, end)`` of spans in which no character changes and none is inserted.
+    #: Offsets ``(start, end)`` of spans in which no edit may change or insert a character.
     exact: tuple[tuple[int, int], ...] = ()
 
 
 class Support(NamedTuple):
     """The slips of the noise model in one utterance that touch no lock."""
 
-    #: Its probabilities are conditional on no lock being touched.
+    #: The utterance under the noise model, given that no slip touches a lock.
     noisy: NoisyUtterance
-    #: For each word the slips that its token in a draft can take.
+    #: For each word, the slips that its token in a draft can take.
     slips: tuple[Mapping[tuple[str, str], Slips], ...]
-    #: Changes that the final check must accept because it has no rule that explains them: the
-    #: offset of a part of the text, and the changes in it.
+    #: Changes that no rule of the final check explains, but that the check must accept: the offset
+    #: of a part of the text, and the changes in that part.
     explained: tuple[tuple[int, Changes], ...]
 
 
@@ -144,7 +144,7 @@ class Source(NamedTuple):
         return self.parts.words
 
     def touches_lock(self, edits: Sequence[Edit]) -> bool:
-        """Return whether an edit changes a locked word, from which a reader recovers it."""
+        """Return whether an edit mistypes a locked word. A reader recovers such a word."""
         return any(
             (hunk.start < word.end and word.start < hunk.end)
             or (hunk.start == hunk.end and word.start < hunk.start < word.end)
@@ -202,7 +202,7 @@ def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
 
 
 def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:
-    """Replace the word ``index`` by ``word``, which takes no further edits in ``strict``."""
+    """Replace the word ``index`` by ``word``. In ``strict``, it takes no further edits."""
     at = draft.start(index)
     old = draft.tokens[index]
     edit = Edit(*name, at, at + len(old.text), old.text, word)
@@ -240,8 +240,8 @@ def retype(
 ) -> EditResult:
     """Replace the characters ``span`` (offsets in the word ``index``) by ``after``.
 
-    If ``after`` starts with a blank or punctuation, it splits the word. The draft still treats
-    the word as one, which can then take no more typing errors.
+    If ``after`` starts with a blank or punctuation, it splits the word. The draft still treats both
+    parts as a single word, which then takes no more typing errors.
     """
     start, end = span
     old = draft.tokens[index]
@@ -269,7 +269,7 @@ def join_words(draft: Draft, index: int, name: tuple[str, str]) -> EditResult:
 def slip_through(draft: Draft, index: int, place: SlipPlace, name: tuple[str, str]) -> EditResult:
     """Apply a slip that extends beyond the end of the word ``index``.
 
-    It merges the word with the words after it, or changes the text after the last word.
+    The slip merges the word with the words after it, or changes the text after the last word.
     """
     tokens = draft.tokens
     old = tokens[index]
@@ -292,7 +292,7 @@ def slip_through(draft: Draft, index: int, place: SlipPlace, name: tuple[str, st
 
 
 def touch(draft: Draft, index: int) -> Draft:
-    """Return the draft with the word ``index`` closed to further edits, at no cost to the quota."""
+    """Return the draft with the word ``index`` closed to further edits, and the same quota."""
     done = draft.tokens[index]._replace(typos=0, touched=True)
     return draft._replace(tokens=(*draft.tokens[:index], done, *draft.tokens[index + 1 :]))
 
@@ -307,15 +307,16 @@ def _with_token(draft: Draft, edit: Edit, index: int, token: Token) -> EditResul
     return _made(draft, edit, (*tokens[:index], token, *tokens[index + 1 :]), quota)
 
 
-#: Locks whose words form a block with locked neighbours: nothing is inserted between them.
+#: Locks whose words form a block with locked neighbours: no edit inserts a word between them.
 SOLID: Final = frozenset({"user", "value", "number", "negation", "dontcare", "name", "exact"})
-#: Locks on possible names. The next word may be part of the same name.
+#: Locks on words that may be names. The next word may be part of the same name.
 _NAMED: Final = frozenset({"value", "name"})
 #: Locks on words that mention a slot value, or may mention one.
 _MENTIONS: Final = frozenset({"value", "number", "name", "dontcare"})
 #: The distance to a slot value in an utterance that mentions none.
 FAR: Final = 99
-#: Locks after which nothing is inserted: `not really` and `no more` differ from `not` and `no`.
+#: No edit inserts a word after words with these locks: `not really` and `no more` differ from `not`
+#: and `no`.
 _ANSWERS: Final = frozenset({"negation", "dontcare", "affirmation"})
 #: Locks that allow a typing error in a word of some length. A name overrides them.
 WEAK: Final = frozenset({"cue", "reference"})
@@ -335,19 +336,19 @@ class WordFacts:
     lower: str  #: In lower case.
     stop_word: bool  #: Whether it is a stop word.
     plain: str  #: In lower case with ASCII apostrophes, the form in the word lists.
-    form: str  #: The form for comparing values, ``""`` if comparisons ignore the word.
+    form: str  #: The form in comparisons of values, ``""`` if comparisons ignore the word.
     mentions: bool  #: Whether it can end the mention of a value of the ontology.
     listed: bool  #: Whether any of the next five fields is set.
     own: str  #: The lock of the word alone, ``""`` for none.
-    #: Second word -> listed phrases that may begin here, and the word alone, in the order of the
-    #: lists.
+    #: Second word -> the listed phrases that may begin with both words, and the word alone, in the
+    #: order of the lists.
     phrases: Mapping[str, tuple[Entry, ...]]
     second_half: bool  #: Whether it may be the end of a listed word that was split.
     joined: str  #: The lock of the word without its hyphens, ``""`` for none.
-    contracted: bool  #: Whether it is the ``n't`` of the word before.
+    contracted: bool  #: Whether it is ``n't`` and belongs to the word before.
     number: bool  #: Whether it contains a digit.
     unit: bool  #: Whether it turns a number before it into a price, a time or a share.
-    unknown: bool  #: Whether it is not a known word, or a name in every context.
+    unknown: bool  #: Whether it is an unknown word, or a name in every context.
     place: bool  #: Whether it is an ordinary word that is also the name of a place.
     given: bool  #: Whether it is an ordinary word that is also a given name.
     family: bool  #: Whether it is an ordinary word that is also a family name.
@@ -358,7 +359,7 @@ class WordFacts:
     nounish: bool  #: Whether it is a noun most of the time, or its part of speech is unknown.
     verb: bool  #: Whether it is a verb most of the time.
     describes: bool  #: Whether it is an adjective most of the time.
-    long: bool  #: Whether it is long enough to take a typing error if it is a cue.
+    long: bool  #: Whether it is long enough for a typing error, if it is a cue.
     scope: str  #: How it affects the words around it, see `locks.scope_of`.
 
 
@@ -381,7 +382,7 @@ class Endings:
 def value_distances(mask: Mask) -> list[int]:
     """Return the distance, in words, of each word to the nearest mention of a slot value.
 
-    It is 0 for the words of a mention, and `FAR` for all words if there is no mention.
+    The distance is 0 for the words of a mention. If there is no mention, it is `FAR` for all words.
     """
     distances = [0 if reason in _MENTIONS else FAR for reason in mask.reasons]
     for indices in (range(1, len(distances)), range(len(distances) - 2, -1, -1)):
@@ -392,11 +393,11 @@ def value_distances(mask: Mask) -> list[int]:
 
 
 def lock(reasons: list[str], glued: list[bool] | None, indices: Iterable[int], reason: str) -> None:
-    """Lock some words. With ``glued``, adjacent ones among them become one expression."""
+    """Lock some words. If ``glued`` is given, adjacent words among them become one expression."""
     previous: int | None = None
     for index in indices:
-        # The first lock on a word stays, except that a solid lock overrides one that is not, and
-        # that exact text is exact whatever else it is.
+        # The first lock on a word stays, with two exceptions: a solid lock overrides a lock that is
+        # not solid, and the lock on exact text overrides all except a lock of the user.
         solid = reason in SOLID and reasons[index] not in SOLID
         if not reasons[index] or solid or (reason == "exact" and reasons[index] != "user"):
             reasons[index] = reason
@@ -455,7 +456,7 @@ def lock_numbers(facts: Sequence[WordFacts], reasons: list[str]) -> None:
 def lock_names(
     facts: Sequence[WordFacts], gaps: Sequence[str], found: Collection[int], reasons: list[str]
 ) -> None:
-    """Lock the words ``found`` to be names, unknown words, and nouns that continue a name."""
+    """Lock names (``found``), unknown words, and nouns that continue a name."""
     for index, fact in enumerate(facts):
         reason = reasons[index]
         if index in found or (fact.unknown and not reason):
@@ -477,8 +478,8 @@ def finish(
 ) -> Mask:
     """Convert locks to roles, and close the gaps that allow no insertion.
 
-    ``negated`` has an item for each word, True if its clause is negated. It is empty if no
-    clause is. ``exact`` has the spans that must not change, see `Mask`.
+    ``negated`` says for each word whether its clause is negated. It is empty if no clause is
+    negated. ``exact`` has the spans that must not change, see `Mask`.
     """
     roles: list[int] = []
     closed = glued
@@ -499,7 +500,7 @@ def finish(
         closed[-1] = True
     states = [SHUT if shut else OPEN for shut in closed]
     for index, inside in enumerate(negated):
-        if inside:  # An inserted word may be read as part of either clause.
+        if inside:  # A reader may attach an inserted word to either of the two clauses.
             states[index : index + 2] = [state and NEGATED for state in states[index : index + 2]]
     return Mask(tuple(roles), tuple(reasons), tuple(states), exact)
 
@@ -515,7 +516,7 @@ def _parts(gap: str) -> bool:
 
 
 def _belong(facts: Sequence[WordFacts], index: int, left: str, right: str) -> bool:
-    """Return whether nothing may be inserted between a word and the one before it."""
+    """Return whether no edit may insert a word between a word and the word before it."""
     if left in _ANSWERS or (left in SOLID and right in SOLID):
         return True
     named = left in _NAMED or right in _NAMED

@@ -41,17 +41,17 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def undo_edits(text: str, edits: Sequence[Edit]) -> str:
-    """Return the text to which ``edits`` were applied to get ``text``."""
+    """Return the text before ``edits``, given the ``text`` after them."""
     for edit in reversed(edits):
         text = text[: edit.start] + edit.before + text[edit.start + len(edit.after) :]
     return text
 
 
 def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]:
-    """Return the remaining edits if those at the indices ``dropped`` are not made.
+    """Return the edits without those at the indices ``dropped``.
 
-    Offsets of the remaining edits are shifted. An edit depends on a dropped one, and is
-    dropped as well, if it deletes text that the dropped edit inserted, or if its ``before``
+    Offsets of the remaining edits are shifted. An edit that depends on a dropped edit is dropped as
+    well. It depends on that edit if it deletes text that the edit inserted, or if its ``before``
     would no longer be contiguous.
 
     Raises:
@@ -75,7 +75,7 @@ def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]
 
 @dataclass(slots=True)
 class _Cell:
-    """A character of any stage of the text: which edit made it and which one deleted it."""
+    """A character of any stage of the text, with the edits that inserted and deleted it."""
 
     maker: int = -1  # -1: a character of the source
     taker: int | None = None
@@ -83,7 +83,7 @@ class _Cell:
 
 def _history(edits: Sequence[Edit]) -> list[_Cell]:
     """Return the characters of all stages in text order, including deleted ones."""
-    # No offset exceeds this, so the text itself is not needed.
+    # No edit reaches beyond this length, so the text itself is not needed.
     reach = max((edit.end for edit in edits), default=0) + sum(len(e.before) for e in edits)
     cells = [_Cell() for _ in range(reach)]
     for index, edit in enumerate(edits):
@@ -96,7 +96,7 @@ def _history(edits: Sequence[Edit]) -> list[_Cell]:
 
 
 def _start_without(cells: Sequence[_Cell], gone: Collection[int], index: int) -> int | None:
-    """Return the start of an edit without those in ``gone``, ``None`` if it depends on one."""
+    """Return the start of an edit without the edits ``gone``; ``None`` if it depends on them."""
     start: int | None = None
     live, taken_until = 0, -1
     for cell in cells:
@@ -153,7 +153,7 @@ def hunks(edits: Iterable[Edit]) -> list[Hunk]:
 def source_spans(edits: Sequence[Edit]) -> tuple[tuple[int, int], ...]:
     """Return the span of the clean utterance that each edit changes.
 
-    If an edit changes text that earlier edits inserted, its span is that of their hunk.
+    If an edit changes text that earlier edits inserted, its span is the hunk of those edits.
     """
     spans = []
     for index, edit in enumerate(edits):

@@ -60,21 +60,21 @@ __all__ = ["GRID", "ORDERS", "ActionSpace", "Perturber", "inertia"]
 
 #: Every coordinate of an action is a multiple of ``1 / GRID``.
 GRID: Final = 1024
-#: A further repetition is active if its trigger is at least this.
+#: The second and each later repetition is active if its trigger is at least this number.
 TRIGGER: Final = 0.5
-#: Share of the words of an utterance that edits may touch. It also limits the repetitions.
+#: Edits may touch this share of the words of an utterance. It also limits the repetitions.
 WORD_SHARE: Final = 0.25
-#: Value of a coordinate without effect. The mean of uniform draws does not add to the variance of
-#: a coordinate that only sometimes has an effect.
+#: Value of a coordinate without effect. It is the mean of uniform draws, so that it adds nothing to
+#: the variance of a coordinate that only sometimes has an effect.
 _NEUTRAL: Final = 0.5
 
 
-#: The reason for a word that no slip reaches, apart from locks.
+#: The reason why no slip mistypes a word, if it is not a lock.
 NO_SLIP: Final = "any slip may be read as another word"
 
 
 def _why_unreached(word: Word, reason: str) -> str:
-    """Return why no slip reaches a word that may have a lock."""
+    """Return the reason why no slip mistypes a word."""
     return NO_SLIP if not reason or (reason in RECOVERABLE and word.text.isalpha()) else reason
 
 
@@ -83,16 +83,16 @@ class ActionStep(NamedTuple):
 
     transformation: str  #: Its name.
     importance: float  #: In [0, 1].
-    #: Parameters ``(position, operator, choice)`` of each active repetition, at least one. Drops
-    #: have no choice.
+    #: Parameters ``(position, operator, choice)`` of each active repetition. There is at least one
+    #: repetition. Transformations that drop text have no choice.
     repetitions: tuple[tuple[float, ...], ...]
-    slots: int  #: The number ``m`` of repetitions in the action space.
+    slots: int  #: The maximum number ``m`` of repetitions, from the action space.
 
     def active(self, words: int) -> tuple[tuple[float, ...], ...]:
         """Return the repetitions to run on an utterance of ``words`` words.
 
-        Their number is at most ``max(1, round(importance * min(m, cap)))``, where ``cap`` is a
-        quarter of the words, at least 1 (method of the thesis).
+        Their number is at most ``max(1, round(importance * min(m, cap)))``. ``cap`` is a quarter of
+        the number of words, but at least 1 (method of the thesis).
         """
         if len(self.repetitions) == 1:
             return self.repetitions
@@ -114,8 +114,8 @@ class ActionSpace:
         """Compute the layout of the cube.
 
         Args:
-            selection: the transformations that `decode` chooses among, the six shipped ones by
-                default. The cube has coordinates for all six even if a run does not use them.
+            selection: the transformations from which `decode` chooses; by default, the six shipped
+                ones. The cube has coordinates for all six even if a run does not use them.
             repetitions: number of repetitions of each transformation in an action.
 
         Raises:
@@ -136,7 +136,7 @@ class ActionSpace:
         self.most = len(self._offsets)
 
     def sample(self, rng: np.random.Generator, k: int) -> Action:
-        """Draw a uniform point, snapped to the grid, that applies ``k`` transformations."""
+        """Draw a uniform point of the grid that applies ``k`` transformations."""
         self._check_k(k)
         grid = np.rint(rng.random(self.dimension) * GRID) / GRID
         return Action(tuple(grid.tolist()), k)
@@ -164,9 +164,9 @@ class ActionSpace:
         """Return the ``k`` most important transformations, word level first.
 
         Args:
-            action: coordinates are snapped to the nearest grid point. If fewer than ``k``
+            action: a point, whose coordinates are rounded to the grid. If fewer than ``k``
                 transformations are in use, all are returned. If two have the same importance, the
-                one that is applied first wins.
+                one that is applied first has priority.
 
         Raises:
             ValueError: If the dimension is wrong, or a coordinate is not a number in [0, 1].
@@ -176,7 +176,7 @@ class ActionSpace:
         vector = action.vector
         if len(vector) != self.dimension:
             raise ValueError(f"an action has {self.dimension} coordinates, not {len(vector)}")
-        # min and max may miss a NaN, but the sum is then NaN and does not equal itself.
+        # min and max may miss a NaN. The sum is then NaN, which does not equal itself.
         total = sum(vector)
         if not (min(vector) >= 0.0 and max(vector) <= 1.0 and total == total):  # noqa: PLR0124
             raise ValueError("every coordinate of an action must be a number in [0, 1]")
@@ -202,11 +202,11 @@ class ActionSpace:
         return tuple(active)
 
     def effective(self, action: Action) -> Action:
-        """Return an equivalent action with every coordinate without effect set to one half.
+        """Return an equivalent action in which every coordinate without effect is one half.
 
-        Such coordinates hold the parameters of transformations that are not chosen or not in
-        use, the parameters of repetitions that are not triggered, and the trigger of the first
-        repetition, which is always active. A search leaves random values there.
+        A search leaves random values in coordinates without effect. These are the parameters of
+        transformations that are not chosen or not in use, the parameters of inactive repetitions,
+        and the trigger of the first repetition, which is always active.
         """
         vector = [_NEUTRAL] * self.dimension
         for name in self.selection.names:
@@ -224,8 +224,8 @@ class ActionSpace:
         """Return the `inertia` of uniform draws that apply ``k`` transformations.
 
         Every importance counts fully. A parameter counts in proportion to how often it has an
-        effect. For the six shipped transformations and ``m = 2`` the result is (6 + 5 k) / 12,
-        compared with D / 12 for whole vectors.
+        effect. For the six shipped transformations and ``m = 2``, the result is (6 + 5 k) / 12. If
+        all coordinates counted, it would be D / 12.
         """
         self._check_k(k)
         names = self.selection.names
@@ -239,8 +239,8 @@ class ActionSpace:
     def encode(self, steps: Sequence[ActionStep]) -> Action:
         """Return an action that `decode` turns into ``steps`` again.
 
-        Transformations without a step get importance 0 and zeros. Active repetitions get
-        trigger 1.
+        All coordinates of transformations without a step are 0. The triggers of active repetitions
+        are 1.
 
         Raises:
             ValueError: If there are no steps or repeated ones, if the number of parameters or
@@ -276,7 +276,7 @@ def inertia(space: ActionSpace, actions: Sequence[Action]) -> float:
     """Return the sum over dimensions of the variance of actions, 0 if there are none.
 
     Coordinates without effect are normalised first, see `ActionSpace.effective`. Actions with an
-    empty vector, of variants whose edits were drawn one by one, are ignored.
+    empty vector are ignored. They belong to variants whose edits were drawn one by one.
     """
     vectors = [space.effective(action).vector for action in actions if action.vector]
     return float(np.var(np.array(vectors), axis=0).sum()) if vectors else 0.0
@@ -358,9 +358,9 @@ class Perturber:
             noise: the noise models for ``natural``, and for operators that need one.
             slip_rate: slips per word, 0 to 1. ``None`` uses the rate of the models.
             flat_rate: apply ``max_edit_rate`` to ``edit_w`` in short utterances too.
-            order: how the position parameters of an action count places: in ``reading`` order, or
-                by ``distance`` to the nearest mention of a slot value. If two places are equally
-                near, words that name the purpose of a value come first.
+            order: the order in which the position parameters of an action count places: ``reading``
+                order, or by ``distance`` to the nearest mention of a slot value. If two places are
+                equally near, words that name the purpose of a value come first.
 
         Raises:
             UserError: If a profile, order or transformation is unknown, a rate is outside [0, 1],
@@ -377,7 +377,7 @@ class Perturber:
         self._flat_rate = flat_rate
         values = {} if ontology is None else ontology.values
         self._values = tuple((slot, tuple(found)) for slot, found in values.items())
-        # Build them in all profiles, so that a broken lock is always an error.
+        # Build the locks in all profiles, so that a broken lock is always an error.
         self._guards = _locks(lexicon, self._values, tuple(cue_words), tuple(locks))
         self.profile = PROFILES[validity]
         self._locks = self._guards if self.profile.locks else None
@@ -430,7 +430,7 @@ class Perturber:
     def _find_support(self, selection: Selection) -> NoiseSupport:
         reader = self._reader if self.profile.noise else None
         used = chain.from_iterable(self._edit_policy.operators.values())
-        if not all(item.operator.shipped for item in used):  # A suite may change its operators.
+        if not all(item.operator.shipped for item in used):  # Those of a suite may change.
             return NoiseSupport(self.noise, self._edit_policy, reader)
         return _support(
             self._lexicon,
@@ -449,7 +449,7 @@ class Perturber:
 
     @cached_property
     def _reader(self) -> SlipReader:
-        """The reader of slips in locked words. It knows the values of the data."""
+        """The reader of mistyped locked words. It knows the values of the data."""
         return SlipReader.of(self._lexicon, self.noise.model, dict(self._values))
 
     @property
@@ -467,7 +467,7 @@ class Perturber:
         return NoiseInUse.of(self._models, self._slip_rate)
 
     def _refuse_unknown(self, named: Sequence[str]) -> None:
-        """Reject edits that a run names if its noise model never makes them."""
+        """Raise an error if a run names edits that its noise model never makes."""
         lacking = []
         for name in named:
             chosen = select((name,))
@@ -485,7 +485,7 @@ class Perturber:
 
     @cached_property
     def shipped(self) -> Perturber:
-        """The same perturber with shipped transformations and operators only, as agents know them.
+        """The same perturber with only the shipped edits, because agents know no others.
 
         Raises:
             UserError: If no shipped transformation is in use.
@@ -517,7 +517,7 @@ class Perturber:
             utterance: the clean utterance.
             values: the slot values of the turn.
             system: the system utterance before it.
-            said: other texts that a reader of the utterance knows: the turns before, the answer.
+            said: other texts that a reader of the utterance knows: earlier turns and the answer.
         """
         if len(utterance) > validity.LONGEST_EDITED:
             return _unedited(utterance)
@@ -591,7 +591,7 @@ class Perturber:
         steps = [(step, step.active(words)) for step in self.space.decode(action)]
         if _mistyped(edits):
             steps = [item for item in steps if not of_word_level(item[0].transformation)]
-        # A single step needs no share.
+        # If there is only one step, the quota need not be shared.
         shares = _shares(steps, draft.quota) if len(steps) > 1 else []
         for index, (step, repetitions) in enumerate(steps):
             # Reserve the quota of later steps.
@@ -608,7 +608,7 @@ class Perturber:
         return PartialVariant(self._finish(source, draft.text, tuple(edits)), draft)
 
     def _within_rate(self, source: Source, made: EditResult) -> bool:
-        """Return False if ``strict`` skips a word edit because it would exceed the edit rate."""
+        """Return whether a word edit keeps the edit rate, or the profile is not ``strict``."""
         if self._check is None or not of_word_level(made.edit.transformation):
             return True
         return validity.edit_w(source.different, made.draft.text) <= source.word_limit
@@ -616,8 +616,8 @@ class Perturber:
     def unreached(self, source: Source) -> list[tuple[str, str]]:
         """Return the words that no slip of the noise model mistypes, each with the reason.
 
-        The reason is the lock, or `NO_SLIP` if each slip may be read as another word. Without a
-        noise model, no word is returned.
+        The reason is the lock, or `NO_SLIP` if each slip may be read as another word. If there is
+        no noise model, no word is returned.
         """
         if source.support is None:
             return []
@@ -681,15 +681,15 @@ class Perturber:
 
 
 def _mistyped(edits: Sequence[Edit]) -> bool:
-    """Return whether there are character-level edits. They come after all others."""
+    """Return whether there are edits of char level. These come after all others."""
     return bool(edits) and not of_word_level(edits[-1].transformation)
 
 
 def _shares(steps: Sequence[tuple[ActionStep, Sequence[object]]], quota: int) -> list[int]:
     """Distribute the quota of touched words to the steps.
 
-    Each step gets one word, in order of importance, then each further repetition gets one. Without
-    shares, the word-level steps, which run first, would use up the quota.
+    Each step gets one word, in order of importance. Then each further repetition gets one. Without
+    such shares, the word-level steps would use up the quota, because they run first.
     """
     shares = [0] * len(steps)
     ranking = sorted(range(len(steps)), key=lambda index: -steps[index][0].importance)

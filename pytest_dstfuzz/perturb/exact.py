@@ -1,7 +1,7 @@
 """Spans of a text whose exact letters matter: addresses, code, placeholders and quotations.
 
-Patterns find them by their form alone, as offsets in the text, and ignore the words inside. All
-patterns prefer a span too many: it only loses a place for an edit, and causes no false positive.
+Patterns find the spans by their form alone. In doubt, a pattern matches: a span too many only loses
+a place for an edit, but a missing span could cause a false positive.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ _ARGUMENT: Final = (
     r"(?!(?:and|or|to|in|on|for|with|please|then|but|is|was|does|do|did|it|that|which|so|from|"
     r"now|again|gives?|fails?|returns?|keeps?|works?|players?|cds?)\b)[^\s,;!?()]+"
 )
-#: If the blank after a full stop is missing, the next sentence starts with a capital or with a word
-#: in this list.
+#: Matches the start of a sentence after a full stop without a blank: a capital, or one of these
+#: words.
 _NEXT: Final = (
     r"(?!(?<=[a-z]\.)[A-Z][a-z'’ ]|(?:i|and|the|we|yes|thanks|thank|please|can|could|what|do|does|"
     r"also|that|this|my|you|how|where|when|ok|okay|but|or|for|a|an|just|i'm|there|are)\b)"
@@ -189,8 +189,8 @@ _EXACT: Final = tuple(
         (r"(?<!\w)[a-z](?:\+\+|\+|#)(?!\w)", re.IGNORECASE),
     )
 )
-#: A text without any such sign has no exact span except quotations, shell commands, SQL and
-#: spelled addresses.
+#: A text without any of these signs may contain only quotations, shell commands, SQL and spelled
+#: addresses as exact spans.
 _SIGNS: Final = re.compile(r"[^\s\w.,!?'’\"-]|_|\.\w|[a-z][A-Z]|\w\(|(?<!\S)-|\\")
 _SPELLED: Final = re.compile(
     rf"\b(?:{_COMMANDS}|select|delete|update|insert|create|drop|alter|truncate|import|dot|lambda|undefined|null|nan|segfault)\b",
@@ -246,5 +246,5 @@ class TextRange(Protocol):
 
 
 def breaks_exact(exact: Sequence[tuple[int, int]], changed: Sequence[TextRange]) -> bool:
-    """Return whether an edit changed characters in one of the spans, or inserted some into it."""
+    """Return whether an edit changed characters in one of the spans, or inserted characters."""
     return any(hunk.start < end and start < hunk.end for hunk in changed for start, end in exact)

@@ -17,7 +17,7 @@ Span = tuple[int, int]
 
 ROMAN: Final = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 _ROMAN_LETTERS: Final = frozenset("ivxlcdm")
-#: Numerals that are words as well. They only count as numerals after one of `_PARTS`.
+#: Numerals that are also words. They count as numerals only after one of `_PARTS`.
 _ROMAN_WORDS: Final = word_set("mix di dim mi li")
 #: Words for items with a letter or numeral as their label.
 _PARTS: Final = word_set(
@@ -40,8 +40,8 @@ _WORD_LETTERS: Final = word_set("a i")
 _CLITICS: Final = word_set("s m d t")
 #: Words that no clitic follows.
 _HOSTLESS: Final = word_set("is was are be an a the of or and with for in to letter size")
-#: `i` after one of `_PARTS` is the user if a word in `_OF_MINE` follows. It is also the user if a
-#: verb in its base form follows and a determiner precedes: `the option i booked`.
+#: `i` after one of `_PARTS` is a pronoun if a word in `_OF_MINE` follows. It is also a pronoun if a
+#: determiner precedes the word and a verb follows `i`: `the option i booked`.
 _OF_MINE: Final = word_set("am 'm ’m have 've ’ve want need like love prefer do don't think mean")
 _POINTING: Final = word_set("the this that these those which every any")
 #: Musical keys. `a flat` is a key only if the utterance has a word of music.
@@ -50,9 +50,9 @@ _MODES: Final = word_set("flat sharp major minor")
 _MUSIC: Final = word_set(
     "key chord song scale piano guitar violin sonata concerto symphony note tune melody music"
 )
-#: Fewest single letters in a row that spell a word.
+#: Minimum number of single letters in a row that spell a word.
 _SPELLED: Final = 3
-#: Words for a secret or an exact text, and below expressions of two words.
+#: Words for a secret or an exact text. Expressions of two words follow below.
 _SECRETS: Final = word_set(
     """password passwords pw pwd passwd passcode passphrase passkey codeword pin username userid
     login nickname keyword watchword pseudonym serial passwort voucher coupon promo captcha otp puk
@@ -90,15 +90,15 @@ _LINKS: Final = word_set("is was are be to as = equals reads 's has always been"
 _MODALS: Final = word_set("should will shall must")
 #: If the utterance has such a word, a `key` is a password.
 _NETWORKS: Final = word_set("wifi wi-fi wlan network router hotspot")
-#: Words that describe a secret but do not belong to it: `the password is wrong`.
+#: Words that describe a secret but are not part of it: `the password is wrong`.
 _STATES: Final = word_set(
     """not wrong incorrect invalid expired working right correct changed forgotten lost gone locked
     being no n't too very also still now the a an my your protected required needed reset
     number numbers code codes id name details field box page"""
 )
-#: Most words before a numeral that belong to it: `pope john paul`.
+#: Maximum number of words before a numeral that belong to it: `pope john paul`.
 _LONGEST_HEAD: Final = 3
-#: Words between a secret and the word for it. The first one must be in `_LEADS`.
+#: Words between a secret and the word for it. The first of them must be in `_LEADS`.
 _BETWEEN: Final = word_set("as the my a our that is this was for its it 's")
 _LEADS: Final = word_set("as that is this was it")
 #: Words that introduce an exact text: `the word ... is`, and verbs of output.
@@ -110,7 +110,7 @@ _SAYING: Final = word_set(
 )
 #: Words that end a secret or a label.
 _CLOSING: Final = word_set("please thanks thank ok okay hi hello yesterday today tomorrow tonight")
-#: Most linking words between the word for a secret and the secret.
+#: Maximum number of linking words between the word for a secret and the secret.
 _LINKED: Final = 4
 #: Longest secret, in words.
 _LONGEST: Final = 6
@@ -172,7 +172,7 @@ def _is_clitic(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> b
 
 
 def _is_user(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
-    """Return whether an `i` after one of `_PARTS` is the user: `this is the option i want`."""
+    """Return whether an `i` after one of `_PARTS` is a pronoun: `this is the option i want`."""
     if facts[index].lower != "i" or index + 1 == len(facts) or gaps[index + 1].strip():
         return False
     following = facts[index + 1]
@@ -203,7 +203,7 @@ def spell_label(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Spa
 
 
 def _ends_here(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
-    """Return True if `i` is not the user, or if `a` is not an article because no noun follows."""
+    """Return whether `i` is no pronoun, or `a` no article because no noun follows."""
     if facts[index].lower == "i":
         return not _is_user(facts, gaps, index)
     if index + 1 == len(facts) or gaps[index + 1] != " ":
@@ -245,7 +245,7 @@ def secrets(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
 
 
 def _is_secret_pair(facts: Sequence[WordFacts], index: int) -> bool:
-    """Return whether a word and the one before it name a secret: `code word`."""
+    """Return whether a word and the word before it name a secret: `code word`."""
     return index > 0 and (facts[index - 1].lower, facts[index].lower) in _SECRET_PAIRS
 
 

@@ -1,8 +1,8 @@
 """Detect utterances and clauses in other languages than English.
 
-The locks only know English: in `no quiero` they would lock `no` as a value. The script of the
-letters is checked first. Text in Latin letters is checked for frequent words of other languages
-and for the share of words that are not English.
+The locks only know English: in `no quiero` they would lock `no` as a value. An utterance in letters
+of another script is in another language. In Latin letters, frequent words of other languages and
+the share of unknown words decide.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from pytest_dstfuzz.perturb.words import Word, word_set
 
 #: Frequent words of requests in other languages. No word is the name of a place or a dish.
-#: `OtherLanguages` removes those that are English words too.
+#: `OtherLanguages` removes words that are also English.
 _WORDS: Final = word_set(
     # German
     """ich mich mir wir uns du dich dir sie ihr ihnen ist sind bin war kein keine keinen keiner
@@ -71,11 +71,11 @@ _WORDS: Final = word_set(
 )
 _SENTENCE_END: Final = re.compile(r"[.!?;:,…]")
 _LATIN: Final = "LATIN"
-#: Fewest letters of another script that make a word: a single one may be a symbol such as pi.
+#: Minimum number of letters of another script in a word. A single one may be a symbol such as pi.
 _LETTERS: Final = 2
-#: Fewest words of other languages that mark a clause as foreign.
+#: Minimum number of words of other languages in a foreign clause.
 _HITS: Final = 2
-#: Share of unknown words that marks a clause as foreign if it has one word of another language.
+#: With one such word, a clause is foreign if at least this share of its words is unknown.
 _UNKNOWN: Final = 0.5
 
 

@@ -35,12 +35,12 @@ from pytest_dstfuzz.perturb.names import lower_names, name_lists
 from pytest_dstfuzz.perturb.values import ValuePieces, canonical
 from pytest_dstfuzz.perturb.words import Parts, word_list, word_set
 
-#: Words of degree: in a negated clause they change how strong the negation is.
+#: Words of degree. In a negated clause, they change the strength of the negation.
 DEGREES: Final = word_set(
     """just so really very too simply truly actually definitely absolutely totally completely
     quite even only merely hopefully"""
 )
-#: Words whose synonyms, or whose loss, change the meaning of a negated clause.
+#: A negated clause changes its meaning if it loses one of these words or gets a synonym instead.
 _WEIGHED: Final = word_set(
     """need needs needed needing want wants wanted wanting require requires required requiring
     some good great nice excellent wonderful fantastic lovely awesome amazing pleasant terrific"""
@@ -63,7 +63,7 @@ _SENTENCE_ENDS: Final = frozenset("!?\n")
 
 
 def scope_of(word: str, *, negates: bool) -> str:
-    """Return how a lower-cased word affects the words around it, ``""`` if it does not.
+    """Return how a lower-cased word affects the words around it; ``""`` if it has no effect.
 
     >>> scope_of("really", negates=False), scope_of("maybe", negates=False)
     ('negated', 'request')
@@ -88,10 +88,10 @@ def without_degrees(words: tuple[str, ...]) -> tuple[str, ...]:
 def guard_scopes(
     facts: Sequence[WordFacts], gaps: Sequence[str], reasons: list[str], glued: list[bool]
 ) -> list[bool]:
-    """Lock words that only matter in this context, and close gaps.
+    """Lock words that carry meaning only in this context, and close gaps.
 
     Returns:
-        Whether the clause of each word is negated. An empty list if no clause is.
+        For each word, whether its clause is negated. The list is empty if no clause is negated.
     """
     negations = []
     for index, fact in enumerate(facts):
@@ -130,7 +130,7 @@ def _guard_next(
     glued: list[bool],
     negation: int,
 ) -> None:
-    """Keep the word after a negation in its place, and lock it if it carries meaning."""
+    """Forbid edits that move the word after a negation. Lock the word if it carries meaning."""
     index = negation + 1
     if index == len(facts) or _ends(gaps[index], short=False):
         return
@@ -160,7 +160,7 @@ def _clauses(facts: Sequence[WordFacts], gaps: Sequence[str]) -> list[int]:
 
 @lru_cache(maxsize=1024)
 def _ends(gap: str, *, short: bool) -> bool:
-    """Return whether a sentence ends in a gap. If ``short``, a dot may mark an abbreviation."""
+    """Return whether a sentence ends in a gap. If ``short``, a dot may end an abbreviation."""
     if not _SENTENCE_ENDS.isdisjoint(gap):
         return True
     # Several dots are a pause. A dot without a blank after it does not end a sentence.
@@ -177,9 +177,9 @@ _AFFIRMATIONS: Final = (
 #: Words that people capitalise anywhere in a sentence.
 _GREETINGS: Final = word_set("thanks thank please hi hello hey bye goodbye can could")
 _CLITIC: Final = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$|^n['’]t$")
-#: Shortest cue word, in letters, that may take a typing error.
+#: Minimum number of letters of a cue word that may take a typing error.
 _TYPO_LENGTH: Final = 5
-#: Words with a lower frequency rank are too common to identify a name.
+#: A word with a lower frequency rank is too common to identify a name.
 _EVERYDAY_RANK: Final = 200
 #: The lock on a whole utterance in another language.
 LANGUAGE: Final = "language"
@@ -220,7 +220,7 @@ class Locks:
         cues = [*lexicon.cues, *cue_words, *(part for slot in slots for part in word_list(slot))]
         self._enter("cue", cues)
         self._enter("reference", lexicon.references)
-        # If several lists have a word, the first one names its lock.
+        # If several lists have a word, it has the lock of the first list.
         self._single = {
             word: next(reason for phrase, reason in entries if len(phrase) == 1)
             for word, entries in self._phrases.items()
@@ -253,7 +253,7 @@ class Locks:
                     self._phrases.setdefault(variant[0], []).append((variant, reason))
 
     def _more_pieces(self, value: str) -> ValuePieces | None:
-        """Return the pieces of a value, or ``None`` if the ontology has them all."""
+        """Return the pieces of a value, or ``None`` if the ontology has all of them."""
         pieces = ValuePieces.of([value], self._common)
         return None if self._values.joined(pieces) is self._values else pieces
 
@@ -270,9 +270,9 @@ class Locks:
         return None
 
     def guard_of(self, word: str) -> str:
-        """Return the lock that a word has in every context, ``""`` if it has none.
+        """Return the lock that a word has in every context; ``""`` if it has none.
 
-        An edit must not insert a word that has one.
+        An edit must not insert a word with such a lock.
         """
         lower = word.lower()
         if not lower.isalpha() and any(map(str.isdigit, lower)):
@@ -405,7 +405,7 @@ class Locks:
         formed = unicodedata.normalize("NFC", plain).removesuffix("'s")
         if formed in self._names_known.always:
             return True
-        # Parts of one letter do not count, as in `t-shirt`.
+        # Parts of one letter, as in `t-shirt`, do not count.
         pieces = [piece for piece in formed.split("-") if len(piece) > 1]
         return bool(pieces) and all(
             piece.isalpha() and not self._is_known(piece) for piece in pieces
@@ -418,7 +418,7 @@ class Locks:
         return self._lexicon.frequency_rank(lower) is None and not lower.endswith("s")
 
     def _may_end_mention(self, form: str) -> bool:
-        # The end of a known word may be its second half, written separately.
+        # The word may be the second half of a known word that is written as two words.
         known = form in self._value_ends or form in self._seconds
         return known or self._values.begins_like(form)
 

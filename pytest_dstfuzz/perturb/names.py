@@ -19,12 +19,12 @@ _LINKS: Final = frozenset({"and", "of", "the", "'s", "’s"})
 _NAME_ENDS: Final = frozenset(",.!?;:")
 #: Longest name, in words, after ``called``.
 _LONGEST: Final = 6
-#: Share of capitalised words above which capitals are a typing habit and mark no names.
+#: If more than this share of the words is capitalised, capitals do not mark names.
 _TITLE_CASE: Final = 0.5
 
 
 def match_called(lowers: Sequence[str], gaps: Sequence[str], closed: Collection[str]) -> list[int]:
-    """Return the words after ``called`` or ``named``, up to the first closed-class word."""
+    """Return the words after ``called`` or ``named``, up to the first function word."""
     found: list[int] = []
     if _CALLED.isdisjoint(lowers):
         return found
@@ -49,9 +49,9 @@ def find_capitalised(
 ) -> set[int]:
     """Return the words with a capital that grammar does not require.
 
-    Words in ``plain`` (lower-cased stop words and greetings) only count as links between two
-    other capitalised words (``of``, ``'s``). The first word of a sentence counts if it is
-    unknown or if a capitalised word follows.
+    Words in ``plain`` (lower-cased stop words and greetings) count only if they link two other
+    capitalised words (``of``, ``'s``). The first word of a sentence counts if it is unknown or if a
+    capitalised word follows.
     """
     words, gaps = parts.words, parts.gaps
     if sum(capitals) > _TITLE_CASE * len(words) and len(words) > 2 and text.isupper():
@@ -78,7 +78,7 @@ def find_capitalised(
 
 
 def find_named_by_system(system: str, lowers: Collection[str]) -> set[str]:
-    """Return the words of ``lowers`` that the preceding system utterance wrote as names."""
+    """Return those words of ``lowers`` that are names in the preceding system utterance."""
     if not _may_name(system, lowers):
         return set()
     parts = take_apart(system)
@@ -91,7 +91,7 @@ def find_named_by_system(system: str, lowers: Collection[str]) -> set[str]:
 
 
 def _may_name(system: str, lowers: Collection[str]) -> bool:
-    """Return False if splitting the system utterance cannot find a name: the usual case."""
+    """Return False if it is plain, without splitting the system utterance, that it has no name."""
     if not system.isascii():
         return True  # Lower-casing may change offsets.
     spoken = system.lower()
@@ -111,7 +111,7 @@ _TOWARDS: Final = word_set(
     reaching leaving between past beyond nearby"""
 )
 _AFTER: Final = _TOWARDS | {"with", "on"}
-#: Words after the name of a place: an adjective before them is part of the name.
+#: Words after the name of a place. An adjective before such a word is part of the name.
 _PLACED: Final = word_set("airport station city town beach international university cathedral area")
 #: Words that precede the name of a person.
 _TOWARDS_PERSON: Final = word_set(
@@ -121,7 +121,7 @@ _TOWARDS_PERSON: Final = word_set(
     boss colleague partner cousin neighbour neighbor assistant girlfriend boyfriend fiance
     fiancee niece nephew grandma grandpa grandmother grandfather dog cat baby named"""
 )
-#: Words of the set above that a verb may follow too.
+#: Words of the set above that may also precede a verb.
 _JOINING: Final = word_set("and or")
 _ENDS: Final = frozenset(",.!?;:")
 _DETERMINERS: Final = word_set(
@@ -135,7 +135,7 @@ _PLAYS: Final = word_set("play stream watch read hear listening queue")
 _STREETS: Final = word_set("street road avenue lane valley boulevard terrace crescent square")
 _FLYING: Final = word_set("fly flying flew flown flies travel sail")
 _FLIGHTS: Final = word_set("flight flights")
-#: Longest distance, in words, from a word for flying to the name of the airline.
+#: Maximum distance, in words, from a word for flying to the name of the airline.
 _FLIGHT: Final = 5
 #: First words of a question about a person: `is grace coming`.
 _ASKING: Final = word_set("is was")
@@ -152,7 +152,7 @@ _IDLE: Final = word_set(
 class NameLists(NamedTuple):
     """The words of `resources/lexicon/names.txt`."""
 
-    #: Names in every context.
+    #: Words that are names in every context.
     always: frozenset[str]
     #: Ordinary words that are also the name of a place, or a given name.
     places: frozenset[str]
@@ -216,7 +216,7 @@ def _is_place(
         earlier = [other.lower for other in facts[max(index - _FLIGHT, 0) : index - 1]]
         flown = not _FLYING.isdisjoint(earlier) or not _FLIGHTS.isdisjoint(earlier)
         return (earlier[-1:] != [] and earlier[-1] in _FLYING) or (fact.rare and ends and flown)
-    # `from Dover to Deal`: the destination is a name if the origin is one.
+    # `from Dover to Deal`: if the origin is a name, so is the destination.
     return (
         before == "to"
         and index > 2
@@ -234,7 +234,7 @@ def _is_person(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> b
     if fact.given and before in _ASKING:
         return following is not None and following.lower.endswith("ing")
     if fact.given and before == "to":
-        # `write to will`, `send it to faith and hope`. In `to grant`, the word may be a verb.
+        # `write to will`, `send it to faith and hope`. But in `to grant`, the word may be a verb.
         paired = following is not None and following.lower == "and"
         return fact.lower == "will" or (not fact.verb and (following is None or paired))
     if not fact.given or before not in _TOWARDS_PERSON:

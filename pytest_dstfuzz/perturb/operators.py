@@ -76,19 +76,20 @@ if TYPE_CHECKING:
 __all__ = ["Candidates"]
 
 
-#: Marks that a typing error inserts inside a word, and at its end. There is no question mark,
-#: which would turn a statement into a question, and no dash at the end, which could be a minus.
+#: Marks that a typing error inserts inside a word, and at its end. A question mark is left out,
+#: because it would turn a statement into a question, and a dash at the end, which could be a minus.
 SEPARATORS: Final = (" ", "-", ".", ",")
 ENDINGS: Final = (",", ".", ";", "!")
 _APOSTROPHE: Final = re.compile("['’]")
 _PARTS: Final = re.compile(r"[ \-.,]")
-#: Shorter words are not dangerous: too many words would be near them.
+#: Minimum length of a dangerous word. Too many words are near shorter words.
 _SHORTEST: Final = 4
-#: Longer texts are not words (addresses, tokens), and checking each typing error would be slow.
+#: Maximum length of a word that takes typing errors. Longer texts are addresses or tokens, and to
+#: check each of their typing errors would be slow.
 _LONGEST: Final = 40
-#: Letters that stand for words in text messages (`u`, `r`, `n` ...), or are words.
+#: Letters that are words, or that stand for words in text messages (`u`, `r`, `n` ...).
 _TEXTING: Final = frozenset("abcdefgikmnopruxy")
-#: Number of letters of a word for each typing error that it may take.
+#: A word may take one typing error for each group of this many letters.
 _LETTERS_A_TYPO: Final = 4
 
 
@@ -98,7 +99,7 @@ def typo_limit(length: int) -> int:
 
 
 def keeps_letters(old: str, new: str) -> bool:
-    """Return whether ``new`` keeps all one-letter parts of ``old``, regardless of case.
+    """Return whether ``new`` has the same parts of one letter as ``old``, in any case.
 
     >>> keeps_letters("I", "j"), keeps_letters("I'm", "j'm"), keeps_letters("I'm", "Im")
     (False, False, True)
@@ -113,13 +114,13 @@ def keeps_letters(old: str, new: str) -> bool:
 
 
 def _other_case(old: str, new: str) -> bool:
-    """Return whether only the case of the letters differs, which leaves a word the same."""
+    """Return whether only the case of the letters differs, so that the word is the same."""
     return bool(new) and new.lower() == old.lower()
 
 
 @lru_cache(maxsize=8)
 def _near(words: frozenset[str]) -> frozenset[str]:
-    """Return the long words in ``words``, and all texts one typing error away from one.
+    """Return the long words in ``words``, and all texts one typing error away from such a word.
 
     The result is cached because a run builds several tables from the same lexicon.
     """
@@ -128,13 +129,13 @@ def _near(words: frozenset[str]) -> frozenset[str]:
 
 
 class TypoTable:
-    """Decides whether a misspelling can only be read as the word it was typed for.
+    """Decides whether a reader can take a misspelling only for the intended word.
 
     Args:
-        is_word: returns whether a text is another word or a value, which no typing error may
-            produce. ``None`` accepts every result (profile ``edit-rate``).
-        dangerous: lower-cased words. Results within one typing error of such a word are rejected
-            too.
+        is_word: returns whether a text is a word or a value. No typing error may produce such a
+            text. ``None`` accepts every result (profile ``edit-rate``).
+        dangerous: lower-cased words. No typing error may produce a text that is one typing error
+            away from such a word.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class TypoTable:
             head, tail = word[:start], word[end:]
             good: tuple[str, ...]
             if start == len(word) and choices == ENDINGS:
-                good = choices  # A mark after a whole word does not change it.
+                good = choices  # A mark after a whole word does not change the word.
             else:
                 good = tuple(new for new in choices if self._reads_as(word, head + new + tail))
             old = word[start:end]
@@ -176,7 +177,7 @@ class TypoTable:
 
     def _reads_as(self, word: str, typed: str) -> bool:
         """Return whether a misspelling of a word can only be read as that word."""
-        # Not cached: most texts never recur and would evict those that do.
+        # Do not cache this. Most texts never recur, and would push recurring ones out of a cache.
         if not self._harmless(typed):
             return False
         parted = len(word) == 1 or "'" in word or "’" in word
@@ -185,7 +186,7 @@ class TypoTable:
     def _harmless(self, text: str) -> bool:
         """Return whether ``text``, typed for another word, can only be read as that word.
 
-        A text with a separator inside is split there, and each part is checked.
+        If the text contains a separator, each part is checked.
         """
         if self._is_word is None:
             return True
@@ -210,7 +211,7 @@ class UsedOperator(NamedTuple):
     """An operator under one policy."""
 
     operator: Operator  #: The operator.
-    #: Its function, restricted to the validity profile, with a cache.
+    #: The function of the operator, with a cache. Its results are limited to the profile.
     ask: Callable[..., Any]
     strict: bool  #: Whether locks apply.
     by_slips: bool  #: Whether it only makes the slips of a noise model.
@@ -232,12 +233,12 @@ class EditPolicy:
             nearest slot value. Otherwise it counts in reading order.
         operators: the operators in use: transformation -> its operators, in the order in which
             the operator parameter counts them.
-        judged: kind -> the operators that may explain a change in a variant: the shipped
-            operators on words, whether in use or not, and the other ones in use.
+        judged: kind -> the operators that may explain a change in a variant. These are all shipped
+            operators on words, and other operators if they are in use.
         fillers: words that the operator ``filler`` inserts: fillers, then stop words.
         emoji: emoji that the operator ``emoji`` inserts.
         safe_insertions: words that a masked language model may insert in ``strict``.
-        harmless: returns whether a text can only be read as the word it was typed for.
+        harmless: returns whether a reader can take a text only for the intended word.
         kept: returns the typing errors that a word can take.
         takes: returns whether a word can take a typing error with one choice.
         guard_of: returns the lock that a word has in every context, ``""`` for none.
@@ -252,7 +253,7 @@ class EditPolicy:
         nearest_first: bool = False,
         by_slips: bool = False,
     ) -> None:
-        """Build the policy of a profile with these locks, or of one without locks.
+        """Build the policy of a profile, which may have locks.
 
         Raises:
             UserError: If an operator in ``selection`` is not registered.
@@ -303,7 +304,7 @@ class EditPolicy:
     def near(self, character: str) -> tuple[str, ...]:
         """Return the keys next to that of a character, in its case."""
         found = self.lexicon.keyboard.get(character.lower(), ())
-        if self.strict:  # A digit of the row above would make a number.
+        if self.strict:  # Leave out the row of digits: a digit would make a number.
             found = tuple(key for key in found if not key.isdigit())
         return tuple(key.upper() for key in found) if character.isupper() else found
 
@@ -313,7 +314,7 @@ class EditPolicy:
     def _judged(self) -> dict[str, tuple[Callable[..., Any], ...]]:
         shipped = [find_operator(item.name, name) for item in SHIPPED for name in item.operators]
         known = [used for found in self.operators.values() for used in found]
-        # Insertions are checked against the lists that they are drawn from.
+        # Insertions come from lists, so check them against these lists.
         words = [self._used(op) for op in shipped if KINDS[op.kind].takes == ("word",)]
         judging = [*words, *(used for used in known if not used.operator.shipped)]
         return {
@@ -339,7 +340,7 @@ class EditPolicy:
         return self._typos.kept(word, function(word))
 
     def _held(self, operator: Operator, function: Callable[..., Any], *words: str) -> Any:
-        """Return the answer of a third-party operator, restricted to its kind and the profile."""
+        """Return the choices of another package's operator that its kind and the profile allow."""
         try:
             said = function(*words)
             if not KINDS[operator.kind].chooses:
@@ -355,10 +356,10 @@ class EditPolicy:
         return tuple(new for new in dict.fromkeys(choices) if self._fits(operator, words, new))
 
     def _fits(self, operator: Operator, words: tuple[str, ...], new: str) -> bool:
-        """Return whether a choice of a third-party operator is allowed."""
+        """Return whether a choice of another package's operator is allowed."""
         lower = new.lower()
         if self.strict and word_list(new) != [lower]:
-            return False  # Not one word, or not a word alone.
+            return False  # It is not a single word, or has other characters around the word.
         if operator.kind == "insert":
             return self.insertable(lower)
         if operator.kind == "respell":
@@ -491,7 +492,7 @@ def drop_letter(word: str, policy: EditPolicy) -> list[Typo]:
 
 
 #: Stop words that can be dropped without changing a slot: articles, forms of `be`, auxiliaries of
-#: polite requests, `I`. Pronouns that refer to a value, questions and negations are not included.
+#: polite requests, `I`. There are no pronouns that refer to a value, question words or negations.
 _DROPPABLE_STOP_WORDS: Final = word_set(
     "a an the i am is are be been being will would could can very so just too"
 )
@@ -581,13 +582,13 @@ def neighbour(word: str, policy: EditPolicy) -> tuple[str, ...]:
 
 
 def _keeps_the_meaning(word: str, found: tuple[str, ...], policy: EditPolicy) -> tuple[str, ...]:
-    """Return the words of a reviewed table that may replace a word in an utterance."""
+    """Return those words of a reviewed table that may replace a word in an utterance."""
     lexicon = policy.lexicon
     if word in lexicon.stop_words or lexicon.majority_pos(word) in {None, "function"}:
         return ()
     if lexicon.frequency_rank(word) is None:
-        return ()  # Probably a typing error of the user: `book it foe 2 people`.
-    # A word that never occurs in requests rarely has the intended sense: `psyche`.
+        return ()  # The word is probably a typing error of the user: `book it foe 2 people`.
+    # Leave out words that never occur in requests (`psyche`), since they rarely have this sense.
     said = (new for new in found if lexicon.frequency_rank(new) is not None)
     return tuple(new for new in said if policy.replaces(word, new))
 
@@ -668,7 +669,7 @@ def _repeat(draft: Draft, used: UsedOperator, place: int, choice: float) -> Edit
     """Repeat a word. The repetition is in lower case, except ``I``."""
     token = draft.tokens[place]
     word = token.text if token.lower == "i" else token.lower
-    # Close the first word to edits: otherwise the two could become different.
+    # Close the first word to edits, so that both words stay equal.
     return insert_after(touch(draft, place), place, word, used.names)
 
 
@@ -707,7 +708,7 @@ def _drop(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditRe
     tokens = made.draft.tokens
     if not used.strict or place == len(tokens):
         return made
-    # One edit per gap: do not replace a dropped word by another, and do not join its neighbours.
+    # Allow one edit per gap: insert no word for a dropped word, and do not join its neighbours.
     shut = tokens[place]._replace(open=SHUT)
     changed = (*tokens[:place], shut, *tokens[place + 1 :])
     return made._replace(draft=made.draft._replace(tokens=changed))
@@ -717,7 +718,7 @@ def _typable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
     """Yield each word that can take a typing error, with all typing errors that it can take."""
     ask, strict = used.ask, used.strict
     full = strict and draft.quota < 1
-    # A word that is first misspelled and then split is not recognisable.
+    # Do not split a misspelled word, because nobody would recognise it.
     whole = strict and used.operator.kind == "punctuate"
     for index, token in enumerate(draft.tokens):
         if strict and (token.typos < 1 or (whole if token.touched else full)):
@@ -840,7 +841,7 @@ def _word_of_gap(draft: Draft, place: int) -> Sequence[int]:
 
 
 def _words_of_typos(draft: Draft, place: Typos) -> Sequence[int]:
-    """Return the word, repeated once for each of its typing errors."""
+    """Return the index of the word once for each of its typing errors."""
     return (place[0],) * len(place[1])
 
 
@@ -851,9 +852,9 @@ class Steps(NamedTuple):
     places: Callable[[Draft, UsedOperator], Iterator[Any]]
     #: Makes the edit at a place. The parameter in [0, 1] chooses the new text.
     make: Callable[[Draft, UsedOperator, Any, float], EditResult]
-    #: Sort key of places if the nearest to a slot value comes first.
+    #: Returns the sort key of a place if places nearest to a slot value come first.
     remoteness: Callable[[Draft, Any], tuple[int, bool]] = _word_remoteness
-    #: The words for the items at a place that the position parameter can select.
+    #: Returns a word for each item at a place that the position parameter can select.
     words: Callable[[Draft, Any], Sequence[int]] = _word_of_word
     #: Returns the place that a parameter in [0, 1] selects.
     choose: Callable[[list[Any], float], Any] = _choose_place
@@ -881,13 +882,13 @@ class Candidates(NamedTuple):
     """The possible edits of a transformation to an utterance."""
 
     operators: tuple[str, ...]  #: Names of the operators with at least one place.
-    #: For each operator the word index of every place, in the order of the position parameter. The
-    #: word of a gap is the neighbour that is nearer to a slot value.
+    #: For each operator, the word index of every place, in the order of the position parameter. If
+    #: the place is a gap, this is the neighbouring word that is nearer to a slot value.
     words: tuple[tuple[int, ...], ...]
 
 
 def candidates(draft: Draft, policy: EditPolicy, transformation: str) -> Candidates:
-    """Return the choices of `transform`."""
+    """Return the choices that `transform` has for a draft."""
     found = []
     for used in policy.operators[transformation]:
         steps = _steps(used)
@@ -911,7 +912,7 @@ def transform(
     for used in policy.operators[transformation]:
         steps = _steps(used)
         candidates = steps.places(draft, used)
-        # The first place is enough for an operator that is not chosen.
+        # For an operator that is not chosen, it is enough to know that it has a place.
         if (first := next(candidates, None)) is not None:
             found.append((used, steps, first, candidates))
     if not found:
@@ -920,7 +921,7 @@ def transform(
     used, steps, first, rest = found[pick(which, len(found))]
     places = [first, *rest]
     if policy.nearest_first:
-        # A stable sort: places equally near stay in reading order.
+        # The sort is stable, so equally near places stay in reading order.
         places.sort(key=partial(steps.remoteness, draft))
     place = steps.choose(places, position)
     return steps.make(draft, used, place, choice[0] if choice else 0.0)
@@ -929,15 +930,15 @@ def transform(
 #: Characters on English keyboards.
 _KEYS: Final = frozenset(string.printable)
 _SHORTENING: Final = frozenset({"missing", "swap"})
-#: Locks on words that may change case, become a clitic or lose an apostrophe, because this does
+#: Words with these locks may change case, become a clitic or lose an apostrophe, because this does
 #: not change their meaning. `""` is the lock of a clitic.
 _SPELLABLE: Final = frozenset({"", "reference", "cue"})
 _UNGUARDED: Final = frozenset({""})
-#: Locks on words that take a slip if a careful reader recovers the word.
+#: Words with these locks may take a slip if a careful reader recovers the word.
 RECOVERABLE: Final = frozenset(
     {"value", "number", "cue", "reference", "dontcare", "affirmation", "negation", "name"}
 )
-#: The same with words that have a clitic (`that's`), which no lock names.
+#: The same locks, and ``""``, which is the lock of words with a clitic (`that's`).
 _READABLE: Final = RECOVERABLE | {""}
 #: The lock on a name that the data does not know.
 UNKNOWN_NAME: Final = "unknown name"
@@ -945,7 +946,7 @@ UNKNOWN_NAME: Final = "unknown name"
 IN_WORDS: Final = frozenset({*LETTER_KINDS, MISSPELLING, TWO})
 #: Maximum number of slips between two words that a slip may confuse.
 _CONFUSED: Final = 3
-#: Kinds that repeat the first words. No operator on words explains such a change.
+#: Kinds of slips that repeat the first words. No operator on words explains such a change.
 _PHRASES: Final = frozenset({"restart"})
 
 
@@ -994,7 +995,7 @@ class NoiseSupport:
         Args:
             noise: the noise model of the run.
             policy: the policy of the profile.
-            reader: says which slips in locked words are recoverable. ``None`` allows none.
+            reader: decides which slips in locked words are recoverable. ``None`` allows no slip.
         """
         self._noise = noise
         self._policy = policy
@@ -1057,7 +1058,7 @@ class NoiseSupport:
 
     def _allowed(self, part: Changes, guards: Guards) -> AllowedChanges:
         """Return the changes of a part of an utterance that no lock forbids."""
-        # The word before the part, as a word of length 0 at its start.
+        # Put the word before the part into it as a word of length 0 at its start.
         left = (Word(guards.left, 0, 0, guards.left),) if guards.left else ()
         words = (*left, *take_apart(part.text).words)
         ends = [word.end for word in words]
@@ -1106,7 +1107,7 @@ class NoiseSupport:
     def _recoverable(
         self, part: Changes, words: Sequence[Word], places: Sequence[int], guards: Guards
     ) -> set[Change]:
-        """Return the slips that only a reader allows and from which it recovers the word.
+        """Return the slips that need a reader, if the reader recovers the word.
 
         Args:
             part: the slips.
@@ -1144,7 +1145,7 @@ class NoiseSupport:
         }
 
     def _reasons(self, parts: Parts, mask: Mask, said: frozenset[str]) -> tuple[str, ...]:
-        """Return the lock of each word, with names that neither data nor dialogue know apart."""
+        """Return the lock of each word, with a lock of its own for names unknown to the bot."""
         reader = self._reader
         if reader is None:
             return mask.reasons
@@ -1160,7 +1161,7 @@ class NoiseSupport:
         return tuple(reasons)
 
     def _is_ordinary(self, word: Word, base: str, clitic: str) -> bool:
-        """Return whether a word that is locked as a name is none: `That's`, `bikes`."""
+        """Return whether a word that is locked as a name is not a name: `That's`, `bikes`."""
         lexicon, single = self._policy.lexicon, base.removesuffix("s")
         if clitic:
             return base in lexicon.stop_words
@@ -1177,7 +1178,7 @@ class NoiseSupport:
     def _sides(
         self, parts: Parts, mask: Mask, reasons: Sequence[str]
     ) -> tuple[WordsBeside | None, ...]:
-        """Return the words around each word, for short locked words that a reader may recover."""
+        """Return the words around each short locked word that a reader may recover."""
         if self._reader is None:
             return (None,) * len(parts.words)
         counts = neighbour_counts()
@@ -1193,12 +1194,12 @@ class NoiseSupport:
         if kind in _SHORTENING and len(word) < _SHORTEST:
             return False
         if kind != "swap" and any(map(str.isdigit, typo.choices[0])):
-            return False  # The result would be a number.
+            return False  # The slip would make a number.
         return self._policy.takes(word, typo)
 
 
 def _needs_reader(kind: str, role: int) -> bool:
-    """Return whether only a reader may allow a slip of a kind in a word with a role."""
+    """Return whether a slip of a kind in a word with a role needs a reader to allow it."""
     return kind in IN_WORDS and (role == LOCKED or kind == TWO)
 
 
@@ -1211,7 +1212,7 @@ def _alike(word: str, other: str) -> bool:
 def owner(start: int, before: str, ends: Sequence[int]) -> int:
     """Return the index of the word that a change affects, given the end offsets of the words.
 
-    A change in a gap belongs to the next word. At the end of the text it belongs to the last one.
+    A change in a gap belongs to the next word. A change at the end belongs to the last word.
     """
     search: Callable[..., int] = bisect_right if before else bisect_left
     return min(search(ends, start), len(ends) - 1)
@@ -1222,7 +1223,7 @@ class Guards(NamedTuple):
 
     #: The word before the part, in lower case. ``""`` if there is none or it does not matter.
     left: str
-    #: As in `Mask`, starting with that word.
+    #: The roles as in `Mask`, starting with the word before the part.
     roles: tuple[int, ...]
     reasons: tuple[str, ...]
     open: tuple[int, ...]
@@ -1274,7 +1275,7 @@ class GuardedChange(NamedTuple):
         return frozenset(guard_of(word) for word in (text, *word_list(text)))
 
     def is_same(self, count: int = 1, locks: Container[str] = _SPELLABLE) -> bool:
-        """Return whether the locks allow these words another case, an apostrophe or a clitic."""
+        """Return whether the locks allow changes of case, apostrophes or clitics in these words."""
         here = slice(self.at, self.at + count)
         pairs = zip(self.guards.roles[here], self.guards.reasons[here], strict=True)
         return all(role != LOCKED or reason in locks for role, reason in pairs)
@@ -1294,12 +1295,12 @@ def _joins(case: GuardedChange) -> bool:
 
 
 def _rewrites(case: GuardedChange) -> bool:
-    """Return whether a text-message spelling may replace words: the result must have no lock."""
+    """Return whether a text-message spelling may replace words. Its result must have no lock."""
     return case.role != LOCKED and case.brought == _UNGUARDED
 
 
 def _contracts(case: GuardedChange) -> bool:
-    """Return whether two words may be contracted. `gonna` and the like also change the first."""
+    """Return whether two words may be contracted. `gonna` and similar also change the first."""
     words = word_list(case.before)
     if _letters(case.change.after) == _letters(case.before):  # `do n't`: only marks are missing.
         return _drops_apostrophe(case, len(words))
@@ -1318,7 +1319,7 @@ def _letters(text: str) -> str:
 
 
 def _changes_case(case: GuardedChange) -> bool:
-    """Return whether a word may lose its capital: also a value, a weekday or a known name."""
+    """Return whether a word may lose its capital. Values, weekdays and known names may, too."""
     return case.is_same(locks=_SPELLABLE | RECOVERABLE)
 
 
@@ -1357,7 +1358,7 @@ def _inserts(case: GuardedChange) -> bool:
     return known and case.guards.open[case.at + at_end] != SHUT
 
 
-#: Kind of slip on words or between them -> returns whether no lock forbids a change.
+#: Kind of slip on or between words -> a function that returns whether all locks allow a change.
 _RULES: Final[Mapping[str, Callable[[GuardedChange], bool]]] = {
     "blank": _joins,
     MISSPELLING: _misspells,

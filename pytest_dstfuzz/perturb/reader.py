@@ -1,9 +1,9 @@
-"""A careful reader: which word was meant by a mistyped one, and how certain that is.
+"""A careful reader, which finds the intended word for a mistyped one, and its probability.
 
-The reader is a noisy channel. For each typed word, the candidates are the words of the lexicon, of
-the data and of the dialogue that are at most two slips away. The weight of a candidate is the
-probability of the slip under the noise model, times how likely the word is here. If the text is
-unclear by itself, the reader looks at the two words on either side: `i need ot go`.
+The reader uses a noisy-channel model. For each typed word, the candidates are the words of the
+lexicon, of the data and of the dialogue that are at most two slips away. The weight of a candidate
+is the probability of the slip under the noise model, times the probability of the word here. If the
+text is unclear by itself, the reader also uses the two words on either side: `i need ot go`.
 """
 
 from __future__ import annotations
@@ -31,26 +31,28 @@ from pytest_dstfuzz.perturb.names import name_lists
 from pytest_dstfuzz.perturb.sentences import WordsBeside, neighbour_counts
 from pytest_dstfuzz.perturb.words import word_list
 
-#: Minimum posterior probability of the original, and the maximum of a rival of the same class.
+#: A text is recoverable if the posterior probability of the original is at least the first number,
+#: and that of any rival (another word of the same class) is at most the second.
 SURE: Final = 0.95
 RIVAL: Final = 0.01
-#: Shares of the prior: words of English by their frequency, words of the data, words of the
-#: dialogue. Words of the last two groups are equally likely.
+#: Shares of the prior probability: English words by frequency, words of the data, and words of the
+#: dialogue. Within each of the last two groups, all words are equally likely.
 _ENGLISH: Final = 0.4
 _DATA: Final = 0.3
 _DIALOGUE: Final = 0.3
-#: Frequency of the word with rank ``r`` is ``_FREQUENT / (r + _FLAT)``; and that of rare words.
+#: The frequency of the word with rank ``r`` is ``_FREQUENT / (r + _FLAT)``. The last number is the
+#: frequency of rare words.
 _FREQUENT: Final = 0.15
 _FLAT: Final = 10
 _RARE: Final = 1e-6
-#: Rank of a number word, a weekday or another listed word that the frequencies lack.
+#: Rank of a number word, a weekday or another listed word without a known frequency.
 _LISTED: Final = 300
-#: Weight of two slips in one word: the share of such slips, each as likely as one of 64 places.
+#: Weight of two slips in one word: their share, with 64 equally likely places for each slip.
 _TWO_SLIPS: Final = 0.04 / 64**2
-#: Words that two slips can turn into the typed word are looked for among the most frequent ones.
+#: For two slips, the reader considers only this number of the most frequent words.
 _COMMON: Final = 500
 _MOST_SLIPS: Final = 2
-#: Share of the weight of the original below which a word does not matter.
+#: A word does not matter if its weight is below this share of the weight of the original.
 _NEGLIGIBLE: Final = 1e-3
 #: Longest negation that is never edited.
 _SHORT_NEGATION: Final = 3
@@ -61,49 +63,49 @@ _ENDINGS: Final = frozenset({"s", "es", "ly"})
 _SPELLINGS: Final = (("re", "er"), ("er", "re"), ("or", "our"))
 _APOSTROPHES: Final = re.compile(r"['’]")
 _CLITIC: Final = re.compile(r"['’]s$")
-#: Reason why a text is not recoverable that the words beside it may remove.
+#: The reason for a text that is not recoverable by itself. With the words beside it, it may be.
 _UNCLEAR: Final = "unclear"
-#: Minimum posterior probability of the original by itself for which the reader looks at them.
+#: The reader looks at the words beside a text if the original has at least this probability.
 _HOPEFUL: Final = 0.2
-#: Maximum length of such a word. Longer words are nearly always plain by themselves.
+#: Maximum length of such a word. Longer words are nearly always clear by themselves.
 BESIDE: Final = 6
-#: The classes of words that are never another of their class: see `SlipReader.classes`.
+#: Classes of words. Two different words of a class mean different things.
 NUMBER, WEEKDAY, VALUE, NEGATION, NAME = "number", "weekday", "value word", "negation", "name"
 
 
 class _Typed(NamedTuple):
-    """The words that may have been meant by a text, apart from the dialogue."""
+    """The words that a text may stand for, without those of the dialogue."""
 
-    #: The original and the other words that one slip may have turned into the text -> weight.
+    #: The original and other words that are one slip away from the text -> weight.
     weights: Mapping[str, float]
-    #: Places in `SlipReader._common` of the words that two slips may have turned into the text.
+    #: Places in `SlipReader._common` of the words that are two slips away from the text.
     two: Sequence[int]
 
 
 class _Around(NamedTuple):
     """Facts about a word."""
 
-    #: Words that mean the same, known or not, and words that mean the opposite.
+    #: Words that mean the same, whether they are known or not, and words that mean the opposite.
     forms: frozenset[str]
     antonyms: frozenset[str]
-    #: Text -> the words that may have been meant, or the reason why nobody recovers the word.
+    #: Text -> the words that it may stand for, or the reason why it is never recoverable.
     readings: dict[str, _Typed | str]
 
 
 class _Unclear(NamedTuple):
-    """The texts of a word that are unclear by themselves, and the words that were meant."""
+    """The texts of a word that are unclear by themselves, and the words that they may stand for."""
 
     #: The places of the texts among all texts of the word.
     texts: Sequence[int]
-    #: All words that may have been meant by one of them.
+    #: All words that any of these texts may stand for.
     words: Sequence[str]
-    #: For each text and each word that it may mean: place of the word, weight.
+    #: For each text and each word that it may stand for: the place of the word, and its weight.
     codes: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float64]
     #: Where each text starts in these arrays, and the text of each entry.
     starts: npt.NDArray[np.int64]
     owners: npt.NDArray[np.int64]
-    #: Whether a word is a form of the original, or another one of its class.
+    #: Whether a word is a form of the original, and whether it is another word of its class.
     forms: npt.NDArray[np.bool_]
     rivals: npt.NDArray[np.bool_]
 
@@ -113,11 +115,11 @@ class SlipReading(NamedTuple):
 
     #: Probability of the original, in [0, 1].
     posterior: float
-    #: The likeliest other word of the same class and its probability, if that is above `RIVAL`.
+    #: The likeliest other word of the same class and its probability, if this is above `RIVAL`.
     rival: str = ""
     rival_posterior: float = 0.0
-    #: Why the edit is not recoverable, ``""`` if it is: ``exact``, ``known word``, ``negation``,
-    #: ``rival`` or ``unclear``.
+    #: The reason if the edit is not recoverable: ``exact``, ``known word``, ``negation``, ``rival``
+    #: or ``unclear``. It is ``""`` if the edit is recoverable.
     reason: str = ""
 
     @property
@@ -168,7 +170,7 @@ class SlipReader:
     def of(
         cls, lexicon: Lexicon, model: NoiseModel, values: Mapping[str, Sequence[str]]
     ) -> SlipReader:
-        """Return the reader for some data. Campaigns on the same data share what it has read."""
+        """Return the reader for some data. Campaigns on the same data share its results."""
         return _reader(
             lexicon, model, tuple((slot, tuple(found)) for slot, found in values.items())
         )
@@ -182,7 +184,7 @@ class SlipReader:
             word: the original word, in any case.
             typed: the word as typed.
             said: words of the dialogue so far, in lower case.
-            sides: the words around it, see `NeighbourCounts.sides`. ``None``: they are unknown.
+            sides: the words around it, see `NeighbourCounts.sides`; ``None`` = unknown.
         """
         return self.read_all(word, [typed], said, sides)[0]
 
@@ -207,7 +209,7 @@ class SlipReader:
     def _read_alone(
         self, word: str, texts: Sequence[str], said: frozenset[str]
     ) -> tuple[Sequence[SlipReading], _Unclear | None]:
-        """Return how a reader understands texts by themselves, and those that are unclear."""
+        """Return how a reader understands texts by themselves, and the texts that are unclear."""
         self._learn(word, texts)
         words = sorted(said)
         near = _count_slips(texts, words) <= _MOST_SLIPS
@@ -226,7 +228,7 @@ class SlipReader:
         return readings, self._gather(word, unclear) if unclear else None
 
     def _gather(self, word: str, unclear: Mapping[int, Mapping[str, float]]) -> _Unclear:
-        """Return the words that may have been meant by unclear texts, as arrays."""
+        """Return the words that unclear texts may stand for, as arrays."""
         around = self._around(word)
         names = [*chain.from_iterable(unclear.values())]
         words = [*dict.fromkeys(names)]
@@ -250,7 +252,7 @@ class SlipReader:
         weights = unclear.weights * neighbour_counts().fit(unclear.words, sides)[codes]
         shares = weights / np.add.reduceat(weights, starts)[unclear.owners]
         posteriors = np.add.reduceat(np.where(unclear.forms[codes], shares, 0.0), starts)
-        rivals: dict[int, tuple[float, str]] = {}  # Of each text, the likeliest.
+        rivals: dict[int, tuple[float, str]] = {}  # The likeliest rival for each text.
         for at in np.flatnonzero((shares > RIVAL) & unclear.rivals[codes]).tolist():
             text, found = int(unclear.owners[at]), (float(shares[at]), unclear.words[codes[at]])
             rivals[text] = max(found, rivals.get(text, found))
@@ -262,7 +264,7 @@ class SlipReader:
         ]
 
     def _is_rival(self, word: str, around: _Around, other: str) -> bool:
-        """Return whether two words have one class and are no forms of each other."""
+        """Return whether two words have a class in common and are not forms of the same word."""
         if other in around.forms:
             return False
         return bool(self.classes(word) & self.classes(other)) or other in around.antonyms
@@ -272,7 +274,7 @@ class SlipReader:
         return word in self._data
 
     def is_known(self, text: str) -> bool:
-        """Return whether a text in lower case is a word or a known name, and so reads as itself."""
+        """Return whether a text in lower case is a word or a known name, and so not a slip."""
         return text in self._known or _CLITIC.sub("", text) in self._known
 
     def _refusal(self, word: str, typed: str) -> str:
@@ -287,10 +289,10 @@ class SlipReader:
         return ""
 
     def _find_classes(self, word: str) -> frozenset[str]:
-        """Return the classes of a word: two different words of one class mean different things.
+        """Return the classes of a word. Two different words of a class mean different things.
 
-        They are the slots that have the word in a value, number words, weekdays, words for values
-        such as months and directions, negations, and names.
+        The classes are the slots that have the word in a value, number words, weekdays, words for
+        values such as months and directions, negations, and names.
         """
         found = {f"slot {slot}" for slot in self._slots.get(word, ())} | self._classes.get(
             word, set()
@@ -301,7 +303,7 @@ class SlipReader:
         return frozenset(found | {NAME} if named else found)
 
     def _learn(self, word: str, texts: Iterable[str]) -> None:
-        """Find the words that may have been meant by texts, for those that are new."""
+        """Find the words that new texts may stand for."""
         readings = self._around(word).readings
         new = []
         for text in texts:
@@ -317,13 +319,13 @@ class SlipReader:
             ones[number].add(self._common[at])
         for text, near, row in zip(new, ones, slips, strict=True):
             weights = self._weigh_ones(word, text, near)
-            # Two slips in one word are rare, so only a word that is much likelier matters.
+            # Two slips in one word are rare, so only words that are much likelier matter.
             last = bisect_left(self._rarity, -_NEGLIGIBLE * weights[word])
             two = np.flatnonzero(row[:last] <= _MOST_SLIPS)
             readings[text] = _Typed(weights, two.tolist())
 
     def _weigh_ones(self, word: str, text: str, ones: Iterable[str]) -> Mapping[str, float]:
-        """Return the weights of the original and of the words that one slip turned into a text."""
+        """Return the weights of the original and of the words one slip away from a text."""
         others = {*ones, *self._misspelled.get(text, ())}
         if " " in text:
             others = self._known & {text.replace(" ", "")}
@@ -339,16 +341,16 @@ class SlipReader:
     ) -> tuple[SlipReading, Mapping[str, float]]:
         """Return how a reader understands a text by itself, see `read`.
 
-        If it is unclear but there is hope, the words that may have been meant and their weights
-        are also returned.
+        If the words beside an unclear text may help, also return the words that it may stand for,
+        and their weights.
 
         Args:
             word: the original word.
             text: the text.
-            heard: the words of the dialogue that may have been meant.
+            heard: the words of the dialogue that the text may stand for.
         """
         around = self._around(word)
-        if text not in around.readings:  # Room was made for other words.
+        if text not in around.readings:  # It was removed to make room for other words.
             self._learn(word, [text])
         typed = around.readings[text]
         if isinstance(typed, str):
@@ -364,7 +366,7 @@ class SlipReader:
         return reading, weights if hopeful else {}
 
     def _judge(self, word: str, around: _Around, weights: Mapping[str, float]) -> SlipReading:
-        """Return how a reader understands a text, given the words that may have been meant."""
+        """Return how a reader understands a text, given the words that it may stand for."""
         total = math.fsum(weights.values())
         rivals = {
             other: weight / total
@@ -382,7 +384,7 @@ class SlipReader:
         return _Around(_forms(word), frozenset(self._lexicon.antonyms(word)), {word: ""})
 
     def _one_slip(self, word: str, typed: str) -> float:
-        """Return the weight of a text as one slip in a word or a known misspelling, or 0."""
+        """Return the weight of a text as one slip in a word, or as a known misspelling, else 0."""
         tables = self._model.file.tables
         share = tables.words.get(MISSPELLING, {}).get(word, {}).get(typed, 0.0)
         slip = slip_between(word, typed, tables.keyboard)
@@ -412,26 +414,26 @@ class SlipReader:
 
     @cached_property
     def _common(self) -> Sequence[str]:
-        """Words that may have been meant by a text with two slips, the likeliest first."""
+        """The words that a text with two slips may stand for, the likeliest first."""
         frequent = islice(self._lexicon.frequent_words, _COMMON)
         words = {*self._data, *frequent, *self._classes}
         return sorted(words, key=lambda word: (-self._prior(word), word))
 
     @cached_property
     def _rarity(self) -> Sequence[float]:
-        """The weights of these words, negative and so in ascending order."""
+        """The weights of the words in `_common`. They are negative, and so in ascending order."""
         return [-_TWO_SLIPS * self._prior(word) for word in self._common]
 
     @cached_property
     def _known(self) -> set[str]:
-        """Words and names that are read as themselves.
+        """The words and names that are not taken for slips.
 
-        A text of the lexicon without a part of speech may be a frequent slip.
+        A text of the lexicon without a part of speech is left out, since it may be a frequent slip.
         """
         return {*_neighbours(self._lexicon).words, *self._data, *self._classes}
 
 
-#: Number of words that a dialogue, or the data of a small bot, has at least.
+#: A dialogue, or the data of a bot, counts as having at least this number of words.
 _VOCABULARY: Final = 100
 
 
@@ -442,7 +444,7 @@ def _is_exact(text: str) -> bool:
 
 
 def _is_form(word: str, other: str) -> bool:
-    """Return whether two words are equal, or forms of one word that mean the same in a request.
+    """Return whether two words are equal, or forms of a word with the same meaning in a request.
 
     >>> _is_form("restaurant", "restaurants"), _is_form("centre", "center"), _is_form("new", "news")
     (True, True, False)
@@ -477,7 +479,7 @@ def _count_slips(
 class _Neighbours:
     """Finds the words of a list that are one slip away from texts.
 
-    If so, one letter can be dropped from either or both so that they are equal.
+    Two words are one slip away if they are equal once either or both lack one letter.
     """
 
     def __init__(self, words: Collection[str]) -> None:
@@ -510,9 +512,9 @@ def _reader(
 
 @lru_cache(maxsize=2)
 def _neighbours(lexicon: Lexicon) -> _Neighbours:
-    """Return an index of the words of a lexicon, and of names, that are read as themselves.
+    """Return an index of names, and of the words of a lexicon that are not taken for slips.
 
-    A text of the lexicon without a part of speech may be a frequent slip.
+    A text of the lexicon without a part of speech is left out, since it may be a frequent slip.
     """
     words = {*lexicon.words_with_pos, *name_lists().always}
     return _Neighbours({word for word in words if len(word) <= _LONGEST})
@@ -524,7 +526,7 @@ _INVERSE: Final = pow(_BASE, -1, 1 << 64)
 
 
 def _drop_letters(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """Return the hashes of texts and of each text without one letter, and the text of each hash.
+    """Return hashes of texts and of the texts without one letter, and the text of each hash.
 
     The hash of a text is the sum of letter ``i`` times ``_BASE ** i``, modulo 2 ** 64.
     """

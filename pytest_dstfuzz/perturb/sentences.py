@@ -1,4 +1,4 @@
-"""How well words fit between their neighbours, by counts of pairs and triples of words.
+"""Probabilities of words between their neighbours, from counts of word pairs and triples.
 
 ``python -m tools.lexicon.neighbours`` makes the counts. The README next to the file lists their
 sources and licences.
@@ -67,8 +67,8 @@ class _Table(NamedTuple):
 class NeighbourCounts:
     """Counts of words beside each other, with the probability of a word in a sentence.
 
-    The probability of a word after two others is estimated from the triples. The rest, which the
-    rare triples leave, comes from the pairs, and their rest comes from the single words.
+    The probability of a word after two others has three parts. The triples give the first part. The
+    pairs give a part of the rest, and the single words give the last part.
     """
 
     def __init__(self, table: Mapping[str, Any]) -> None:
@@ -78,7 +78,7 @@ class NeighbourCounts:
         self._other = self._index[OTHER]
         self._size = len(words)
         counts = np.array(table["counts"], dtype=np.int64)
-        # No share is 0, so that every word may be meant everywhere.
+        # No share is 0, so that each word is possible at every place.
         self._share = (counts + 1) / (counts + 1).sum()
         self._pairs, self._triples = (_read(table[name]) for name in ("pairs", "triples"))
         self._rest, self._whole = _backing(
@@ -99,7 +99,7 @@ class NeighbourCounts:
         ]
 
     def fit(self, words: Sequence[str], sides: WordsBeside) -> _Floats:
-        """Return how much likelier each of some words is here than anywhere."""
+        """Return how much likelier each word is between these words than at any place."""
         here = np.array([self._index.get(word, self._other) for word in words], dtype=np.int64)
         (far, left), (right, end) = (map(np.full_like, (here, here), side) for side in sides)
         chances = self._after(far, left, here) * self._after(left, here, right)
@@ -126,7 +126,7 @@ def _read(table: Sequence[Sequence[int]]) -> _Table:
 
 
 def _backing(first: _Array, counts: _Array, whole: _Array) -> tuple[_Floats, _Floats]:
-    """Return the weight of all sequences that a table leaves out, and the sum, by their start.
+    """Return for each start the weight of the sequences that a table leaves out, and the sum.
 
     Args:
         first: the starts of the sequences in the table.

@@ -1,4 +1,4 @@
-"""A spelling corrector as it could run before a bot, to measure what it would mend."""
+"""A spelling corrector that could run before a bot, to measure how many violations it mends."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pytest_dstfuzz.perturb.words import one_letter_away, take_apart, word_list
 
 __all__ = ["SpellingCorrector", "words_of_ontology"]
 
-#: Minimum length of a token that is corrected, of one that is corrected by few words (many names
-#: with four letters are near one of them), and of one with two wrong letters.
+#: Minimum length of a token that is corrected, of a token that is corrected by few words, and of a
+#: token with two wrong letters. (Many names with four letters are near one of the few words.)
 _SHORTEST: Final = 3
 _SHORTEST_OF_OWN: Final = 5
 _SHORTEST_OF_TWO: Final = 6
-#: Maximum length of a token that is corrected. The search for a near word takes longer than linear.
+#: Maximum length of a token that is corrected, because the time to find a near word grows fast.
 _LONGEST: Final = 30
-#: Rank of a word that is no frequent one.
+#: Rank of a word that is not frequent.
 _RARE: Final = 1 << 20
 
 _near = lru_cache(maxsize=4096)(one_letter_away)
@@ -30,10 +30,11 @@ _near = lru_cache(maxsize=4096)(one_letter_away)
 class SpellingCorrector:
     """Replaces unknown words by known ones, without a model.
 
-    It knows the shipped lexicon and the words of the bot. A known word stays, even if another one
-    was meant (`form` for `from`). An unknown word becomes the nearest known one: one with the
-    same letters first, then the words of the bot, then the more frequent ones. Codes, numbers and
-    words with marks stay. With ``only_own``, it stays unless the nearest word is one of the bot.
+    It knows the shipped lexicon and the words of the bot. A known word stays, even if the user
+    meant another one (`form` for `from`). An unknown word becomes the nearest known word. Among
+    equally near words, those with the same letters come first, then the words of the bot, then more
+    frequent words. Codes, numbers and words with marks stay. If ``only_own`` is true, the corrector
+    makes only corrections to words of the bot.
 
     >>> SpellingCorrector(["parkside"]).correct("Plese book thetable at parksdie, on firday 5")
     'Please book the table at parkside, on friday 5'
@@ -98,7 +99,7 @@ class SpellingCorrector:
                 for one in (*self._frequent.get(word[0], ()), *sorted(said))
                 if DamerauLevenshtein.distance(word, one) == 2
             ]
-        # Swapped letters are the plainest slip.
+        # Prefer swapped letters, because they are the plainest slip.
         letters = sorted(word)
         found = min(
             near,
@@ -109,7 +110,7 @@ class SpellingCorrector:
 
     @cached_property
     def _frequent(self) -> dict[str, list[str]]:
-        """The words of the bot and the frequent ones, by their first letter."""
+        """The words of the bot and frequent words, by their first letter."""
         found: dict[str, list[str]] = {}
         for word in sorted({*self._own, *self._lexicon.frequent_words}):
             if len(word) >= _SHORTEST_OF_TWO - 1 and self._lexicon.is_word(word):

@@ -1,4 +1,4 @@
-"""The validity check of variants: edit rates, locks, and changes that people make by mistake."""
+"""The validity check of variants: edit rates, locks, and typing errors that people make."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from pytest_dstfuzz.perturb.operators import (
 )
 from pytest_dstfuzz.perturb.words import Edit, Word, equal_ends, is_word_character, marks, word_list
 
-#: Longest utterance, in characters, that is edited. The time of Jaro similarity is quadratic in
-#: the length: a quarter of a second here, more than a minute for 164,000 characters.
+#: Maximum length, in characters, of an utterance that is edited. The time of Jaro similarity is
+#: quadratic in the length: a quarter of a second here, more than a minute for 164,000 characters.
 LONGEST_EDITED: Final = 10_000
-#: Longest words, in letters, that are compared letter by letter. This takes quadratic time too.
+#: Maximum length of words that are compared letter by letter. This takes quadratic time, too.
 _LONGEST_WORD: Final = 100
 
 
@@ -43,7 +43,7 @@ def edit_w(before: frozenset[str], after: str) -> float:
         after: the text to compare with it.
     """
     new = distinct_words(after)
-    # A single division makes 2 of 3 words the same float as the limit 2 / 3.
+    # Divide only once, so that 2 of 3 words is the same float as the limit 2 / 3.
     return len(before ^ new) / len(before | new) if before or new else 0.0
 
 
@@ -58,7 +58,7 @@ def edit_c(before: str, after: str) -> float:
 
 
 def typing_distance(one: str, other: str) -> int:
-    """Return the Damerau-Levenshtein distance: drops, inserts, changes and swaps of letters.
+    """Return the Damerau-Levenshtein distance: the number of drops, inserts, changes and swaps.
 
     If a word has more than 100 letters, the common prefix and suffix are removed first. If more
     than 100 letters are left, return the length of the longer word, which exceeds every limit.
@@ -75,7 +75,7 @@ def typing_distance(one: str, other: str) -> int:
 def word_limit(source: frozenset[str], limit: float, *, flat: bool = False) -> float:
     """Return the largest `edit_w` allowed for variants of an utterance with the words ``source``.
 
-    It is ``max(limit, 2 / (n + 1))`` with n different words, so that one word can always be
+    For n different words, it is ``max(limit, 2 / (n + 1))``, so that one word can always be
     replaced. If ``flat`` is true, it is ``limit``, as in the thesis. A limit of 0 forbids every
     edit.
     """
@@ -98,7 +98,7 @@ class StrictCheck:
 
     def veto(self, source: Source, text: str, edits: Sequence[Edit]) -> str:
         """Return the lock that vetoes a variant, ``""`` if none does."""
-        # Text that an edit spans but does not change is no change.
+        # Ignore text that an edit spans but does not change.
         trimmed = [h for hunk in hunks(edits) if (h := _trimmed(hunk, source.text, text))]
         changed = _whole_words(trimmed, source.text, text)
         if breaks_exact(source.mask.exact, trimmed):
@@ -119,7 +119,7 @@ class StrictCheck:
         return "too-many-words" if touched > source.draft.quota else ""
 
     def _moved(self, source: Source, text: str, changed: Sequence[Hunk]) -> str:
-        """Return the lock of a word that was changed, or that has new text stuck to it."""
+        """Return the lock of a word that was changed, or to which an edit attached new text."""
         words, roles = source.words, source.mask.roles
         for hunk in changed:
             for index in range(bisect_left(source.parts.ends, hunk.start), len(words)):
@@ -150,7 +150,7 @@ class StrictCheck:
         return max(cost, int(old_text != new_text)), ""
 
     def _align(self, source: Source, first: int, last: int, new: Sequence[str]) -> int:
-        """Return the fewest touched words that explain ``words[first:last]`` -> ``new``."""
+        """Return the minimum number of touched words in ``words[first:last]`` -> ``new``."""
         rows = last - first
         if rows == len(new) == 1:
             # Fast path: usually a single word replaces a single word.
@@ -251,7 +251,7 @@ class StrictCheck:
 
 
 def _slipped(source: Source, hunk: Hunk, text: str) -> bool:
-    """Return whether a hunk is a slip that the noise model makes without touching a lock."""
+    """Return whether a hunk is a slip of the noise model that touches no lock."""
     if source.support is None:
         return False
     new = text[hunk.new_start : hunk.new_end]
@@ -289,14 +289,14 @@ def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:
     whole: list[Hunk] = []
     for number, (first, last, new_first, new_last) in enumerate(changed, 1):
         start, end = first, last
-        # Between hunks both texts are equal, so looking at the source is enough.
+        # Between hunks both texts are equal, so only look at the source.
         if _inside(old, start, new, new_first):
             floor = whole[-1].end if whole else 0
             while start > floor and _sticky(old[start - 1]):
                 start -= 1
         new_start = new_first - (first - start)
         if whole and start == whole[-1].end and _inside(old, start, new, new_start):
-            # The hunk before was extended up to here, so both become one.
+            # The previous hunk was extended up to here, so merge both.
             start, new_start = whole[-1].start, whole[-1].new_start
             whole.pop()
         nearest = changed[number].start if number < len(changed) else len(old)
@@ -308,7 +308,7 @@ def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:
 
 
 def _sticks(word: Word, old: str, hunk: Hunk, new: str) -> bool:
-    """Return whether a hunk next to a locked word leaves new text stuck to the word."""
+    """Return whether a hunk next to a locked word attaches new text to the word."""
     if hunk.end == word.start:
         before, after = old[max(0, word.start - 1) : word.start], new[: hunk.new_end][-1:]
     else:

@@ -18,16 +18,16 @@ from pytest_dstfuzz.perturb.words import word_list
 __all__ = ["canonical"]
 
 
-#: Words that some spellings of a name have and others lack.
+#: Words that only some spellings of a name have.
 _TRANSPARENT: Final = frozenset({"s", "'s", "the", "and", "n"})
-#: Number of leading letters by which a longer word mentions a value.
+#: A longer word mentions a value if it begins with this many letters of the value.
 _STEM: Final = 6
 _SPELLINGS: Final = {"saint": "st", "center": "centre", "theater": "theatre", "&": "and"}
 
 
 def canonical(word: str) -> str:
     """Return the form for comparing a lower-cased word, ``""`` if comparisons ignore the word."""
-    # Values use one encoding of diacritics. An utterance keeps the one that was typed.
+    # Values have a single encoding of diacritics. An utterance has the encoding of its typist.
     bare = word if word.isascii() else plain_marks(word)
     if bare in _TRANSPARENT:
         return ""
@@ -54,8 +54,8 @@ class ValuePieces:
 
         Args:
             values: in the spelling of the state or the ontology.
-            common: canonical words that do not identify a value (``in``, ``restaurant``).
-                They only count in pairs, or if they are a whole value.
+            common: canonical words that do not identify a value (``in``, ``restaurant``). They
+                count only in pairs, or if they are the whole value.
         """
         words: set[str] = set()
         pairs: set[tuple[str, str]] = set()
@@ -74,9 +74,9 @@ class ValuePieces:
         return cls(frozenset(words), frozenset(pairs), frozenset(articled), stems)
 
     def joined(self, other: ValuePieces) -> ValuePieces:
-        """Return the pieces of both."""
+        """Return the pieces of both objects."""
         if other.words <= self.words and other.pairs <= self.pairs:
-            return self  # By far the most frequent case: the ontology has the value.
+            return self  # The ontology has the value. This is by far the most frequent case.
         return ValuePieces(
             self.words | other.words,
             self.pairs | other.pairs,
@@ -200,6 +200,6 @@ def _idle() -> frozenset[str]:
 
 @cache
 def _digits() -> dict[str, str]:
-    # `one` is mostly a reference: `the one in the north`.
+    # The word `one` is usually a reference: `the one in the north`.
     pointing = load_lexicon().references
     return {word: n for word, n in digits_up_to(12).items() if word not in pointing}

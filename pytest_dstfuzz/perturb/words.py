@@ -47,18 +47,18 @@ class Variant(NamedTuple):
     #: The clean utterance.
     source: str
     text: str
-    #: In the order in which they were applied.
+    #: The edits, in the order in which they were applied.
     edits: tuple[Edit, ...]
     #: Jaccard distance of the word sets, before and after the word-level edits, in [0, 1].
     edit_w: float
     #: 1 - Jaro similarity, before and after the character-level edits, in [0, 1].
     edit_c: float
     status: Status
-    #: Why the variant is not valid: the lock that vetoed it, or the rate that exceeds its limit.
-    #: ``""`` if it is valid.
+    #: The reason if the variant is not valid: the lock that vetoed it, or the rate that exceeds its
+    #: limit. It is ``""`` if the variant is valid.
     reason: str = ""
-    #: Natural logarithm of the probability of the text under the noise model, given that no lock
-    #: is touched. ``None`` if the profile has no noise model or the model cannot make the text.
+    #: Natural logarithm of the probability of the text under the noise model, given that no slip
+    #: touches a lock. ``None`` if the profile has no noise model or the model cannot make the text.
     log_probability: float | None = None
 
     @property
@@ -73,10 +73,10 @@ PUNCTUATION: Final = (
     r"¡§«¶·»¿‐-‧‰-⁞、-〃〈-】〔-〟"
     r"！-／：-＠［-｀｛-･،؛؟۔־׀׃׳״।॥"
 )
-# All blanks are listed: a single character class matches faster than two.
+# List all blanks, because a single character class matches faster than two.
 _BLANKS: Final = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _CORE: Final = rf"[^{_BLANKS}{PUNCTUATION}]"
-# Only clitics ignore case: it is slow for a large character class.
+# Ignore case only for clitics, because it is slow for a large character class.
 _WORD: Final = re.compile(
     rf"['’](?i:s|m|d|re|ve|ll|t)(?!{_CORE})"
     rf"|{_CORE}+(?:(?:['’\-](?={_CORE})|(?<=\d)[.:,/](?=\d)){_CORE}+)*"
@@ -123,12 +123,12 @@ def marks(text: str) -> list[str]:
 
 def word_list(text: str) -> list[str]:
     """Return the lower-cased words of ``text`` in reading order."""
-    # Spans are not needed here, and lower-casing the whole text at once is faster.
+    # Lower the whole text at once, which is faster, because spans are not needed.
     return _WORD.findall(text.lower())
 
 
 def equal_ends(one: str, other: str) -> tuple[int, int]:
-    """Return the lengths of the common prefix and, after it, of the common suffix of two texts.
+    """Return the lengths of the common prefix of two texts, and of the common suffix after it.
 
     >>> equal_ends("leaving", "leavng"), equal_ends("aa", "aaa")
     ((4, 2), (2, 0))

@@ -35,9 +35,9 @@ _POS_NAMES = {key: name for name, key in POS_KEYS.items()}
 def context_key(left: str, right: str) -> str:
     """Return the key of the gap between two words in the insertion table.
 
-    Only the part of a contraction next to the gap counts (``s`` for ``it's`` on the left, ``it``
-    for ``it's`` on the right), because the training text splits contractions. ``""``, the start
-    or the end of the utterance, stays empty.
+    Of a contraction, only the part next to the gap counts, because the training text splits
+    contractions: ``s`` of ``it's`` on the left, and ``it`` on the right. ``""`` stands for the
+    start or the end of the utterance and stays empty.
     """
     before = left.lower().replace("\u2019", "'").rpartition("'")[2]
     after = right.lower().replace("\u2019", "'").partition("'")[0]
@@ -50,7 +50,7 @@ def context_key(left: str, right: str) -> str:
 class _Source(Protocol):
     @property
     def name(self) -> str:
-        """Identifies the source and its content. It is part of the lexicon's fingerprint."""
+        """A name for the source and its content. It is part of the lexicon's fingerprint."""
 
 
 @runtime_checkable
@@ -88,7 +88,7 @@ class Lexicon:
     user's own sources.
     """
 
-    #: NLTK's English stop words, complete. The caller locks negations and cues among them.
+    #: All English stop words of NLTK. The caller locks negations and cues among them.
     stop_words: tuple[str, ...]
     #: Words that can be inserted into a sentence without adding meaning.
     fillers: tuple[str, ...]
@@ -139,14 +139,14 @@ class Lexicon:
         return frozenset(self.safe_insertions)
 
     def is_word(self, text: str) -> bool:
-        """Return whether ``text`` is an English word, and so not a typo of another."""
+        """Return whether ``text`` is an English word, and so not a misspelling."""
         return text.lower() in self._words
 
     def majority_pos(self, word: str) -> str | None:
         """Return ``noun``, ``verb``, ``adj``, ``adv`` or ``function``, or ``None`` if unknown.
 
-        The source is WordNet's tag counts, with closed classes and a few corrections for
-        requests (``book`` is a verb here).
+        The parts of speech come from WordNet's tag counts, with function words added and a few
+        corrections for requests (``book`` is a verb).
         """
         return _POS_NAMES.get(self._words.get(word.lower(), ""))
 
@@ -161,7 +161,7 @@ class Lexicon:
 
     @cached_property
     def words_with_pos(self) -> frozenset[str]:
-        """The known words that have a part of speech. Some others are slips of frequent words."""
+        """The known words that have a part of speech. Some words without are frequent slips."""
         return frozenset(word for word, key in self._words.items() if key in _POS_NAMES)
 
     def synonyms(self, word: str, pos: str | None = None) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ class Lexicon:
     def synonyms_all(self, word: str, pos: str | None = None) -> tuple[str, ...]:
         """Return unreviewed synonyms in every frequent sense of ``word``.
 
-        ``pos`` restricts the part of speech. Without it, the majority one comes first.
+        ``pos`` restricts the part of speech. By default, the most frequent part comes first.
         """
         if self._synonym_source is not None:
             return self._synonym_source.synonyms(word, pos)
@@ -191,11 +191,11 @@ class Lexicon:
         return tuple(dict.fromkeys(found))
 
     def antonyms(self, word: str) -> tuple[str, ...]:
-        """Return the antonyms of ``word`` in any sense, which no edit may put in its place."""
+        """Return the antonyms of ``word`` in any sense. No edit may replace the word by one."""
         return self._look_up("antonyms", word)
 
     def neighbours(self, word: str) -> tuple[tuple[str, float], ...]:
-        """Return the unreviewed nearest words in the embedding space with their cosine."""
+        """Return the nearest words in the embedding space with their cosine, without review."""
         if self._neighbour_source is not None:
             return self._neighbour_source.neighbours(word)
         parts = self._look_up("neighbours", word)
@@ -207,8 +207,8 @@ class Lexicon:
     def neighbours_strict(self, word: str) -> tuple[str, ...]:
         """Return the reviewed neighbours of ``word`` that keep the meaning of a request.
 
-        From a user's own source, return only neighbours that are also synonyms or in the reviewed
-        table: in embedding spaces, opposites such as north and south are neighbours.
+        Of a user's own source, only neighbours that are synonyms or in the reviewed table are
+        returned. In embedding spaces, opposites such as north and south are neighbours, too.
         """
         reviewed = self._look_up("neighbours_strict", word)
         if self._neighbour_source is None:
@@ -220,15 +220,15 @@ class Lexicon:
     def insertions(self, left: str, right: str) -> tuple[str, ...]:
         """Return words that a masked language model proposes between two words.
 
-        If the pair is unknown, back off to the left word, then the right word, then any context.
-        ``""`` is the start or the end of the utterance.
+        If the pair is unknown, use the left word alone, then the right word alone, then any
+        context. ``""`` is the start or the end of the utterance.
         """
         if self._insertion_source is not None:
             return self._insertion_source.insertions(left, right)
         return self._insertions("insertions", left, right)
 
     def insertions_strict(self, left: str, right: str) -> tuple[str, ...]:
-        """Return the proposals without slot content: politeness, emphasis, fillers."""
+        """Return only proposals that add no slot value: politeness, emphasis, fillers."""
         if self._insertion_source is not None:
             proposals = self._insertion_source.insertions(left, right)
             return tuple(word for word in proposals if word in self._safe)
@@ -286,7 +286,7 @@ MAPPINGS = tuple(
 
 
 def load_lexicon(path: Path | None = None) -> Lexicon:
-    """Return the shipped lexicon, which is read once a process, or the one compiled into ``path``.
+    """Return the lexicon in ``path``, or the shipped lexicon, which each process reads only once.
 
     Raises:
         DataError: If ``path`` is not a compiled lexicon of this format.

@@ -1,8 +1,8 @@
 """The user's own sources of candidates, backed by third-party libraries.
 
-Each has the interface of the compiled lexicon (:mod:`pytest_dstfuzz.perturb.lexicon.lexicon`) and
-replaces it with :meth:`Lexicon.with_sources`. The libraries are extras, imported when a source
-is created.
+Each source has an interface of :mod:`pytest_dstfuzz.perturb.lexicon.lexicon`. Pass it to
+:meth:`Lexicon.with_sources` to replace a compiled table. The libraries are extras, which are
+imported when a source is created.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class KeyedVectorsNeighbours:
         path: a file in word2vec's binary (``.bin``) or text format (any other name), as written
             by ``KeyedVectors.save_word2vec_format``.
         top: number of neighbours to return.
-        unpickle: also read files of ``KeyedVectors.save``. Their code runs with your rights, so
-            only use it for files from yourself or from people whose programs you would run.
+        unpickle: also read files of ``KeyedVectors.save``. Code in such a file runs with your
+            rights, so use it only for your own files, and files of people whom you trust.
 
     Raises:
         MissingExtraError: If gensim is not installed.
@@ -174,7 +174,7 @@ class MaskedLanguageModelInsertions:
         self._cached = lru_cache(maxsize=_CACHE)(self._insertions)
 
     def insertions(self, left: str, right: str) -> tuple[str, ...]:
-        """Return whole words that the model proposes between the two, likeliest first."""
+        """Return whole words that the model proposes between two words, likeliest first."""
         return self._cached(left.lower(), right.lower())
 
     def _insertions(self, left: str, right: str) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ class MaskedLanguageModelInsertions:
         masks = (encoded["input_ids"][0] == self._tokenizer.mask_token_id).nonzero()
         with torch.inference_mode():
             scores = self._model(**encoded).logits[0, int(masks[0])]
-        # Ask for more than needed, because word pieces and punctuation are discarded.
+        # Ask for more words than needed, because word pieces and punctuation are discarded.
         best = scores.topk(min(len(scores), 8 * self._top + 64))
         ranked = sorted(
             zip(best.values.tolist(), best.indices.tolist(), strict=True),
@@ -203,7 +203,7 @@ class MaskedLanguageModelInsertions:
         """Return the token as a word, or ``None`` if it is a word piece or punctuation."""
         token: str = self._tokenizer.convert_ids_to_tokens(number)
         # Byte-level and sentence-piece vocabularies mark tokens that start a word. WordPiece marks
-        # those that do not.
+        # tokens that continue a word.
         for mark in ("\u0120", "\u2581"):
             if token.startswith(mark):
                 token = token[1:]
@@ -224,7 +224,7 @@ def _digest(path: Path) -> str:
 
 
 def _state_digest(model: Any) -> str:
-    """Return a digest of the weights, so that a renamed model is still the same source."""
+    """Return a digest of the weights, so that renaming a model does not change the source."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
