@@ -1,4 +1,4 @@
-"""Answers to a context, repeated answers, and the comparison of answers."""
+"""Answers to contexts, answers to repeated requests, and the comparison of answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Answer", "Folding", "TrackerFailure"]
 
 
 class OptionalRequest(list[Context]):
-    """Contexts that improve the result of a dialogue but are not required for it."""
+    """Contexts that improve the result of a dialogue, which is complete without them."""
 
 
 class PatientRequest(list[Context]):
@@ -32,7 +32,7 @@ class PatientRequest(list[Context]):
 
 #: A prediction or a failure.
 _Given = TypeVar("_Given")
-#: Size of the caches below. Each round of a vote compares the same pairs again.
+#: Size of the caches below. They help because each round of a vote compares the same pairs again.
 _REMEMBERED: Final = 1 << 15
 
 
@@ -121,11 +121,11 @@ class Folding:
         expected: Expectation = UNCHANGED,
         seen: Context | None = None,
     ) -> Sequence[_Given]:
-        """Return answers to a variant, with each text replaced by the clean text if they agree.
+        """Return answers to a variant in which texts that agree are equal.
 
-        A text counts as the clean text if it agrees with any of the ``clean`` answers. A text that
-        agrees with an expected value becomes that value. All other texts of a path become the first
-        of them, so a changed reply counts as one answer even if its wording differs each time.
+        If a text agrees with any of the ``clean`` answers, it becomes the clean text. If it agrees
+        with an expected value, it becomes that value. All other texts at the same path become the
+        first such text. So a changed reply counts as one answer even if its wording varies.
 
         Args:
             given: predictions and failures.
@@ -134,7 +134,7 @@ class Folding:
             asked: the clean context.
             expected: the expected changes.
             seen: the context of the variant. If a reply repeats a typing error of the user, the
-                error is undone before the comparison. Ignored if ``expected`` has changes.
+                error is undone before the comparison. If ``expected`` has changes, it is ignored.
         """
         if self.exact:
             return given
@@ -195,7 +195,7 @@ class Folding:
     def unsure(
         self, paths: Iterable[str], clean: Sequence[object], given: Sequence[object], asked: Context
     ) -> bool:
-        """Return whether the comparison is unsure about any pair of answers at some paths."""
+        """Return whether the comparison cannot decide about a pair of answers at some path."""
         return not self.exact and any(
             self.compare(path, one.state[path], found[path], asked).unsure
             for one in _predictions(clean)
@@ -245,7 +245,7 @@ AS_GIVEN: Final = Folding(EXACT)
 
 
 def _undone(path: str, text: str, asked: Context, seen: Context | None, known: str) -> str:
-    """Return a reply without the typing errors of ``seen`` that it repeats. Keep other texts."""
+    """Return a reply without the typing errors that it copies from ``seen``. Keep other texts."""
     if path != REPLY or seen is None:
         return text
     return without_slips(text, asked, seen, known)
@@ -315,7 +315,7 @@ def check_answer(
     return replace(found, impurities={slot: float(value) for slot, value in impurities.items()})
 
 
-#: Why a turn is not tested if the system gives a different reply each time.
+#: The reason why a turn is not tested if the system gives a different reply each time.
 UNSTABLE: Final = "unstable: no two answers to the same messages agree"
 
 
@@ -331,7 +331,7 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
         one, number = context, 0
         while one in answers:
             found.append(one)
-            if isinstance(context, Again):  # Repetitions are not repeated.
+            if isinstance(context, Again):  # A repetition has no repetitions.
                 break
             number += 1
             one = context.again(number)
@@ -341,10 +341,10 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
 def kinds_of_answers(
     context: Context, answers: Mapping[Context, Answer], folding: Folding = AS_GIVEN
 ) -> tuple[int, ...]:
-    """Return the number of each answer to a context; different answers have different numbers.
+    """Return numbers for the answers to a context. Equal answers have the same number.
 
-    They are numbered from 0 by first appearance, and a failure has the number -1. The result is
-    empty if the context has fewer than two answers.
+    The numbers start at 0 in order of appearance. A failure has the number -1. If the context has
+    fewer than two answers, the result is empty.
     """
     given = folding.alike(all_answers(context, answers), context)
     numbers: dict[Outcome, int] = {}

@@ -1,4 +1,4 @@
-"""The variants of a dialogue and their contexts, which are made in one or more passes."""
+"""The variants of a dialogue and their contexts. The campaign makes them in one or more passes."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def fold_label(
         folding: compares texts.
         label: the label from the data.
         clean: the reference answer.
-        found: the other answer, aligned to the paths of the clean one. If the texts of both agree
-            with the label, this one's is used.
+        found: the other answer, aligned to the paths of the clean answer. If the texts of both
+            answers agree with the label, the text of ``found`` is used.
         asked: the clean context.
     """
     if folding.exact:
@@ -117,9 +117,9 @@ class Attempt:
     #: Number of the variants of earlier turns in its context.
     context_variant: int
     proposal: Proposal
-    #: Number of draws for this variant, the accepted one included. At least 1.
+    #: Number of draws for this variant, including the accepted draw. At least 1.
     draws: int
-    #: Number of the first valid variant of the turn with the same text, if it is lower.
+    #: Number of an earlier valid variant of the turn with the same text, if there is one.
     duplicate_of: int | None
     #: Perturbed utterances of earlier turns: index -> text.
     users: Mapping[int, str]
@@ -159,14 +159,14 @@ class TurnAttempts:
     #: The prepared utterance and its search. ``None`` if the relation makes the edits.
     source: Source | None
     search: TurnSearch | None
-    #: All test cases of the dialogue, if the relation counts them.
+    #: All test cases of the dialogue, if the relation counts test cases.
     cases: tuple[str, ...] = ()
     attempts: dict[int, Attempt] = field(default_factory=dict)
     #: The proposal for each number, with its results once the search has received them.
     seen: list[Feedback] = field(default_factory=list)
     #: Text of a valid variant, or all contexts of a rewrite -> number of the first one.
     numbers: dict[str | tuple[Context, ...], int] = field(default_factory=dict)
-    #: The same for variants drawn by density: they are not seen in the contexts of the others.
+    #: The same for variants drawn by density. Contexts of other variants never contain them.
     sampled: dict[str | tuple[Context, ...], int] = field(default_factory=dict)
 
     @property
@@ -192,13 +192,13 @@ class TurnAttempts:
     def reference(self, attempt: Attempt) -> Context:
         """Return the clean context whose answer an attempt is compared with.
 
-        If the rewrite compares two rewrites, this is the context of the other one.
+        If the relation compares two rewrites, this is the context of the other rewrite.
         """
         rewrite = attempt.proposal.rewrite
         return self.clean_context if rewrite is None else rewrite.reference
 
     def asked(self, attempt: Attempt) -> tuple[Context, ...]:
-        """Return the contexts that an attempt needs, without clean ones."""
+        """Return the contexts that an attempt needs, without clean contexts."""
         rewrite = attempt.proposal.rewrite
         return (attempt.context,) if rewrite is None else rewrite.asks
 
@@ -229,9 +229,9 @@ class TurnAttempts:
         return label is not None and rules.folding.agree(label, meant, reference)
 
     def _as_meant(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Outcome:
-        """Return an answer in which values of open slots have no slips of the user.
+        """Return an answer in which values of open slots have no typing errors of the user.
 
-        A system without a list of values does nothing wrong if it copies a value as it was typed.
+        If a system has no list of values, it may copy a value as the user typed it.
         """
         kind, data, asked = self.rules.kind, self.rules.data, self.reference(attempt)
         meant = {
@@ -246,7 +246,7 @@ class TurnAttempts:
     def _labelled(
         self, attempt: Attempt, clean: Outcome, found: Outcome, verdict: Verdict
     ) -> tuple[Difference, ...]:
-        """Return the changes, compared with the label if there is one."""
+        """Return the changes with their verdicts by the label, if there is a label."""
         clean, found = self._against_recorded(attempt, clean, found)
         label = self._label(attempt, clean, found) if verdict.changes else None
         return verdict.changes if label is None else judge_by_label(label, verdict.changes)
@@ -254,7 +254,7 @@ class TurnAttempts:
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome
     ) -> tuple[Outcome, Outcome]:
-        """Return the two answers to compare; the first may be the recorded one, see `recorded`."""
+        """Return the two answers to compare. The first may be the recorded one, see `recorded`."""
         label = self.recorded(attempt)
         if label is None:
             return clean, found
@@ -267,11 +267,11 @@ class TurnAttempts:
         if rules.reply.reference != "answer" or rewrite is None or not rewrite.case:
             return None
         if rewrite.between:
-            return None  # Neither of two rewrites is the recorded dialogue.
+            return None  # Two rewrites are compared, and neither is the recorded dialogue.
         return rules.kind.label(self.dialogue, len(rewrite.reference.exchanges) - 1)
 
     def _is_clean(self, attempt: Attempt, found: Outcome) -> bool:
-        """Return whether two rewrites are compared and ``found`` agrees with the clean answer."""
+        """Return whether ``found`` agrees with the clean answer, if two rewrites are compared."""
         rewrite = attempt.proposal.rewrite
         if rewrite is None or not rewrite.between or not isinstance(self.clean, Prediction):
             return False
@@ -321,7 +321,7 @@ class TurnAttempts:
         )
 
     def touches_lock(self, edits: Sequence[Edit]) -> bool:
-        """Return whether an edit is a slip in a locked word. Only profiles with noise make such."""
+        """Return whether an edit is a slip in a locked word, which only noise models make."""
         by_noise = PROFILES[self.rules.settings.validity].noise
         return by_noise and self.source is not None and self.source.touches_lock(edits)
 
@@ -332,7 +332,7 @@ class TurnAttempts:
     def draw(self, number: int) -> tuple[Proposal, int]:
         """Return the search's proposal for a variant and the number of draws.
 
-        Draws again if the variant is invalid or a duplicate, up to the limit of the settings.
+        If a variant is invalid or a duplicate, draw again, up to the limit of the settings.
         """
         assert self.search is not None  # noqa: S101 - own edits are drawn elsewhere
         for draw in range(self.rules.settings.redraws + 1):
@@ -363,10 +363,10 @@ class TurnAttempts:
     def shown(self, number: int) -> Variant | None:
         """Return the variant of this turn in the context ``number``, or ``None`` if it stays clean.
 
-        The turn stays clean if the attack design says so, if its variant of that number is invalid,
-        or if the tracker failed on the clean turn: without a prediction, variants may change words
-        that should be locked. If the search is `by_density`, the variant is a draw from the noise
-        model, which is usually clean.
+        The turn stays clean in three cases: the attack design demands it, the variant with this
+        number is invalid, or the tracker failed on the clean turn. (Without a prediction, variants
+        may change words that should be locked.) If the search is `by_density`, the variant is a
+        draw from the noise model, which is usually clean.
         """
         settings, place = self.rules.settings, (self.dialogue.id, number, self.turn.index)
         if not isinstance(self.clean, Prediction):
@@ -381,8 +381,8 @@ class TurnAttempts:
     def seen_with(self, number: int) -> Attempt | None:
         """Return the attempt that later turns see in the context ``number``, if any.
 
-        This is the attempt of that number. If the search made no variant in that pass, it is the
-        last valid attempt before it.
+        This is the attempt with this number. If the search made no variant in that pass, this is
+        the last valid attempt with a lower number.
         """
         found = self.attempts.get(number)
         if found is None or not self.skips(found.proposal):
@@ -418,7 +418,7 @@ def begin_turn(
         dialogue: the dialogue of the turn.
         index: the index of the turn, from 0.
         clean: the answer to the clean turn.
-        states: the answers up to and including this turn. If ``None``, earlier answers are unknown.
+        states: the answers up to and including this turn; ``None`` = earlier answers are unknown.
         ask: whether to call the relation.
     """
     turn = dialogue.turns[index]
@@ -501,8 +501,8 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
 def attempt_conversation(turns: Sequence[TurnAttempts], number: int) -> Iterator[Attempt | None]:
     """Yield each turn of the context ``number``, with all turns as the noise model types them.
 
-    ``None`` if the context is unmodified up to a turn. For the numbers see
-    `CampaignSpec.conversations`.
+    If the context is unmodified up to a turn, yield ``None``. `CampaignSpec.conversations` has the
+    numbers.
     """
     users: dict[int, str] = {}
     edited: list[ContextEdits] = []
@@ -542,8 +542,9 @@ def lock_values(
 def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) -> bool:
     """Return whether an earlier turn appears as its variant, not clean.
 
-    Never for ``non-cumulative``, always for ``cumulative``. For ``hybrid``, a fair coin decides for
-    each (dialogue, variant, turn), the same for every later turn.
+    With the attack design ``non-cumulative`` it never does, and with ``cumulative`` it always does.
+    With ``hybrid``, a fair coin decides for each (dialogue, variant, turn). Its result is the same
+    for every later turn.
     """
     if attack == "hybrid":
         return derive(seed, "design", dialogue_id, variant, turn) % 2 == 1
@@ -552,7 +553,7 @@ def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) 
     return attack == "cumulative"
 
 
-#: Why dialogues are not started again if the tracker is not repeatable.
+#: The reason why dialogues are not started again if the tracker is not repeatable.
 _VARIES: Final = "the tracker may answer the same question differently each time"
 
 
@@ -574,7 +575,7 @@ def begin_own(
 
 
 class _RewriteList(TurnRelation):
-    """The rewrites of a turn, if the relation is not adaptive."""
+    """The rewrites of a turn by a relation that is not adaptive."""
 
     def __init__(self, rewrites: Sequence[Rewrite]) -> None:
         self._rewrites = rewrites
@@ -589,7 +590,7 @@ def _in_order(
 ) -> _RewriteList | Inapplicable:
     """Return the variants of a relation without duplicates, in the random order of a campaign.
 
-    If several have the same contexts, only the first is kept.
+    If several variants have the same contexts, only the first is kept.
     """
     different = {rewrite.asks: rewrite for rewrite in map(_as_asked, reversed(rewrites))}
     found = [different[asks] for asks in reversed(different)]
@@ -598,7 +599,7 @@ def _in_order(
         if not found:
             return Inapplicable(_VARIES)
     if all(isinstance(rewrite.seen, Again) for rewrite in found):
-        return _RewriteList(found)  # All restart the dialogue: there is no order to draw.
+        return _RewriteList(found)  # All rewrites restart the dialogue, so their order is fixed.
     seed, name = rules.settings.seed, rules.relation.name
     rng = stream(seed, "rewrites", name, turn.dialogue.id, turn.turn.index)
     return _RewriteList([found[place] for place in rng.permutation(len(found))])
@@ -653,7 +654,7 @@ def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | No
 
 
 def _as_asked(rewrite: Rewrite) -> Rewrite:
-    """Return a rewrite; if it restarts the dialogue, its context is marked as a repetition."""
+    """Return a rewrite. If it restarts the dialogue, its context is marked as a repetition."""
     if any(move.kind == "again" for move in rewrite.moves):
         return replace(rewrite, seen=rewrite.seen.again(RESTART))
     return rewrite

@@ -68,11 +68,11 @@ class Campaign:
             print(result.id, result.outcome)
 
     Iteration calls the tracker in full batches and yields one result per turn, in the order of the
-    dialogues. If there are several relations, it finishes one before the next, and clean turns are
-    requested once. If you stop early, `results` has the results so far. If you iterate again, these
-    are yielded without calls of the tracker, and then the rest. The same arguments give the same
-    results. Only the settings of tracker, data, variants and budget apply: reports, gate, cache and
-    regressions need pytest.
+    dialogues. If there are several relations, it finishes one relation before the next, and it
+    requests each clean turn only once. If you stop early, `results` has the results so far. If you
+    iterate again, it yields these results without calls of the tracker, and then the rest. The same
+    arguments give the same results. Only the settings of tracker, data, variants and budget apply.
+    Reports, gate, cache and regressions need pytest.
 
     Args:
         tracker: a value of ``--dst-model`` (a registered name, ``package.module:attribute``, an
@@ -81,17 +81,18 @@ class Campaign:
         dialogues: a value of ``--dst-data`` (a name or a path) or dialogues. ``None`` = the data of
             the settings.
         settings: the settings of the campaign; ``None`` = the defaults.
-        search: chooses the variants; ``None`` = the search of the settings.
+        search: the search, which chooses the variants; ``None`` = the search of the settings.
         relation: a relation, a name, several names separated by commas, or a sequence of relations;
             ``None`` = the relations of the settings.
-        compare: decides whether two replies agree: names separated by commas, a function of two
-            texts or a `Comparison`; ``None`` = the comparison of the settings. For replies only.
-        lexicon: words for the perturbations; ``None`` = the shipped ones.
-        listener: receives events, see `pytest_dstfuzz.campaign.results`.
+        compare: the comparison, which decides whether two replies agree: names separated by commas,
+            a function of two texts or a `Comparison`; ``None`` = the comparison of the settings.
+            Only for systems that reply.
+        lexicon: words for the perturbations; ``None`` = the shipped words.
+        listener: a function that receives events, see `pytest_dstfuzz.campaign.results`.
 
     Raises:
-        UserError: tracker, dialogues or settings cannot be used. Errors that only calls of the
-            tracker reveal are raised by the first iteration.
+        UserError: tracker, dialogues or settings cannot be used. If only a call of the tracker can
+            reveal an error, the first iteration raises it.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class Campaign:
         named = settings.variant.relation if relation is None else relation
         self._relations = _relations(named, self.data, settings.reply.outcome)
         self._lexicon = load_lexicon() if lexicon is None else lexicon
-        # Fail early if the settings name something that does not exist.
+        # Raise an error now if the settings name something that does not exist.
         for one in self._relations:
             CampaignSpec.of(
                 settings.variant,
@@ -175,8 +176,8 @@ class Campaign:
         """Return the figures of `results`.
 
         Raises:
-            UserError: there are several relations. Failures of turns that should change and of
-                turns that should not are never added up: see `summaries`.
+            UserError: there are several relations. Their figures are never added up, because some
+                answers should change and others should not. `summaries` has all figures.
         """
         if len(self._relations) > 1:
             raise UserError(
@@ -210,7 +211,7 @@ class Campaign:
 
     @property
     def comparison(self) -> Comparison:
-        """Decides whether two answers agree."""
+        """The comparison, which decides whether two answers agree."""
         return self._comparison
 
     @property
@@ -220,11 +221,11 @@ class Campaign:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Everything that decides the results, by name: the key of stored results.
+        """Everything that affects the results, by name. It is the key of stored results.
 
-        Besides the settings (see `identity_of`), it identifies the data that were read, the
-        tracker, the words, the policy of the search, and the files with a user's own code.
-        ``shard`` and the drawn dialogues are not included.
+        It identifies the settings (see `identity_of`), the data that were read, the tracker, the
+        words, the policy of the search, and the files with a user's own code. ``shard`` and the
+        drawn dialogues are not included.
         """
         settings = self.settings
         search, comparison = settings.variant.search, self._comparison
@@ -286,7 +287,7 @@ class Campaign:
 
     @cached_property
     def predictor(self) -> Predictor:
-        """Access to the tracker, after a preflight.
+        """The access to the tracker. A preflight has checked the tracker.
 
         Raises:
             UserError: the preflight found that results would be meaningless.

@@ -7,19 +7,19 @@ first requested ``votes`` times (three by default). More answers are requested u
 each slot leads the others by ``votes`` answers. If the first answer to a variant breaks the
 relation, the variant is requested again until the change leads by ``2 * votes - 1`` answers or
 trails by ``votes``. This is a sequential probability ratio test (Wald, 1945). If the change wins,
-the lead of the clean value must be two answers larger. If answers are wrong with probability w, and
-always in the same way, a lead of d arises by chance with odds of ``(w / (1 - w)) ** d``. A variant
-whose first answer keeps the relation is not requested again. The remaining noise is estimated, see
-`summary.Noise`.
+the clean value must lead by two answers more than the change. If answers are wrong with probability
+w, and always in the same way, chance causes a lead of d with odds of ``(w / (1 - w)) ** d``. If the
+first answer to a variant keeps the relation, the variant is not requested again. `summary.Noise`
+estimates the remaining noise.
 
 A sequential test
 -----------------
 Each clean turn is requested ``floor`` times before any edit. The share of its answers that differ
 from the usual answer is the noise floor. Each answer to a variant keeps or breaks the relation. Let
-r clean answers be the usual one and q others, and let c answers to the variant break the relation
-and s keep it. For both contexts, a share w of the answers differs from the usual one. w is unknown
-and may have any value between 0 and 1/2. Either both contexts have the same usual answer, or their
-usual answers differ. It is also unknown which of the two clean answers is the usual one, so the
+r clean answers equal the usual answer and q differ from it. Let c answers to the variant break the
+relation and s keep it. In both contexts, a share w of the answers differs from the usual one. w is
+unknown and may have any value between 0 and 1/2. Either both contexts have the same usual answer,
+or their usual answers differ. It is also unknown which of the two clean answers is the usual one, so the
 likelihoods are integrals over all w from 0 to 1. Their ratio is::
 
     \Lambda = (r + c)! (q + s)! / ((r + s)! (q + c)!)
@@ -39,10 +39,10 @@ A tracker that must be repeatable gets one request for each context, except for 
 
 The preflight detects trackers with random answers. It misses a tracker that is random once in a
 hundred times, or one that only later carries data from one dialogue into the next. Therefore, when
-a dialogue is finished, some variants are requested again together with their clean turns. This
-happens to one violation in half of the turns with violations, and to one held variant in an eighth
-of the turns with held variants. The seed selects them for each turn, so the result of a turn does
-not depend on other turns. The cache stores second answers under separate keys.
+a dialogue is finished, some variants are requested again together with their clean turns: one
+violation in half of the turns with violations, and one held variant in an eighth of the turns with
+held variants. The seed selects these variants for each turn, so the result of a turn does not
+depend on other turns. The cache stores second answers under separate keys.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Sides(NamedTuple):
     answer: Answer
     #: Whether a sequential test needs more answers to decide.
     undecided: bool = False
-    #: Whether it is undecided and has answers that keep the relation and others that break it.
+    #: Whether the test is undecided, and some answers keep the relation while others break it.
     split: bool = False
 
 
@@ -260,7 +260,7 @@ class AnswerTally(NamedTuple):
 
     @property
     def ratio(self) -> Fraction:
-        """The likelihood of different usual answers, divided by that of the same usual answer."""
+        """The likelihood that the usual answers differ, divided by that of the same answer."""
         r, q, c, s = self
         return Fraction(factorial(r + c) * factorial(q + s), factorial(r + s) * factorial(q + c))
 
@@ -332,8 +332,8 @@ class SequentialTest:
         usual = folding.alike(all_answers(clean, answers), clean)
         before = usual_outcome(usual)
         counted, others = _counted(usual, before)
-        # An occasional answer to the clean turn counts as another answer there. In contrast to a
-        # vote, it must do so here as well: both likelihoods use the same w.
+        # A rare answer to the clean turn counts as another answer for the clean turn. Unlike in a
+        # vote, it must also count so for the variant, because both likelihoods use the same w.
         found = all_answers(context, answers)
         given = folding.to_clean(found, (), before, clean, expected.against(before), context)
         broken: list[Prediction] = []
@@ -552,15 +552,15 @@ def variant_wanted(
 ) -> list[Context]:
     """Return the next requests for a variant, or half of its edits, that first broke the relation.
 
-    They repeat the context, or the ``clean`` one if a change leads. If everything is decided, there
-    are none. A change needs a lead of ``lead`` answers. The clean value needs two more, because all
-    variants of the turn depend on it. If changes are expected, a value that is not as ``expected``
-    counts as a change, even if it is the clean value.
+    The requests repeat the context, or the ``clean`` context if a change leads. If everything is
+    decided, there are none. A change needs a lead of ``lead`` answers. The clean value needs a lead
+    of two more, because all variants of the turn depend on it. If changes are expected, a value
+    that is not as ``expected`` counts as a change, even if it is the clean value.
     """
     before, given, expected = _compare_sides(clean, context, answers, expected, folding, recorded)
     slots = sorted({*_slots(given), *before, *(delta.slot for delta in expected.deltas)})
     leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
-    # An open change needs answers until it can win or lose.
+    # While a change is undecided, request answers until it wins or loses.
     needed = [min(lead - ahead, ahead + votes) for ahead in leads.values() if -votes < ahead < lead]
     wanted = _more(context, given, max(needed, default=0), votes)
     if (
@@ -596,7 +596,7 @@ def _compare_sides(
 ) -> tuple[Outcome, Sequence[Answer], Expectation]:
     """Return the reference answer, the answers to a variant aligned to it, and expected changes.
 
-    The reference is the recorded answer if the relation compares with that, else the clean answer.
+    If the relation compares with the recorded answer, that is the reference, else the clean answer.
     """
     before = settle_clean(clean, answers, folding)
     of_clean = expected.against(before)
@@ -662,14 +662,14 @@ def count_votes(
     if not slots:
         return Votes(len(given), 0, same, same, len(all_answers(clean, answers)), 0)
     leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
-    # Ties go to the first name.
+    # If several slots are equal, take the first name.
     slot = min(leads, key=lambda name: (-leads[name], name))
     counted, clean_value = _values(given, slot), before.get(slot)
     wanted = _admissible(slot, before, expected)
     others = [(count, value) for value, count in counted.items() if value not in wanted]
     changed, value = max(others, key=lambda pair: pair[0]) if others else (0, clean_value)
     kept = sum(count for one, count in counted.items() if one in wanted)
-    if recorded is not None:  # No vote decides what was recorded.
+    if recorded is not None:  # The recorded answer needs no vote.
         return Votes(len(given), changed, kept, same, len(all_answers(clean, answers)), 0)
     clean_counted = _values(folding.alike(all_answers(clean, answers), clean), slot)
     # If the slot should change, its clean value is not evidence against a change.

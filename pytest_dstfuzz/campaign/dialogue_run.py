@@ -60,24 +60,25 @@ from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.relations.relation import Inapplicable
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-#: Sets of at most this size are reduced one edit at a time. Larger ones are halved first.
+#: A set of at most this size is reduced one edit at a time. A larger set is halved first.
 FEW: Final = 8
-#: If more edits remain at the end, each edit is also tried alone.
+#: If more edits than this remain at the end, each edit is also tried alone.
 PLAIN: Final = 2
 
 #: A set of edits, as ascending numbers.
 Subset = tuple[int, ...]
 _Result = TypeVar("_Result")
-#: Yields sets of edits, receives for each whether it breaks the relation, returns a result.
+#: A generator that yields sets of edits. It receives for each set whether the set breaks the
+#: relation, and returns a result.
 Steps = Generator[Sequence[Subset], Mapping[Subset, bool], _Result]
 
 
 def minimise(groups: Sequence[Subset]) -> Steps[Subset]:
-    """Return a 1-minimal set of edits that breaks the relation: no edit can be left out.
+    """Return a 1-minimal set of edits that breaks the relation: no single edit can be left out.
 
-    Assumes that all edits together break it. If all supersets of breaking sets break as well, no
-    proper subset of the result breaks. ``groups`` are disjoint sets of edits. If one group breaks
-    alone, the search starts with it. No set is tested twice.
+    All edits together must break the relation. If every superset of a breaking set breaks it too,
+    no smaller subset of the result breaks it. ``groups`` are disjoint sets of edits. If one group
+    alone breaks the relation, the search starts with that group. No set is tested twice.
     """
     known: dict[Subset, bool] = {}
     whole = tuple(sorted(edit for group in groups for edit in group))
@@ -103,7 +104,7 @@ def minimise(groups: Sequence[Subset]) -> Steps[Subset]:
         else:
             break
     if len(current) > PLAIN:
-        # Halves and groups may have missed an edit that breaks alone.
+        # The search by halves and groups may have missed an edit that breaks the relation alone.
         alone = yield from _first([(edit,) for edit in whole], known)
         current = current if alone is None else alone
     return current
@@ -120,7 +121,7 @@ def _split(edits: Subset, pieces: int) -> list[Subset]:
 
 
 def _first(sets: Sequence[Subset], known: dict[Subset, bool]) -> Steps[Subset | None]:
-    """Return the first set that breaks. Yields the sets that are not yet tested."""
+    """Return the first set that breaks the relation. Yield the sets that are not yet tested."""
     wanted = [edits for edits in dict.fromkeys(sets) if edits not in known]
     if wanted:
         answers = yield wanted
@@ -131,11 +132,11 @@ def _first(sets: Sequence[Subset], known: dict[Subset, bool]) -> Steps[Subset | 
 def _spare(
     current: Subset, chunks: Sequence[Subset], known: dict[Subset, bool]
 ) -> Steps[Subset | None]:
-    """Return a smaller set that breaks: without one of the chunks, or without all that can go.
+    """Return a smaller set that breaks the relation, without one or several of the chunks.
 
     Return ``None`` if every chunk is needed.
     """
-    # Drop the last edits first: the edits of the turn come before those of its context.
+    # Drop the last edits first. These are the edits of the context, not those of the turn.
     rests = [_less(current, chunk) for chunk in reversed(chunks)]
     smaller = yield from _first(rests, known)
     if smaller is None:
@@ -158,7 +159,7 @@ _Answers = Mapping[Context, Answer]
 class Shrunk:
     """The minimised violations of a turn."""
 
-    #: Number of a variant -> its minimal version. Missing if none was found.
+    #: Number of a variant -> its minimal version, if one was found.
     minimal: Mapping[int, Minimal] = field(default_factory=dict)
     #: Number of requested contexts.
     calls: int = 0
@@ -171,8 +172,8 @@ def shrink(
 ) -> Generator[OptionalRequest, _Answers, list[Shrunk]]:
     """Minimise the violations of a dialogue. Return the results for each turn.
 
-    The answers that show the causes of the violations, see `BlameProbe`, must be known. The causes
-    themselves need not be determined yet.
+    The answers to the contexts of each `BlameProbe` must be known, because they show the causes.
+    The causes themselves need not be determined yet.
     """
     broken = [
         [item for item in results if item.result.outcome == "violation"] for results in judged
@@ -197,7 +198,7 @@ def shrink(
         if not waiting:
             break
         answers = yield OptionalRequest(context for case in waiting for context in case.wanted)
-        # An answer is missing only after the end of the budget.
+        # If an answer is missing, the budget has ended.
         waiting = [case for case in waiting if all(map(answers.__contains__, case.wanted))]
     return [
         Shrunk(
@@ -211,8 +212,8 @@ def shrink(
 def _comes_apart(attempt: Attempt) -> bool:
     """Return whether some edits of an attempt may be left out.
 
-    They may not if a relation made them and expects the result of all edits together, or if the
-    relation moved rounds.
+    No edit may be left out if the relation made the edits and expects the result of all of them
+    together, or if the relation moved rounds.
     """
     rewrite = attempt.proposal.rewrite
     return rewrite is None or (rewrite.separable and not rewrite.moves)
@@ -250,7 +251,7 @@ class _ShrinkCase:
         self._rules = self._turn.rules
         self._result = judged.result
         self._attempt = self._turn.attempts[self.number]
-        # Its own edits come first, then those of its context, the latest turn first.
+        # The edits of the turn come first, then those of its context, the latest turn first.
         parts = [(place, judged.result.edits)]
         parts += [(earlier.turn_index, earlier.edits) for earlier in judged.result.context_edits]
         parts[1:] = sorted(parts[1:], key=lambda part: -part[0])
@@ -261,7 +262,7 @@ class _ShrinkCase:
         own = len(judged.result.edits)
         numbers = tuple(range(len(self._edits)))
         halves = (numbers[:own], numbers[own:])
-        #: Exchanges of the violation's own passes. Other contexts count as additional calls.
+        #: The contexts that the passes of the violation request. Others count as additional calls.
         passes = [self._with(edits).context for edits in ((), *halves, numbers)]
         self._passes = {context.exchanges for context in passes}
         self._needed: dict[Context, None] = {}
@@ -301,16 +302,16 @@ class _ShrinkCase:
     def _changes(self, edits: Subset, answers: _Answers) -> tuple[Difference, ...]:
         """Return the changed slots, if one of the slots of the violation is among them.
 
-        Empty if that slot is now correct, because then it is a different weakness. Also empty if an
-        utterance is not a valid variant: without one of its typing errors, a word may become
-        another word. Also empty if a sequential test is undecided.
+        The result is empty in three more cases: the slot is now correct, which is a different
+        weakness; an utterance is not a valid variant, because without one of its typing errors, a
+        word may become another word; or a sequential test is undecided.
         """
         return self._looks(edits, answers, open_too=False)
 
     def _looks(
         self, edits: Subset, answers: _Answers, *, open_too: bool = True
     ) -> tuple[Difference, ...]:
-        """Return the provisional changes. Undecided ones count if ``open_too`` is true."""
+        """Return the provisional changes. Undecided changes count if ``open_too`` is true."""
         rebuilt, turn = self._with(edits), self._turn
         if not rebuilt.valid:
             return ()
@@ -342,7 +343,7 @@ class _ShrinkCase:
             kept[index] = without(edits, dropped)
             users[index] = apply_edits(self._turn.dialogue.turns[index].user, kept[index])
             source = self._turns[index].source
-            # Any part of a relation's separable edits is a valid rewrite as well.
+            # If the edits of a relation are separable, each part of them is a valid rewrite, too.
             if kept[index] and dropped and source is not None:
                 status, _ = self._rules.perturber.check(source, users[index], kept[index])
                 valid = valid and status in ("valid", "vacuous")
@@ -367,7 +368,7 @@ class _ShrinkCase:
             context_edits=rebuilt.context_edits,
             changed_slots=tuple(
                 self._rules.folding.told(change, self._turn.clean_context)
-                # A result that a test no longer decides still counts.
+                # The result counts even if the test is undecided again.
                 for change in self._looks(edits, answers)
             ),
             calls=count_asked(
@@ -377,9 +378,10 @@ class _ShrinkCase:
 
 
 Answers = Mapping[Context, Answer]
-#: Yields contexts, receives their answers (fewer after the end of a budget), returns results.
+#: A generator that yields contexts, receives their answers and returns results. After the end of a
+#: budget, some answers are missing.
 DialogueRun = Generator[Sequence[Context], Answers, list[TurnResult]]
-#: The same, but returns the number of leading turns with all their answers.
+#: The same, but it returns the number of turns from the start that have all their answers.
 _Asking = Generator[Sequence[Context], Answers, int]
 #: Requests: each context with the index of its turn.
 _Requests = Iterator[tuple[int, Context]]
@@ -392,9 +394,9 @@ def run_dialogue(
 
     The generator yields contexts to request. The mapping of answers that is sent to it must include
     all earlier answers. If an answer for a turn is missing, this turn and all later ones get the
-    outcome ``skipped``. If ``one_by_one`` is true, all turns get their first variant, with the
-    causes of its violations, before any turn gets its second. If the run then ends early, a turn
-    keeps its completed variants.
+    outcome ``skipped``. If ``one_by_one`` is true, all turns get their first variant, and the cause
+    if it is a violation, before any turn gets its second. If the run then ends early, a turn keeps
+    its completed variants.
     """
     return _DialogueSteps(rules, dialogue, last, one_by_one).steps()
 
@@ -407,7 +409,7 @@ class _DialogueSteps:
     ) -> None:
         self._rules = rules
         self._dialogue = dialogue
-        # If a single variant is requested, a turn has no result without it.
+        # If the user asked for a single variant, a turn has no result without that variant.
         self._one_by_one = one_by_one and rules.settings.variant is None
         self._contexts = [dialogue.context(index) for index in range(last + 1)]
         self._answers: Answers = {}
@@ -427,7 +429,7 @@ class _DialogueSteps:
         wanted = [self._requested(place) for place in range(done)]
         self._answers = yield [context for variants in wanted for context in _probes(variants)]
         if rules.decider.again:
-            # Without these answers, the causes stay as the first answers suggest.
+            # If these answers are missing, the first answers decide the causes.
             yield from self._ask_again(partial(self._doubtful_probes, wanted), done)
         repeats: list[Repeat] = []
         if rules.repeats:
@@ -506,7 +508,7 @@ class _DialogueSteps:
     ) -> Generator[Sequence[Context], Answers, tuple[int, Counter[int]]]:
         """Make the variants of the first ``done`` turns, and ask the tracker for the answers.
 
-        Returns the number of turns with a result, and the number of missing variants for each turn.
+        Return the number of turns with a result, and the number of missing variants for each turn.
         """
         rules, first, left_out = self._rules, done, Counter[int]()
         for number, numbers in enumerate(_passes(rules, one_by_one=self._one_by_one)):
@@ -598,8 +600,8 @@ class _DialogueSteps:
     def _attempt(self, numbers: Sequence[int], done: int) -> _Requests:
         """Make variants of every turn that is not over. Yield the contexts to request."""
         for number, place in product(numbers, range(done)):
-            # Later turns see a finished turn clean. If its variants are not run, nobody can know
-            # whether they carry an error into a later turn.
+            # Later turns see a finished turn clean. If its variants are not run, it is unknown
+            # whether an error from them is carried into a later turn.
             if not self._is_over(place):
                 turn = self._turns[place]
                 attempt = (
@@ -666,10 +668,10 @@ class _DialogueSteps:
                             yield place, again
 
     def _requested(self, place: int) -> list[JudgedVariant]:
-        """Return the requested variants of a turn. Empty if the relation does not apply.
+        """Return the requested variants of a turn, or none if the relation does not apply.
 
-        Untested variants of such a turn do not count as generated, nor do passes in which the
-        search skips the turn.
+        The untested variants of such a turn do not count as generated. Passes in which the search
+        skips the turn do not count, either.
         """
         turn, only = self._turns[place], self._rules.settings.variant
         if not turn.applicable and isinstance(turn.clean, Prediction):
@@ -736,8 +738,8 @@ class _DialogueSteps:
 def _passes(rules: CampaignSpec, *, one_by_one: bool) -> list[range]:
     """Return the numbers of the variants of each pass.
 
-    There is one pass if no variant depends on the results of earlier ones, so that batches are
-    full. If ``one_by_one`` is true, each variant has a pass.
+    If no variant depends on the results of earlier variants, there is only one pass, so that
+    batches are full. If ``one_by_one`` is true, there is a pass for each variant.
     """
     settings, only = rules.settings, rules.settings.variant
     learns = rules.learns or settings.stop_at_first
@@ -754,7 +756,7 @@ def skip_dialogue(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[Tu
 
 
 def _reason(attempts: TurnAttempts, outcome: TurnOutcome) -> str:
-    """Return why a turn has no verdict, or ``""`` if it has one or no variant could be made."""
+    """Return why a turn has no verdict; ``""`` if it has one, or if no variant could be made."""
     if isinstance(attempts.clean, TrackerFailure):
         return attempts.clean.reason
     if outcome == "inapplicable" or attempts.unstable:

@@ -54,7 +54,8 @@ from pytest_dstfuzz.transformations import find_operator
 __all__ = ["CampaignEngine", "PlannedTurn", "data_digest", "predictor_for"]
 
 
-#: Fields of `DialogueSet` without influence on results, and the dialogues, digested separately.
+#: Fields of `DialogueSet` that the digest of the data leaves out. They do not affect results, or, in
+#: the case of the dialogues, have their own digests.
 _NOT_DATA: Final = ("dialogues", "layout", "notes")
 #: A dialogue, and the index of its last turn that was run.
 _Planned = tuple[Dialogue, int]
@@ -85,7 +86,7 @@ class ResultCache:
         kept: dict[str, KeptDialogue] = {}
         with gc_paused():
             for name, text in found.items():
-                # An unreadable result is computed again.
+                # If a result cannot be read, it is computed again.
                 with suppress(ValueError):
                     kept[name] = _KEPT(text)
         return kept
@@ -98,7 +99,7 @@ class ResultCache:
     def keep(
         self, found: Sequence[tuple[_Planned, Mapping[Context, Answer], list[TurnResult]]]
     ) -> None:
-        """Store results, if all answers behind them are stored as well."""
+        """Store results, if all answers behind them are stored, too."""
         texts = [
             (self._key(planned), text)
             for planned, answers, results in found
@@ -121,10 +122,10 @@ def open_result_cache(
     Args:
         cache: the prediction cache of the tracker.
         settings: the settings of the campaign.
-        rules: its rules. Their search must be built from its name.
+        rules: the rules of the campaign. Their search must be built from its name.
         lexicon: the words for perturbations.
     """
-    # A suite's own words may change under the same fingerprint.
+    # If a suite has its own words, they may change while the fingerprint stays the same.
     if cache is None or not _depends_on_known(rules) or lexicon is not load_lexicon():
         return None
     data, code = cache.digest_of(rules.data, data_digest), _digest_of_code()
@@ -175,7 +176,7 @@ def _is_known(search: str) -> bool:
 def _digest_of_code() -> str | None:
     """Return a digest of the package's code and data and the versions of its libraries.
 
-    ``None`` if a file cannot be read or there is none.
+    It is ``None`` if a file cannot be read or there are no files.
     """
     package = Path(__file__).parents[1]
     tables = package / "resources"
@@ -254,15 +255,14 @@ class DialogueScheduler:
         self._waiting[place] = _Waiting(run, next(run), window)
 
     def advance(self, predictor: Predictor, batch: int, *, patient: bool = False) -> None:
-        """Request the awaited answers in full batches and resume the dialogues that have theirs.
+        """Request answers in full batches, and resume the dialogues that wait for these answers.
 
-        Contexts that would only fill a part of a batch wait for the next call, those of the latest
-        windows first. A network needs nearly as long for a part of a batch as for all of it.
+        Contexts that would fill only a part of a batch wait for the next call, because a network
+        needs nearly as long for a part of a batch as for a full one. Contexts of the latest windows
+        wait first. If ``patient`` is true, dialogues with a `PatientRequest` wait, too.
 
-        If ``patient`` is true, dialogues with a `PatientRequest` wait too.
-
-        If the predictor raises, no dialogue has moved. If a dialogue raises, it is dropped, and
-        those after it have not moved. Both exceptions propagate.
+        If the predictor raises an exception, no dialogue has moved. If a dialogue raises one, the
+        dialogue is dropped, and later dialogues have not moved. Both exceptions propagate.
         """
         later, moving = self._later(predictor.known, batch), self._moving(patient)
         wanted = (c for waiting in moving.values() for c in waiting.wanted)
@@ -273,7 +273,7 @@ class DialogueScheduler:
                     self._send(place, found)
 
     def _moving(self, patient: bool) -> dict[int, _Waiting]:
-        """Return the dialogues that move: all, or those without a `PatientRequest`."""
+        """Return all dialogues, or if ``patient`` only those without a `PatientRequest`."""
         return {
             place: waiting
             for place, waiting in self._waiting.items()
@@ -294,7 +294,7 @@ class DialogueScheduler:
     def settle(self, known: _AnswerLookup, *, last: bool = False) -> None:
         """Resume every dialogue as far as known answers allow.
 
-        If these are the ``last`` answers, continue without optional ones.
+        If no more answers will follow (``last``), continue without optional answers.
         """
         with gc_paused():
             for place in list(self._waiting):
@@ -311,7 +311,7 @@ class DialogueScheduler:
         return done
 
     def _send(self, place: int, found: Answers) -> None:
-        # An exception ends a coroutine, so it is out until it waits again.
+        # An exception ends a coroutine, so remove it until it waits again.
         waiting = self._waiting.pop(place)
         waiting.answers.update((c, found[c]) for c in waiting.wanted if c in found)
         try:
@@ -322,13 +322,14 @@ class DialogueScheduler:
             self._waiting[place] = waiting
 
 
-#: Sizes of the first window and of later ones, in batches. Larger windows have fewer partial
-#: batches and contexts of more similar length. But a slow tracker should show its first results
-#: soon, and an interrupted run loses unfinished dialogues.
+#: Sizes of the first window and of later windows, in batches. Larger windows have fewer partial
+#: batches, and their contexts have more similar lengths. With smaller windows, a slow tracker shows
+#: its first results sooner, and an interrupted run loses fewer unfinished dialogues.
 WINDOW_BATCHES = (8, 32)
 #: Maximum size of a window that spreads a budget, in contexts, with one variant per turn.
 MOST_SPREAD = 20_000
-#: Part of the remaining seconds for the first variants of one such window, and its minimum size.
+#: The first variants of such a window may take this part of the remaining seconds. The second
+#: number is the minimum size of the window.
 SPREAD_PART: Final = 0.25
 LEAST_SPREAD: Final = 32
 #: Number of contexts that the minimisation of a violation needs on average, at most.
@@ -338,8 +339,8 @@ SLOW: Final = 20.0
 #: Minimum and maximum share of the turns in a pilot, and their minimum number.
 PILOT_SHARE: Final = (0.25, 0.45)
 PILOT_TURNS: Final = 8
-#: Part of a budget that must pay for the whole campaign. Otherwise a pilot, whose turns get all
-#: their variants, may leave too little for the first variants of the other turns.
+#: A pilot is run only if this part of the budget pays for the whole campaign. The turns of a pilot
+#: get all their variants, so too little might be left for the first variants of the other turns.
 PILOT_BUDGET: Final = 0.5
 #: Maximum number of concurrent windows. A dialogue has about eight steps, and most have few
 #: requests. With this number of windows, one step apart, batches have contexts of similar length.
@@ -353,12 +354,12 @@ class ExpectedCalls(NamedTuple):
     """Estimates of how many contexts a campaign will request."""
 
     turns: int
-    #: If no variant breaks the relation.
+    #: The number if no variant breaks the relation.
     least: int
-    #: About the maximum, if all variants break it: violations need extra contexts for their causes
-    #: and minimal versions.
+    #: About the maximum: the number if all variants break the relation, since violations need extra
+    #: contexts for their causes and minimal versions.
     most: int
-    #: For one variant of each turn.
+    #: The number for one variant of each turn.
     first: int
 
     def without_clean(self) -> ExpectedCalls:
@@ -401,8 +402,7 @@ def _first_variant(decider: Decider) -> int:
     """Return the number of contexts for a turn and its first variant.
 
     If a majority vote decides, a violation needs more contexts than a variant that holds. The
-    result is the number for a violation. With the smaller number, a budget would end before turns
-    with violations have results.
+    result is the number for a violation, so that a budget also suffices for turns with violations.
     """
     return 4 * decider.votes if decider.again else 2
 
@@ -418,9 +418,9 @@ def predictor_for(
 ) -> Predictor:
     """Build the predictor of ``settings``, which campaigns on the same data may share.
 
-    ``wobbles`` says whether the tracker is not repeatable. If it is true, a majority vote decides
-    about violations. If it is false, a few contexts are requested again as a check. If it is
-    ``None``, neither happens.
+    If ``wobbles`` is true, the tracker is not repeatable, and a majority vote decides about
+    violations. If it is false, a few contexts are requested again as a check. If it is ``None``,
+    there is neither a vote nor a check.
     """
     budget = Budget(settings.budget) if budget is None else budget
     budget.watch(tracker)
@@ -441,8 +441,8 @@ def predictor_for(
 def _relative_error(turns: Sequence[int], calls: Sequence[int], planned: int) -> float:
     """Return the relative standard error of an estimate of calls from a sample of dialogues.
 
-    It is that of a ratio estimator, calls by turns, or 0 if it cannot be estimated. ``planned`` is
-    the number of all turns.
+    The estimate is a ratio: calls per turn. If its error cannot be estimated, the result is 0.
+    ``planned`` is the number of all turns.
     """
     whole, count = sum(calls), len(calls)
     if count < 2 or not whole:
@@ -485,20 +485,20 @@ class _Course:
 class CampaignEngine:
     """Runs the turns of a plan and stores their results.
 
-    Dialogues run in windows. Each is a coroutine that waits for answers, so that many dialogues
-    share full batches. A window begins when the result of one of its turns is first requested.
-    While turns of earlier windows get their variants, later ones get their clean predictions.
-    Results depend neither on the order of requests nor on the windows.
+    Dialogues run in windows. A dialogue is a coroutine that waits for answers, so that many
+    dialogues share full batches. A window begins when the result of one of its turns is first
+    requested. While the turns of earlier windows get their variants, the turns of later windows get
+    their clean predictions. Results depend neither on the order of requests nor on the windows.
 
     Several campaigns may share a `Predictor` (`predictor_for`), with its predictions and its
     budget. The ``plan`` has dialogues in the order of the data, each with the index of its last
     turn. Earlier turns run too, because later contexts need them. If a relation edits whole
     dialogues, they run to their ends, and only their last turns have results.
 
-    ``window`` is the number of contexts to look ahead (``None`` = `WINDOW_BATCHES`). If ``ahead``
-    is true, up to `WINDOWS_AT_ONCE` windows run at once, but only one under a budget, which might
-    end before any dialogue is finished. If ``spread`` is true, a budget is spread over the turns:
-    all of them get their first variant before any gets its second.
+    ``window`` is the number of contexts in a window (``None`` = `WINDOW_BATCHES`). If ``ahead`` is
+    true, up to `WINDOWS_AT_ONCE` windows run at once. If there is a budget, only one runs, because
+    the budget might end before any dialogue is finished. If ``spread`` is true, the budget is
+    spread over the turns: all turns get their first variant before any turn gets its second.
 
     If the search learns from the results of dialogues (`Search.lessons`), those of ``sample`` that
     are drawn first run before the others, in rounds (`rounds_of`). ``sample`` is the sample of the
@@ -540,7 +540,7 @@ class CampaignEngine:
             reply=settings.reply,
             comparison=comparison,
         )
-        # A search object of the caller may behave differently next time.
+        # If the caller gave a search object, it may behave differently the next time.
         cache = self._predictor.cache if search is None else None
         self._open = partial(open_result_cache, cache, settings, lexicon=lexicon)
         self._kept = self._open(rules=self._rules)
@@ -581,7 +581,7 @@ class CampaignEngine:
         self._before = 0
 
     def result(self, dialogue_id: str, turn_index: int) -> TurnResult:
-        """Return the result of a planned turn. Runs its window if necessary.
+        """Return the result of a planned turn. Run its window if necessary.
 
         After the end of the budget, turns that were not run have the outcome ``skipped``.
         """
@@ -593,7 +593,7 @@ class CampaignEngine:
         return self.results_of(dialogue_id)[turn_index - first]
 
     def results_of(self, dialogue_id: str) -> Sequence[TurnResult]:
-        """Return the results of a planned dialogue. Runs its window if necessary."""
+        """Return the results of a planned dialogue. Run its window if necessary."""
         while dialogue_id not in self._results:
             self._advance(self._position[dialogue_id])
         return self._results[dialogue_id]
@@ -649,7 +649,7 @@ class CampaignEngine:
         try:
             self._scheduler.advance(self._predictor, self._whole_batches, patient=patient)
         except BaseException:
-            # An exception must not lose dialogues that have all their answers.
+            # Keep the dialogues that have all their answers, even after an exception.
             self._scheduler.settle(self._predictor.known)
             raise
         finally:
@@ -690,7 +690,7 @@ class CampaignEngine:
             self._keep(found)
 
     def _end_pilot(self) -> None:
-        """Notify the listener when the dialogues that run first to learn the cost are finished."""
+        """Notify the listener when the dialogues of the pilot are finished."""
         if self._pilot and all(one.id in self._results for one, _ in self._pilot):
             turns = [last + 1 for _, last in self._pilot]
             whole = sum(last + 1 for _, last in self._plan)
@@ -710,8 +710,9 @@ class CampaignEngine:
     def _whole_batches(self) -> int:
         """Number of contexts in a full batch, or 1 if partial batches must not wait.
 
-        They must not wait under a budget, because dialogues finish one after the other. The same
-        applies in a worker, whose tests run one after the other, and after a stop of the budget.
+        They must not wait if there is a budget, because dialogues then finish one after the other.
+        They must not wait in a worker either, whose tests run one after the other, and after the
+        budget was stopped.
         """
         budget = self._predictor.budget
         at_once = budget.limited or budget.stopped or not self._ahead
@@ -748,10 +749,10 @@ class CampaignEngine:
                 self._scheduler.begin(place, self._begun, run)
 
     def _look_ahead(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
-        """Return the dialogues of the next window: the first one and those that fit.
+        """Return the dialogues of the next window: the first dialogue and those that fit.
 
-        Under a budget, only dialogues that it can pay for in the worst case begin: unfinished ones
-        cost calls without a result.
+        If there is a budget, a dialogue begins only if the budget suffices for it in the worst
+        case, because an unfinished dialogue costs calls without a result.
         """
         budget = self._predictor.budget
         if self._spread:
@@ -763,10 +764,10 @@ class CampaignEngine:
         return waiting[: max(1, fitting)]
 
     def _chosen_pilot(self) -> Sequence[PlannedTurn]:
-        """Return the dialogues to run first, to learn the cost of the others, if that is useful.
+        """Return the dialogues of the pilot, which run first to estimate the cost of the others.
 
-        They are the dialogues of a smaller sample. The result is empty if the campaign is short, if
-        the budget may not suffice, or if another process or a failure may end the campaign.
+        They are a smaller sample of the same dialogues. There is no pilot if the campaign is short,
+        if the budget may not suffice, or if another process or a failure may end the campaign.
         """
         rules, budget = self._rules, self._predictor.budget
         expected = expected_calls(rules.settings, rules.relation, rules.decider, self._plan)
@@ -786,7 +787,7 @@ class CampaignEngine:
         return pilot if turns <= most else ()
 
     def _drawn(self, plan: Iterable[PlannedTurn]) -> list[PlannedTurn]:
-        """Return dialogues in the order of the draw; the first ones form a smaller sample."""
+        """Return dialogues in the order of the draw. The first dialogues form a smaller sample."""
         seed = self._rules.settings.seed
         return sorted(plan, key=lambda planned: rank_in_draw(seed, planned[0].id))
 
@@ -794,14 +795,14 @@ class CampaignEngine:
         """Return the dialogues for which the budget pays one variant per turn."""
         drawn, each = self._drawn(waiting), _first_variant(self._rules.decider)
         least = accumulate((last + 1) * each for _, last in drawn)
-        # The speed may change, so the seconds are for several windows, one after the other.
+        # The speed may change, so spread the seconds over several windows, one after the other.
         budget = self._predictor.budget
         limit = min(budget.guess(), max(budget.guess(SPREAD_PART), LEAST_SPREAD), MOST_SPREAD)
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, least))
         return drawn[: max(1, fitting)]
 
     def _may_wait(self) -> bool:
-        """Return whether dialogues wait with second variants until all have their first ones."""
+        """Return whether no dialogue gets second variants before all have their first variants."""
         turns = sum(
             last + 1 for place, (_, last) in enumerate(self._plan) if place in self._scheduler
         )
@@ -820,8 +821,8 @@ class CampaignEngine:
     def _take(self, *, last: bool = False) -> None:
         """Store the results of finished dialogues, also in the cache.
 
-        The ``last`` results may lack optional parts, and those after the end of the budget may lack
-        any part. Neither is cached.
+        The ``last`` results may lack optional parts, and results after the end of the budget may
+        lack any part. Such results are not cached.
         """
         done = self._scheduler.take()
         self._keep({place: one.results for place, one in done.items()})

@@ -52,7 +52,7 @@ def tally_results(tally: _Tally, results: Iterable[TurnResult]) -> _Tally:
 
 
 class DialogueNumbers(dict[str, int]):
-    """Id of a dialogue -> its number, from 0 in order of appearance. Several sums share it."""
+    """Id of a dialogue -> its number, from 0 in order of appearance. Several sums share them."""
 
     def __missing__(self, dialogue: str) -> int:
         self[dialogue] = number = len(self)
@@ -60,7 +60,7 @@ class DialogueNumbers(dict[str, int]):
 
 
 class DialogueSums:
-    """Sums of a few integers for each dialogue, stored in 4 bytes each, so below 2 ** 31."""
+    """Sums of a few integers for each dialogue. A sum has 4 bytes, so it must be below 2 ** 31."""
 
     def __init__(self, columns: int, numbers: DialogueNumbers | None = None) -> None:
         self._columns: Final = columns
@@ -182,8 +182,8 @@ def _digest(text: str) -> int:
     return int.from_bytes(blake2b(coded, digest_size=8).digest(), "little")
 
 
-#: Minimum number of dialogues for an interval: with fewer, no method reaches its level. A
-#: comparison with a baseline needs as many.
+#: Minimum number of dialogues for an interval. With fewer dialogues, no method reaches its level. A
+#: comparison with a baseline needs the same number.
 FEWEST_DIALOGUES: Final = 6
 #: With fewer dialogues, an interval is called approximate.
 FEW_DIALOGUES: Final = 20
@@ -194,12 +194,12 @@ def ratio_interval(
 ) -> tuple[float, float] | None:
     """Return the interval of a ratio of sums over dialogues.
 
-    If all numerators are 0, the upper bound is that of Clopper and Pearson for 0 of n dialogues,
-    ``1 - ((1 - level) / 2) ** (1 / n)``: about 3.7 / n for 95 %. The lower bound is analogous if
-    all numerators equal their denominators. ``pairs`` are the numerator and denominator of each
-    dialogue. If fewer than `FEWEST_DIALOGUES` have a denominator above 0, returns ``None``.
+    ``pairs`` are the numerator and denominator of each dialogue. If all numerators are 0, the upper
+    bound is that of Clopper and Pearson for 0 of n dialogues, ``1 - ((1 - level) / 2) ** (1 / n)``:
+    about 3.7 / n for 95 %. If all equal their denominators, the lower bound is analogous.
+    If fewer than `FEWEST_DIALOGUES` dialogues have a denominator above 0, the result is ``None``.
     """
-    # Sorted, because sums of floats depend on their order.
+    # Sort the pairs, because sums of floats depend on their order.
     tested = sorted(pair for pair in pairs if pair[1])
     if len(tested) < FEWEST_DIALOGUES:
         return None
@@ -213,9 +213,9 @@ def mean_interval(
 ) -> tuple[float, float] | None:
     """Return the interval of a mean of estimated probabilities over dialogues.
 
-    It is like `ratio_interval`, but estimates may be more precise than one trial per turn. The
-    number of trials is at most ``n ** 2 / 4`` for n dialogues, because a few dialogues may be alike
-    by chance. The coverage is in ``tests/campaign/expected_simulation.md``.
+    It is computed like `ratio_interval`, but an estimate may be more precise than one trial per
+    turn. For n dialogues, the number of trials is at most ``n ** 2 / 4``, because a few dialogues
+    may be alike by chance. ``tests/campaign/expected_simulation.md`` has the coverage.
 
     Args:
         pairs: sum and number of the estimates of each dialogue.
@@ -256,7 +256,7 @@ def _trials_worth(
     parts, wholes = np.array(pairs, dtype=np.float64).T
     count, total = len(parts), float(wholes.sum())
     rate = float(parts.sum()) / total
-    # The change of the rate when a dialogue is left out.
+    # Compute the change of the rate if a dialogue is left out.
     influences = (parts - rate * wholes) / (total - wholes)
     squares = influences**2
     variance = (count - 1) / count * float(squares.sum())
@@ -275,7 +275,7 @@ def binomial_interval(part: float, trials: float, level: float = 0.95) -> tuple[
 
     ``part`` is from 0 to ``trials``, and ``trials`` is above 0. They need not be integers.
     """
-    # Loads scipy, which a run with few dialogues does not need.
+    # Import late, because a run with few dialogues does not need scipy.
     from scipy.special import betaincinv  # noqa: PLC0415
 
     tail, rest = (1 - level) / 2, trials - part
@@ -305,14 +305,14 @@ class Counts:
     over_rate: int = 0
     held: int = 0
     violations: int = 0
-    #: In rows of a transformation or operator: violations that its edits did not cause, because the
-    #: perturbed context alone breaks the relation (or the budget ended first). 0 in the total,
-    #: where every violation counts.
+    #: In the row of a transformation or operator: violations that its edits did not cause, because
+    #: the perturbed context alone breaks the relation, or whose cause is unknown because the budget
+    #: ended. It is 0 in the total, in which every violation counts.
     uncredited: int = 0
     carried: int = 0
     improved: int = 0
     errors: int = 0
-    #: Run, but the sequential test was undecided.
+    #: Variants that were run, but about which the sequential test was undecided.
     unstable: int = 0
 
     @property
@@ -369,9 +369,9 @@ class Ledger:
     """The counts of a campaign, by transformation and operator."""
 
     total: Counts
-    #: By transformation. A variant with edits of several counts in each row.
+    #: Counts by transformation. A variant with several transformations counts in each row.
     transformations: dict[str, Counts]
-    #: The same by (transformation, operator).
+    #: Counts by (transformation, operator).
     operators: dict[tuple[str, str], Counts]
 
     def to_json(self) -> dict[str, Any]:
@@ -395,8 +395,8 @@ _COLUMNS = {"violation": "violations", "error": "errors"}
 def column(variant: VariantResult, *, credit: bool) -> str:
     """Return the field of `Counts` for a variant.
 
-    With ``credit``, a violation counts only if the variant's own edits caused it, alone or with the
-    context.
+    If ``credit`` is true, a violation counts only if the variant's own edits caused it, alone or
+    together with the context.
     """
     if credit and variant.outcome == "violation" and variant.cause not in ("turn", "both"):
         return "uncredited"
@@ -456,7 +456,8 @@ TURNS: Final = 1_000
 class ConversationFailures:
     """The failures in whole conversations with slips, which a noise model types."""
 
-    #: Turns per 1,000 whose answer is not that of the unmodified conversation, and not corrected.
+    #: Turns per 1,000 whose answer differs from that in the unmodified conversation, without
+    #: corrected answers.
     per_1000: float
     #: 95 % interval over dialogues; ``None`` with too few dialogues.
     interval: tuple[float, float] | None
@@ -470,7 +471,7 @@ class ConversationFailures:
     in_locked_per_1000: float
     #: Turns per 1,000 without a verdict; they count as unchanged.
     unjudged_per_1000: float
-    #: As in `EstimatedFailures`.
+    #: The figures by label, as in `EstimatedFailures`.
     right_to_wrong_per_1000: float | None = None
     wrong_to_wrong_per_1000: float | None = None
     corrected_per_1000: float | None = None
@@ -491,7 +492,7 @@ class AccuracyWithSlips:
 class EstimatedFailures:
     """The estimated failures of 1,000 user turns under a noise model."""
 
-    #: ``None`` if the sample is too small.
+    #: Estimated failures per 1,000 user turns; ``None`` if the sample is too small.
     per_1000: float | None
     #: 95 % interval over dialogues, per 1,000 turns; ``None`` with too few dialogues.
     interval: tuple[float, float] | None
@@ -503,23 +504,23 @@ class EstimatedFailures:
     noise: str
     #: Number of user turns behind the estimate.
     turns: int
-    #: Turns per 1,000 with a typing error but none in a lock, and turns with one in a lock.
+    #: Turns per 1,000 with typing errors that touch no lock, and with typing errors that touch one.
     distorted_per_1000: float
     locked_per_1000: float
     #: Distorted turns per 1,000 without a verdict: over the edit rates, or without an answer.
     unjudged_per_1000: float
-    #: Failures per 1,000 turns whose clean answer is right, and of those whose clean answer is
-    #: wrong, and turns per 1,000 that a variant corrects; ``None`` if a turn has no label.
+    #: Turns per 1,000 that fail after a right clean answer, that fail after a wrong clean answer,
+    #: and whose wrong answer a variant corrects; ``None`` if a turn has no label.
     right_to_wrong_per_1000: float | None = None
     wrong_to_wrong_per_1000: float | None = None
     corrected_per_1000: float | None = None
-    #: The part of `per_1000` with a recoverable slip in a locked word; ``None`` without it.
+    #: The part of `per_1000` with a recoverable slip in a locked word; ``None`` if unknown.
     in_locked_per_1000: float | None = None
     #: Shares of right answers; ``None`` if a turn has no label.
     accuracy: AccuracyWithSlips | None = None
     #: Whole conversations with slips; ``None`` if none was run.
     conversation: ConversationFailures | None = None
-    #: Why there is no estimate; ``""`` if there is one.
+    #: The reason if there is no estimate, else ``""``.
     reason: str = ""
 
 
@@ -612,7 +613,7 @@ class ConversationTally:
 
 
 def _right_with_slips(turn: TurnResult, one: ConversationTurn) -> bool:
-    """Return whether an answer is right; one without a verdict counts as the clean answer."""
+    """Return whether an answer is right. Without a verdict, the clean answer counts."""
     if one.outcome == "improved":
         return one.fully_corrected
     return turn.is_right and one.outcome != "violation"
@@ -710,14 +711,14 @@ class ExpectedTally:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The words of users that no slip reaches."""
+    """The words of users that slips of the noise model never mistype."""
 
-    #: Number of words, and of those that are never mistyped.
+    #: Number of words, and number of words that are never mistyped.
     words: int
     unreached: int
-    #: Why they are never mistyped -> number of words, most frequent first.
+    #: Reason why words are never mistyped -> number of words, most frequent first.
     reasons: Mapping[str, int]
-    #: The most frequent of them -> number of times.
+    #: Frequent words that are never mistyped -> number of times.
     examples: Mapping[str, int]
 
     @property
@@ -731,7 +732,7 @@ _EXAMPLES: Final = 10
 
 
 class ReachTally:
-    """Counts the words that no slip reaches."""
+    """Counts the words that are never mistyped."""
 
     def __init__(self) -> None:
         self._words = 0
@@ -745,7 +746,7 @@ class ReachTally:
             self.add_words(turn.noise.words, [(one.text, one.reason) for one in found])
 
     def add_words(self, count: int, unreached: Sequence[tuple[str, str]]) -> None:
-        """Add ``count`` words, and those among them that no slip reaches, with the reasons."""
+        """Add ``count`` words, and those among them that are never mistyped, with the reasons."""
         self._words += count
         self._texts.update(text for text, _ in unreached)
         self._reasons.update(reason for _, reason in unreached)
@@ -761,7 +762,7 @@ class ReachTally:
 
 
 def _in_order(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Return counts with the largest first; equal ones by name."""
+    """Return counts, the largest first. Equal counts are in the order of their names."""
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -771,7 +772,7 @@ def _sampled(turn: TurnResult) -> list[VariantResult]:
 
 
 def _text(variant: VariantResult) -> tuple[str, float | None]:
-    """Return a key for the text of a variant, which differs even for texts redacted alike."""
+    """Return a key for the text of a variant. It differs even if redacted texts look the same."""
     return variant.text, variant.log_probability
 
 
@@ -781,7 +782,7 @@ def _weighed(turn: TurnResult, variants: Iterable[VariantResult], outcome: str) 
 
 
 def _ran(turn: TurnResult, variant: VariantResult) -> VariantResult:
-    """Return a sampled variant, or the one with the same text that was run in its place."""
+    """Return a sampled variant, or the variant with the same text that was run instead."""
     if variant.outcome != "duplicate":
         return variant
     same = _text(variant)

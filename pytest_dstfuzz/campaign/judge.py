@@ -31,15 +31,15 @@ __all__ = [
 ]
 
 
-#: Why a variant has no verdict if its answers vary.
+#: The reason why a variant has no verdict if its answers vary.
 UNDECIDED: Final = "unstable: the answers do not decide whether there is a change"
 
 
 @dataclass(frozen=True, slots=True)
 class BlameProbe:
-    """The two contexts that show the cause of a violation: each half of its edits alone.
+    """The two contexts that show the cause of a violation. Each has one half of its edits.
 
-    The halves are the edits of the turn and the edits of earlier turns.
+    One half is the edits of the turn, and the other half is the edits of earlier turns.
     """
 
     #: The variant in its clean context.
@@ -53,7 +53,7 @@ class JudgedVariant:
     """A variant of a turn with its outcome. Its cause may still be open."""
 
     result: VariantResult
-    #: Contexts that reveal the cause; ``None`` = it is known, or there is none.
+    #: Contexts that reveal the cause; ``None`` if the cause is known or there is none.
     probe: BlameProbe | None = None
 
 
@@ -175,15 +175,15 @@ def changes_before(
 ) -> frozenset[Difference]:
     """Return the changes that a variant may have inherited from earlier turns.
 
-    These are the changes of the earlier variants in its context. Empty for a clean context. A
-    duplicate has the changes of the variant with the same text, because that one already reports
-    them.
+    These are the changes of the earlier variants in its context. For a clean context, there are
+    none. A duplicate has the changes of the variant with the same text, because that variant
+    already reports them.
     """
     found: set[Difference] = set()
     if earlier and not earlier[0][0].rules.adds_up:
         return frozenset()  # A reply does not accumulate, so no change persists.
     for turn, known in earlier if attempt.users else ():
-        # A `by_density` search fills the context with draws from the noise model instead.
+        # If the search is `by_density`, the context has draws from the noise model instead.
         sampled = turn.rules.search.samples(attempt.context_variant)
         other = None if sampled else turn.seen_with(attempt.context_variant)
         if other is not None:
@@ -201,11 +201,12 @@ def with_cause(
 ) -> VariantResult:
     """Return the result of a violation with its minimal version and its cause, if they are known.
 
-    The edits of the turn and those of earlier turns are the two halves of a violation. A half is
-    the cause if it alone breaks the relation in a slot that had not already changed at an earlier
-    turn. If both halves do, the cause is the turn. If neither does, the cause is both. If there is
-    a minimal version, its edits decide instead. The cause stays open if the budget ended before the
-    halves were tested, or if a sequential test is undecided about a half.
+    The edits of the turn and the edits of earlier turns are the two halves of a violation. A half
+    is the cause if it alone breaks the relation in a slot that had not already changed at an
+    earlier turn. If each half alone breaks it, the cause is the turn. If neither half alone breaks
+    it, the cause is both halves together. If there is a minimal version, its edits decide instead.
+    The cause is unknown if the budget ended before the halves were tested, or if a sequential test
+    is undecided about a half.
     """
     probe = judged.probe
     result = replace(judged.result, minimal=minimal)
@@ -228,8 +229,8 @@ def breaks(
     """Return whether a half of a violation, see `with_cause`, alone breaks the relation.
 
     A slot that had already changed at an earlier turn does not count. The result is ``None`` if a
-    sequential test is undecided and some answers to this half break the relation. If its only
-    answer keeps the relation, the half keeps it.
+    sequential test is undecided and some answers to this half break the relation. If the only
+    answer to this half keeps the relation, the result is false.
     """
     attempt = turn.attempts[judged.result.index]
     clean, answer, undecided, split = turn.rules.decider.sides(

@@ -54,7 +54,7 @@ class Budget:
     """Tracks the resources that a run has used and those that are left.
 
     Seconds count from the first use or from the start of `deadline`. ``spent_seconds`` is the time
-    that had passed before.
+    that earlier parts of the run took.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class Budget:
     ) -> None:
         seconds = limits.max_seconds
         what = "" if seconds is None else f"the budget of {seconds:g} seconds"
-        #: The end of the seconds. Trackers that wait for a service receive it.
+        #: The end of the allowed time. Trackers that wait for a service receive it.
         self.deadline = Deadline(seconds, what, spent=spent_seconds, clock=clock)
-        #: Why it was stopped early, or ``""``.
+        #: The reason if the budget was stopped early, else ``""``.
         self.stopped = ""
         #: Suffix of the reason if the deadline interrupted a call.
         self._overrun = ""
@@ -80,8 +80,8 @@ class Budget:
         self._weighed_seconds, self._weighed_contexts = 0.0, 0
         #: Number of contexts requested so far.
         self.calls = 0
-        #: Number of additional contexts: those of the preflight, and those of failed batches that
-        #: were requested again in parts.
+        #: Number of additional contexts: contexts of the preflight, and contexts of failed batches
+        #: that were requested again in parts.
         self.others = 0
 
     @property
@@ -117,7 +117,7 @@ class Budget:
                 them.
         """
         usage = usage_of(tracker)
-        # Compared by identity, because a user's tracker may be equal to another one.
+        # Compare by identity, because a user's tracker may be equal to another one.
         if usage is not None and all(tracker is not one for one in self._metered):
             self._metered.append(tracker)
         if self._limits.max_tokens is None and self._limits.max_cost is None:
@@ -219,8 +219,7 @@ class Budget:
     def grant(self, wanted: int) -> int:
         """Return how many of ``wanted`` contexts may be requested now, as one batch.
 
-        The cost of an answer is only known afterwards. The estimate assumes the mean cost of
-        earlier answers.
+        The cost of an answer is known only afterwards, so assume the mean cost of earlier answers.
         """
         if self.ended:
             return 0
@@ -234,8 +233,8 @@ class Budget:
     def forecast(self) -> float:
         """Return the estimated number of contexts that the budget still allows.
 
-        The result is ``inf`` if there is no limit. As long as the speed is unknown, it is a small
-        number, so that a campaign does not begin more dialogues than it can finish.
+        If there is no limit, the result is ``inf``. While the speed is unknown, the result is a
+        small number, so that a campaign does not begin more dialogues than it can finish.
         """
         left = self.room
         if self._limits.max_seconds is not None:
@@ -285,18 +284,19 @@ class Budget:
         return now - self._started
 
 
-#: A tracker without any answer to this number of contexts is not called again: otherwise, a service
-#: that is down would cost two calls for each remaining context. A tracker that has answered once is
-#: always called, even if it fails on all other contexts. The order of contexts depends on windows
-#: and batches, but results must not.
+#: If a tracker gives no answer to this number of contexts, it is not called again. Otherwise a
+#: service that is down would cost two calls for each remaining context. If a tracker has answered
+#: once, it is always called, even if it fails on all other contexts: results must not depend on the
+#: order of contexts, which depends on windows and batches.
 GIVE_UP_AFTER = 256
 #: Number of final tries with contexts of all lengths. Contexts are requested by length, and a
 #: tracker may fail only on short ones.
 LAST_TRIES = 16
-#: Maximum number of answers in memory, the newest ones. A window needs far fewer, and they take at
-#: most a few hundred MB.
+#: Maximum number of answers in memory; the oldest are dropped. A window needs far fewer answers.
+#: They take at most a few hundred MB.
 MEMORY = 200_000
-#: Seconds between writes of a batch's answers to the cache. A killed process loses at most these.
+#: Seconds between writes of a batch's answers to the cache. A killed process loses only the answers
+#: since the last write.
 WRITE_EVERY: Final = 1.0
 
 
@@ -363,7 +363,7 @@ class Predictor:
         self._answered = True
 
     def spare(self, answers: int) -> None:
-        """Count answers that cached results made unnecessary as recalled from the cache."""
+        """Count answers as recalled from the cache, because cached results replace them."""
         self.recalled += answers
 
     def forget(self) -> None:
@@ -373,7 +373,7 @@ class Predictor:
     def refuse_if_given_up(self) -> None:
         """Raise an error if answers are missing because the tracker gave up.
 
-        Callers that need an answer to every context use this.
+        Callers that need an answer to every context call this method.
         """
         if self.budget.stopped:
             raise GivenUpError(self.budget.stopped)
@@ -385,17 +385,21 @@ class Predictor:
     def predict(self, contexts: Iterable[Context]) -> dict[Context, Answer]:
         """Return the answer to every context.
 
-        Contexts without an answer were not requested because the budget ended. If the tracker never
-        answers, the remaining contexts fail without a call. If the tracker raises, the batch is
-        halved until the failing contexts are found. Contexts that were answered before the
-        exception are not requested again, nor is a batch that the deadline interrupted. If the
-        tracker gives up (`GivenUpError`), no more contexts are requested. Exceptions that are no
-        failure of the tracker (``KeyboardInterrupt``, see `passes_through`) propagate, and earlier
-        answers are kept. Answers from the cache cost nothing, and the listener is not notified.
+        If the budget ends, the remaining contexts are not requested and have no answer. If the
+        tracker never answers, the remaining contexts fail without a call.
+
+        If the tracker raises an exception, the batch is halved until the failing contexts are
+        found. Contexts that were answered before the exception are not requested again. A batch
+        that the deadline interrupted is not requested again, either. If the tracker gives up
+        (`GivenUpError`), no more contexts are requested. Exceptions that are not a failure of the
+        tracker (``KeyboardInterrupt``, see `passes_through`) propagate, and earlier answers are
+        kept.
+
+        Answers from the cache cost nothing, and the listener is not notified of them.
         """
         wanted = dict.fromkeys(contexts)
         answers = self.known(wanted)
-        # The sort is stable: contexts of equal length keep the order of the request.
+        # The sort is stable, so contexts of equal length stay in the order of the request.
         missing = sorted((c for c in wanted if c not in answers), key=Context.size)
         if self.cache is None:
             answers.update(self._ask_all(missing))
@@ -489,10 +493,10 @@ class Predictor:
             del self._known[next(iter(self._known))]
 
     def _answer(self, batch: Sequence[Context], answered: _Batch) -> None:
-        """Record an answer for each context. If the batch fails as a whole, its rest is halved."""
+        """Record an answer for each context. If the batch fails as a whole, halve the rest."""
         take = partial(self._arrived, batch, answered)
         try:
-            # A copy, because a tracker may modify the list.
+            # Pass a copy, because a tracker may modify the list.
             with end_at_deadline(self.budget.deadline):
                 with arriving(self._tracker, take):
                     first = as_list(self._tracker.predict(list(batch)), len(batch))
@@ -571,7 +575,7 @@ class Predictor:
             answered[context] = self._noted(_by_own_names(context, checked))
 
     def _give_up(self, error: GivenUpError) -> None:
-        """Stop requests. If the budget has ended, keep its own reason."""
+        """Request no more contexts. If the budget has ended, keep the reason for that."""
         if not self.budget.ended:
             self.budget.stop(str(error))
 

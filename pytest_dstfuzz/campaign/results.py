@@ -43,7 +43,7 @@ VariantOutcome = Literal[
 #: variant could be run, ``inapplicable`` = the relation does not apply to the turn (``gold`` if the
 #: clean prediction is wrong), ``skipped`` = the budget ended first.
 TurnOutcome = Literal["held", "violation", "error", "untested", "inapplicable", "skipped"]
-#: The edits that break the relation: those of the turn, those of its context, or only both.
+#: The edits that break the relation: those of the turn, those of its context, or both together.
 Cause = Literal["turn", "context", "both"]
 #: The comparison of a changed slot with the label, in words.
 BY_LABEL: Final[Mapping[ByLabel, str]] = {
@@ -67,15 +67,15 @@ RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "imp
 def faults(changes: Sequence[Difference]) -> tuple[Difference, ...]:
     """Return the changes that make a variant a violation: those whose ``is_fault`` is true.
 
-    If a third-party relation reports a violation without faults, returns the changes of this turn,
-    or else all changes.
+    If the relation of another package reports a violation without faults, return the changes of
+    this turn. If there are none, return all changes.
     """
     found = tuple(change for change in changes if change.is_fault)
     return found or tuple(change for change in changes if not change.carried) or tuple(changes)
 
 
 def not_corrected(changes: Sequence[Difference]) -> tuple[Difference, ...]:
-    """Return the changes without those to the right value, or all if there are no others."""
+    """Return the changes except those to the right value. If no other is left, return all."""
     found = tuple(change for change in changes if change.by_label != "corrected")
     return found or tuple(changes)
 
@@ -102,14 +102,14 @@ def _size(edits: Sequence[Edit], context_edits: Sequence[ContextEdits]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Minimal:
-    """A violation with a minimal set of edits: without any one of them, its slots do not change."""
+    """A violation with a minimal set of edits. Without any of them, its slots do not change."""
 
     text: str
     #: User utterances of the earlier turns.
     context: tuple[str, ...]
-    #: Remaining edits of the turn. Empty if its context is the cause.
+    #: Remaining edits of the turn; empty if its context is the cause.
     edits: tuple[Edit, ...]
-    #: Remaining edits of earlier turns. Turns without any are left out.
+    #: Remaining edits of earlier turns. Turns without edits are left out.
     context_edits: tuple[ContextEdits, ...]
     #: Observed changes for this text in this context.
     changed_slots: tuple[Difference, ...]
@@ -139,7 +139,7 @@ class Votes:
     #: Answers with the new value, and answers with the value of the clean turn.
     changed: int
     kept: int
-    #: Answers that equal the clean state. If the first answer were one, there would be no vote.
+    #: Answers that equal the clean state. The first answer differs, else there would be no vote.
     same: int
     #: Answers to the clean turn with its value, and with the new one.
     clean: int
@@ -151,7 +151,7 @@ class Unreached:
     """A word of the user that is never mistyped."""
 
     text: str
-    #: The lock on the word, or that each slip may be read as another word.
+    #: The reason: the lock on the word, or that each slip may be read as another word.
     reason: str
 
 
@@ -169,7 +169,7 @@ class TurnNoise:
     locked: float
     #: Whether the variants are a sample from the noise model, with weights.
     sampled: bool
-    #: Number of words of the user, and those that no slip reaches, in their order.
+    #: Number of words of the user, and the words that are never mistyped, in their order.
     words: int = 0
     unreached: tuple[Unreached, ...] = ()
 
@@ -190,7 +190,7 @@ class Spread:
 class VariantResult:
     """The result of a generated variant, whether or not it was run."""
 
-    #: Number of the variant. Earlier turns appear with their variants of the same number.
+    #: Number of the variant. In its context, earlier turns have their variants of the same number.
     index: int
     text: str
     #: User utterances of the earlier turns as the tracker saw them.
@@ -201,8 +201,8 @@ class VariantResult:
     #: Natural logarithm of its probability under the noise model, given that no lock is touched.
     #: ``None`` in profiles without a noise model, and for variants that the model cannot make.
     log_probability: float | None = None
-    #: Importance weight if the search is `by_density`: the share of all noisy versions of the turn
-    #: that it represents.
+    #: Importance weight: the share of all noisy versions of the turn that the variant represents.
+    #: ``None`` unless the search is `by_density`.
     weight: float | None = None
     #: Whether one of its own edits is a recoverable slip in a locked word.
     in_locked: bool = False
@@ -210,7 +210,7 @@ class VariantResult:
     fully_corrected: bool = False
     #: Whether it passed the validity profile and was run. False for a duplicate.
     valid: bool
-    #: Why it was not run, or the tracker's error. ``""`` otherwise.
+    #: The reason if it was not run, or the tracker's error, else ``""``.
     reason: str
     #: The prediction; ``None`` if the variant was not run or the tracker failed.
     state: Outcome | None = None
@@ -219,7 +219,7 @@ class VariantResult:
     #: Cause of a violation; ``None`` if the budget ended before it was known.
     cause: Cause | None = None
     outcome: VariantOutcome
-    #: Number of draws, the accepted one included.
+    #: Number of draws, including the accepted draw.
     draws: int = 1
     #: Minimal version of a violation; ``None`` if it was not requested or the budget ended first.
     minimal: Minimal | None = None
@@ -236,19 +236,19 @@ class VariantResult:
     expected: tuple[Delta, ...] = ()
     #: Rounds that the relation repeated, moved, dropped or added.
     moves: tuple[Move, ...] = ()
-    #: All exchanges that the tracker saw if rounds moved; ``None`` = see ``context`` and ``text``.
+    #: All exchanges that the tracker saw, if rounds were moved. If ``None``, the tracker saw
+    #: ``context`` and ``text``.
     exchanges: tuple[SeenRound, ...] | None = None
-    #: Its test case; ``""`` if cases are not counted.
+    #: The test case of the variant; ``""`` if test cases are not counted.
     case: str = ""
-    #: The exchanges behind the reference answer, if they are no clean context.
+    #: The exchanges behind the reference answer, if they are not a clean context.
     reference: tuple[SeenRound, ...] | None = None
-    #: Under a relation on tools, the messages and tools that replaced the recorded ones. Violations
-    #: only.
+    #: For violations of a relation on tools, the messages and tools in place of the recorded ones.
     transcript: Transcript | None = None
 
     @property
     def size(self) -> int:
-        """Number of edits, those of its context included."""
+        """Number of edits, including those of its context."""
         return _size(self.edits, self.context_edits)
 
     @property
@@ -264,15 +264,15 @@ class VariantResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationTurn:
-    """A turn of a whole conversation with slips, which the noise model types from its first turn.
+    """A turn of a whole conversation with slips. The noise model types all turns of the user.
 
-    The answer is compared with the answer to the unmodified conversation. Changes that earlier
-    turns had already are included.
+    The answer is compared with the answer in the unmodified conversation. Changes count even if
+    earlier turns had them already.
     """
 
-    #: Number of the conversation. Each turn of the dialogue has one of this number.
+    #: Number of the conversation. It is the same at each turn of the conversation.
     number: int
-    #: The user's utterance in it. It may be unmodified.
+    #: The user's utterance in the conversation. It may be unmodified.
     text: str
     #: ``vacuous`` if neither this turn nor an earlier one has a slip, so that it was not run.
     outcome: VariantOutcome
@@ -287,7 +287,7 @@ class ConversationTurn:
 class TurnResult:
     """The results of a campaign for one turn."""
 
-    #: Readable and stable: ``<data set>-<split>-<dialogue id>-t<turn index>``.
+    #: The name of the turn: ``<data set>-<split>-<dialogue id>-t<turn index>``.
     id: str
     dialogue_id: str
     turn_index: int
@@ -299,25 +299,25 @@ class TurnResult:
     label: Outcome | None = None
     clean_state: Outcome | None
     outcome: TurnOutcome
-    #: Why the turn has no verdict (the tracker's error on the clean context, the budget).
+    #: The reason if the turn has no verdict: the tracker's error on the clean turn, or the budget.
     reason: str = ""
-    #: Number of distinct contexts that this turn requested and earlier turns of the dialogue did
-    #: not. It depends on the dialogue alone, not on the process or cache.
+    #: Number of distinct contexts that this turn requested, without those that earlier turns of the
+    #: dialogue requested. It depends only on the dialogue, and not on the process or the cache.
     calls: int = 0
     #: Number of contexts for the minimisation of its violations. They do not count as calls of the
     #: search.
     minimiser_calls: int = 0
-    #: If there were several answers to the clean turn, the number of each answer's state. Numbers
-    #: start at 0 in order of appearance, and failures are -1.
+    #: If there were several answers to the clean turn, a number for each answer. Equal answers have
+    #: the same number, from 0 in order of appearance, and failures have -1.
     clean_votes: tuple[int, ...] = ()
     #: Number of repeated contexts to check repeatability. They do not count as calls of the search.
     repeat_calls: int = 0
-    #: ``None`` in profiles without a noise model.
+    #: The noise rates; ``None`` in profiles without a noise model.
     noise: TurnNoise | None = None
     #: The turn in whole conversations with slips, by number. A conversation is missing if the
     #: budget ended before all of its turns had an answer.
     conversations: tuple[ConversationTurn, ...] = ()
-    #: Number of contexts for them alone. They do not count as calls of the search.
+    #: Number of contexts that only these conversations need. They are not calls of the search.
     conversation_calls: int = 0
     #: Name of the relation, and whether the state should stay or change.
     relation: str = "metamorphic"
@@ -326,7 +326,7 @@ class TurnResult:
     outcome_kind: OutcomeKind = "state"
     #: Spread of a system's replies; ``None`` if there was one reply.
     own: Spread | None = None
-    #: Whether the clean answer agrees with the label; ``None`` = compare them for equality.
+    #: Whether the clean answer agrees with the label. If ``None``, it must equal the label.
     right: bool | None = None
     #: Names of the tools that the system can call, if tool calls are tested.
     tools: tuple[str, ...] = ()
@@ -336,10 +336,10 @@ class TurnResult:
     malformed: int = 0
     #: Name of the tracker if a session tests several; otherwise ``""``.
     model: str = ""
-    #: Names of all test cases of the dialogue, if the relation counts them, also of those without a
-    #: variant.
+    #: Names of all test cases of the dialogue, including those without a variant, if the relation
+    #: counts test cases.
     cases: tuple[str, ...] = ()
-    #: By number. Empty if the turn is skipped or the relation does not apply.
+    #: The variants by number; empty if the turn is skipped or the relation does not apply.
     variants: tuple[VariantResult, ...]
 
     @property
@@ -407,8 +407,8 @@ class TurnResult:
         return found
 
 
-#: Results in the order of the data. They may be stored on a disk: iterate over them as often as
-#: needed, but never make a list.
+#: Results in the order of the data. They may be stored on a disk, so iterate over them as often as
+#: you like, but never make a list.
 Results: TypeAlias = Collection[TurnResult]
 
 
@@ -494,7 +494,7 @@ class ErrorSeen:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReached:
-    """The budget ended. Sent once."""
+    """The budget ended. This event is sent once."""
 
     reason: str
     calls: int

@@ -54,7 +54,7 @@ class CampaignSpec:
     def conversations(self) -> tuple[int, ...]:
         """The numbers of the contexts that are run as whole conversations with slips.
 
-        In the attack design ``cumulative``, the noise model draws all turns of such a context.
+        With the attack design ``cumulative``, the noise model draws all turns of such a context.
         """
         if not self.by_density or self.settings.attack != "cumulative":
             return ()
@@ -77,7 +77,7 @@ class CampaignSpec:
 
     @property
     def adds_up(self) -> bool:
-        """Whether answers accumulate: states, or all calls of a rollout."""
+        """Whether answers accumulate, as states do, and the calls of a rollout."""
         return self.kind.adds_up(self.reply.history)
 
     def first_of(self, last: int) -> int:

@@ -35,14 +35,14 @@ __all__ = ["Summary", "summarise"]
 
 
 DRAWS: Final = 1_000
-#: Grid of the model: means of w, and concentrations of its beta distribution. The more alike
-#: contexts are, the higher the concentration.
+#: Grid of the model: means of w, and concentrations of its beta distribution. The concentration is
+#: high if w is similar in all contexts.
 _MEANS: Final = np.geomspace(0.0005, 0.45, 28)
 _SIZES: Final = np.array([1.0, 3.0, 10.0, 30.0, 100.0])
 #: Values of w for numerical integration, dense near 0, and their relative widths.
 _NODES: Final = 0.5 * ((np.arange(80) + 0.5) / 80) ** 2
 _WIDTHS: Final = (np.arange(80) + 0.5) / 80
-#: Rate of violations in fragile turns, which break easily. They have half of all violations.
+#: Rate of violations in fragile turns, which break easily. These have half of all violations.
 _FRAGILE: Final = 0.8
 
 Floats = npt.NDArray[np.float64]
@@ -89,7 +89,7 @@ class NoiseTally:
 
     def add(self, turn: TurnResult) -> None:
         """Record a turn if its clean turn has several answers."""
-        # Turns with a different answer each time are not tested.
+        # Ignore turns with a different answer each time, because they are not tested.
         if not turn.clean_votes or turn.reason == UNSTABLE:
             return
         self._kinds[turn.dialogue_id, turn.clean_votes] += 1
@@ -148,13 +148,13 @@ def _differing(kinds: Sequence[int]) -> tuple[int, int]:
 
 
 class _VariantVotes(NamedTuple):
-    """The answers to a variant that was asked several times; the majority decides."""
+    """The answers to a variant that was asked several times. The majority decides."""
 
     #: Answers that break the relation, and answers that keep it.
     changed: int
     kept: int
     reported: bool
-    #: Whether it would hold if the clean vote were wrong.
+    #: Whether the variant would hold if the vote on the clean turn were wrong.
     flips: bool
     #: Answers after the first that equal the clean state, and those that do not.
     same: int
@@ -224,9 +224,9 @@ class _Model:
             noise += reported_here.sum() - found.sum(axis=1)
             same += found @ np.array([one.same for one in case.voted])
             others += found @ np.array([one.others for one in case.voted])
-        # A change that more than half of the answers hide does not count as one.
+        # If more than half of the answers do not show a change, it does not count as a change.
         missing = np.minimum(rng.beta(0.5 + same, 0.5 + others), 0.5)
-        # Without a hidden change there is nothing to estimate from, so assume that none is hidden.
+        # Hidden changes cannot be estimated if none was seen, so assume that there are none.
         missing = np.where(others > 0, missing, 0.0)
         missed = rng.negative_binomial(real + 0.5, 1.0 - missing)
         return np.minimum(real + missed, max(self._tested, reported)), noise
@@ -333,7 +333,7 @@ def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
 
 
 def _change(item: VariantResult) -> tuple[tuple[str, str | None], ...]:
-    """Return the new changes of a violation; equal changes count as the same violation."""
+    """Return the new changes of a violation. Equal changes count as the same violation."""
     return tuple((one.slot, one.after) for one in faults(item.changed_slots))
 
 
@@ -378,8 +378,8 @@ class Summary(Counts):
     #: Turns with an answer to the clean turn, and turns whose answer has no slot.
     clean_answered: int
     clean_empty: int
-    #: Violations / valid over the turns with a non-empty answer: most variants have nothing to
-    #: change in an empty one. ``None`` if no valid variant has an answer.
+    #: Violations / valid over the turns with a non-empty answer, since most variants cannot change an
+    #: empty answer. ``None`` if no valid variant has an answer.
     failure_rate_not_empty: float | None
     #: Turns with a label, and turns whose clean answer equals the label. A turn is wrong if the
     #: tracker failed, as in `trackers.evaluate`. Labels and answers have the same normalisation.
@@ -393,9 +393,9 @@ class Summary(Counts):
     noise: Noise | None = None
     #: Checks of a tracker that must be repeatable; ``None`` if nothing was requested again.
     repeats: Repeats | None = None
-    #: ``None`` if the search is not `by_density`, and in profiles without a noise model.
+    #: Estimates; ``None`` unless the search is `by_density` and the profile has a noise model.
     estimated_failures: EstimatedFailures | None = None
-    #: ``None`` in profiles without a noise model.
+    #: Words that are never mistyped; ``None`` in profiles without a noise model.
     reach: Reach | None = None
 
     @property
@@ -474,7 +474,7 @@ class SummaryTally:
     def summary(self) -> Summary:
         """The figures of the added turns."""
         turns = self._turns
-        # Without any answer to a variant, a rate would be meaningless.
+        # If no variant has an answer, a rate would be meaningless.
         rated = self._dialogues if Counts(**self._counted).answered else DialogueSums(4)
         return Summary(
             **self._counted,
@@ -509,10 +509,10 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
 class YieldsTally:
     """Counts variants by slot and by domain.
 
-    A variant counts for each slot at stake: those of the clean prediction and those that it
-    changed. It is a violation for the slots that it changed anew. For the other slots at stake it
-    counts as held, or as carried if the change was carried, or as improved if the slot is now
-    right. An argument of a tool is one slot for all calls of the tool.
+    A variant counts for each slot of the clean prediction, and for each slot that it changed. It is
+    a violation for the slots that it changed anew. For the other slots it counts as held. But if
+    the change was carried, it counts as carried, and if the slot is now right, as improved. An
+    argument of a tool is one slot for all calls of the tool.
 
     A domain is the part of a slot before its first dash. Slots without a dash have no domain and
     are left out. The domain of a tool call is its tool.
@@ -555,7 +555,7 @@ def _domain(path: str) -> str | None:
 def _at_stake(
     turn: TurnResult, variant: VariantResult, group: Callable[[str], str | None]
 ) -> dict[str, str]:
-    """Return group -> field of `Counts` for the groups of slots at stake."""
+    """Return group -> field of `Counts` for the groups of slots that the variant counts for."""
     # A group has the strongest outcome of its slots.
     found = {group(slot): "held" for slot in turn.clean_state or ()}
     about = faults(variant.changed_slots)
