@@ -19,8 +19,8 @@ from the usual answer is the noise floor. Each answer to a variant keeps or brea
 r clean answers equal the usual answer and q differ from it. Let c answers to the variant break the
 relation and s keep it. In both contexts, a share w of the answers differs from the usual one. w is
 unknown and may have any value between 0 and 1/2. Either both contexts have the same usual answer,
-or their usual answers differ. It is also unknown which of the two clean answers is the usual one, so the
-likelihoods are integrals over all w from 0 to 1. Their ratio is::
+or their usual answers differ. It is also unknown which of the two clean answers is the usual one,
+so the likelihoods are integrals over all w from 0 to 1. Their ratio is::
 
     \Lambda = (r + c)! (q + s)! / ((r + s)! (q + c)!)
 

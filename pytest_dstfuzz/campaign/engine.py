@@ -54,8 +54,8 @@ from pytest_dstfuzz.transformations import find_operator
 __all__ = ["CampaignEngine", "PlannedTurn", "data_digest", "predictor_for"]
 
 
-#: Fields of `DialogueSet` that the digest of the data leaves out. They do not affect results, or, in
-#: the case of the dialogues, have their own digests.
+#: Fields of `DialogueSet` that the digest of the data leaves out. The dialogues have their own
+#: digests, and the other fields do not affect results.
 _NOT_DATA: Final = ("dialogues", "layout", "notes")
 #: A dialogue, and the index of its last turn that was run.
 _Planned = tuple[Dialogue, int]

@@ -378,8 +378,8 @@ class Summary(Counts):
     #: Turns with an answer to the clean turn, and turns whose answer has no slot.
     clean_answered: int
     clean_empty: int
-    #: Violations / valid over the turns with a non-empty answer, since most variants cannot change an
-    #: empty answer. ``None`` if no valid variant has an answer.
+    #: Violations / valid over the turns with a non-empty answer, since most variants cannot change
+    #: an empty answer. ``None`` if no valid variant has an answer.
     failure_rate_not_empty: float | None
     #: Turns with a label, and turns whose clean answer equals the label. A turn is wrong if the
     #: tracker failed, as in `trackers.evaluate`. Labels and answers have the same normalisation.

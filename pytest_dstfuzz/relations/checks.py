@@ -1,4 +1,4 @@
-"""Checks of relations: their rewrites, the locks on words, and to how many turns they apply."""
+"""Checks of relations: their rewrites, the locks on words, and the turns to which they apply."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ __all__ = ["CheckedRelation", "KnownWordsRelation", "reasons_by_label"]
 def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str] = ()) -> str:
     """Return the name of the lock that edits of an utterance break, or ``""`` if they break none.
 
-    A lock protects a word from edits, such as the word of a value. Every locked word must stay in
-    its place. Some locked words may move, but must not get lost. No edit may insert words into a
-    locked expression, and no inserted word may have a lock itself (`Locks.guard_of`).
+    A lock protects a word from edits, for example a word of a value. A locked word must stay in its
+    place. (Some locked words may move, but must not get lost.) No edit may insert words into a
+    locked expression. An inserted word must not have a lock itself (`Locks.guard_of`).
 
     Args:
         scene: the turn with the states around it.
@@ -60,8 +60,8 @@ def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str
         allowed: words in lower case that may be inserted even if they have a lock.
 
     Returns:
-        The name of the lock, ``glued`` for an insertion into one expression, or ``edits`` if the
-        edits do not lead to ``text``.
+        The name of the lock. It is ``glued`` if an edit inserts into an expression, and ``edits``
+        if the edits do not lead to ``text``.
     """
     try:
         if apply_edits(scene.turn.user, edits) != text:
@@ -131,20 +131,20 @@ def _brought(
 
 @dataclass
 class LockShare:
-    """Counts the values of labels that users say literally, and those that locks protect."""
+    """Numbers of label values that users say literally, and of those that locks protect."""
 
-    #: Turns examined, and turns of the data whose label has a value.
+    #: Number of examined turns, and number of turns whose label has a value.
     turns: int = 0
     of_turns: int = 0
     values: int = 0
     #: Values in the user's utterance of the turn, and values only in an earlier utterance.
     here: int = 0
     before: int = 0
-    #: Of the values found in an utterance: those locked as in a run, and those locked by their form
-    #: alone (dates, numbers, names), without labels and schema.
+    #: Of the values found in an utterance: the number that a run locks, and the number that their
+    #: form alone locks (dates, numbers, names), without labels and schema.
     locked: int = 0
     by_form: int = 0
-    #: Slots of values that are found but not locked.
+    #: Slot -> number of its values that are found but not locked.
     loose: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -163,8 +163,8 @@ def lock_share(
     """Count how many label values users say, and how many of these are locked.
 
     At most ``most`` turns are counted, spread evenly over the data. A value counts as said if its
-    words occur in an utterance one after the other. It is locked if all these words are. ``user``
-    holds the locks that the user has set.
+    words occur in an utterance one after the other. It counts as locked if all these words are
+    locked. ``user`` holds the locks that the user has set.
     """
     guards = Locks(lexicon, data.ontology, data.cue_words, user)
     plain = Locks(lexicon, None, (), user)
@@ -222,9 +222,9 @@ def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> I
     """For each turn, yield why a relation does not apply, or ``""`` if it applies.
 
     The labels stand for the tracker's answers. If an answer depends on earlier answers, only
-    dialogues with a label on every turn count. Tool calls do not depend on earlier ones, so each
-    turn with a label counts. A relation that edits whole dialogues yields one reason, at the last
-    turn.
+    dialogues with a label on every turn count. Tool calls do not depend on earlier calls, so each
+    turn with a label counts. For a relation that edits whole dialogues, there is one reason for
+    each dialogue, at its last turn.
     """
     for dialogue in data.dialogues:
         last = len(dialogue.turns) - 1
@@ -317,7 +317,7 @@ class CheckedRelation(Relation):
                 f"one or more of {', '.join(map(repr, get_args(OutcomeKind)))}"
             )
         if getattr(relation, "side", "") == "should-change" and self.expects == super().expects:
-            # The default sentence of the base class describes the other side.
+            # The default of the base class is for relations whose answers should not change.
             self.expects = "{changes} as the rewrite expects"
         self.reasons = tuple(map(str, getattr(relation, "reasons", (self.inapplicable,))))
 
@@ -334,7 +334,7 @@ class CheckedRelation(Relation):
             return tuple(map(str, ask(scene)))
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the relation's result for a turn after a check of it."""
+        """Return the checked result of the relation for a turn."""
         if not overrides(self.wrapped, "begin"):
             return super().begin(scene)
         with blame_errors(f"begin() of the relation {self.name!r}"):
@@ -392,7 +392,7 @@ class CheckedRelation(Relation):
             return bool(ask(clean, label))
 
     def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
-        """Return the relation's verdict after a check of it."""
+        """Return the checked verdict of the relation."""
         return self._verdict(self.wrapped.judge, clean, perturbed, label)
 
     def _verdict(
@@ -417,7 +417,7 @@ class CheckedRelation(Relation):
     def _of_side(self, verdict: Verdict, *, stayed: bool) -> Verdict:
         """Return a verdict that fits the side of the relation.
 
-        ``stayed``: the answer is the same.
+        ``stayed`` is true if the answer is the same.
         """
         if self.side != "should-change" or not stayed:
             return verdict
@@ -438,7 +438,7 @@ class _CheckedTurnRelation(TurnRelation):
         self._relation, self._begun, self._scene = relation, begun, scene
 
     def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:
-        """Return the proposed rewrite after a check of it."""
+        """Return the checked proposal of the relation."""
         with blame_errors(f"propose() of the relation {self._relation.name!r}"):
             found = self._begun.propose(number, draw, seen)
         return None if found is None else self._relation.checked(found, self._scene, "propose")
@@ -502,7 +502,7 @@ def unsound(rewrite: Rewrite, scene: Scene) -> str:
 
 
 def _unsound_between(rewrite: Rewrite) -> str:
-    """Return why a rewrite is invalid that is compared with another rewrite, or ``""``."""
+    """Return why a rewrite that is compared with another rewrite is invalid, or ``""``."""
     if rewrite.seen == rewrite.reference:
         return "it is the same as its reference"
     if rewrite.separable:
@@ -517,7 +517,7 @@ def _unsound_between(rewrite: Rewrite) -> str:
 
 def _wrong_edits(rewrite: Rewrite, scene: Scene) -> str:
     if not rewrite.edits:
-        # The recorded data besides the texts, such as the tools, may differ.
+        # Recorded data other than the texts may differ, for example the tools.
         unsaid = not rewrite.moves and rewrite.seen.exchanges != rewrite.reference.exchanges
         return "it differs from its reference, but has neither edits nor moves" if unsaid else ""
     try:
@@ -551,10 +551,10 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class RelationCheck:
-    """The faults that were found in a relation on some dialogues."""
+    """The result of the checks of a relation on some dialogues."""
 
     name: str
-    #: Turns or dialogues examined, and those to which the relation applies.
+    #: Number of examined turns or dialogues, and number of those to which the relation applies.
     asked: int
     applicable: int
     rewrites: int
@@ -588,9 +588,9 @@ def check_laws(
 
     Both passes must return the same result. Edits must lead to the text that the tracker reads.
     References must be clean contexts. Expected changes must start from the current state. If a
-    rewrite is separable, every edit must be removable alone. The relation must list each reason
-    that it returns. ``outcome`` is the kind of answer whose labels are used. If it is ``None``, it
-    is the first kind that the relation supports.
+    rewrite is separable, it must stay valid without any single edit. The relation must list each
+    reason that it returns. ``outcome`` is the kind of answer whose labels are used. If it is
+    ``None``, the first kind that the relation supports is used.
     """
     places = [
         (dialogue, turn.index)
@@ -632,20 +632,20 @@ def check_laws(
         applicable=len(places) - reasons.total(),
         rewrites=rewrites,
         inapplicable=dict(reasons.most_common()),
-        # An error raised in both passes is one finding.
+        # If both passes raise the same error, this is one finding.
         findings=tuple(dict.fromkeys(findings)),
     )
 
 
-#: Rewrites, the reason why there are none, or ``None`` if the search edits the turn or the relation
-#: raised.
+#: Rewrites, or the reason why there are none. ``None`` if the search edits the turn, or if the
+#: relation raised an error.
 _RewriteResult = list[Rewrite] | Inapplicable | None
 
 
 def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _RewriteResult:
     """Return the result of a relation on a turn.
 
-    If it raises an error, add this to the findings.
+    If the relation raises an error, add the error to the findings.
     """
     if scene.states[scene.index] is None:
         # No answer is known for this turn.

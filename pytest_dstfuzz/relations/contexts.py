@@ -84,7 +84,7 @@ def round_of(dialogue: Dialogue, index: int) -> QuestionRound:
 
 
 def _said_after(dialogue: Dialogue, index: int) -> str:
-    """Return the system's text after a question, also if it says that it knows no answer."""
+    """Return the system's text after a question, even if it says that it knows no answer."""
     following = dialogue.turns[index + 1 : index + 2]
     return following[0].system if following else answer_of(dialogue, index) or ""
 
@@ -112,10 +112,10 @@ def without_opening(dialogue: Dialogue) -> Dialogue:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """One question of a sequence, which is a dialogue with its rounds in another order.
+    """One question of a sequence. A sequence is a dialogue with its rounds in another order.
 
-    ``order`` is the whole sequence, with rounds of the dialogue counted from 0. ``place`` is the
-    index of the question in it.
+    ``order`` is the whole sequence, with the rounds of the dialogue counted from 0. ``place`` is
+    the index of the question in the sequence.
     """
 
     dialogue: Dialogue
@@ -169,13 +169,13 @@ _LIGHT: Final = word_set(
 )
 _POSSESSIVE: Final = re.compile(r"['’]s?$")
 _SENTENCE_END: Final = re.compile(r"[.!?…]")
-#: Words before a ``that`` that is no pronoun, but begins a clause.
+#: After these words, ``that`` begins a clause and is not a pronoun.
 _NOUN_LIKE: Final = word_set("anything something everything nothing all one ones someone anyone")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """The words of a text, by the role that they play for its context."""
+    """The words of a text, by their roles."""
 
     #: Words in lower case, in reading order, without possessive endings.
     lowers: tuple[str, ...]
@@ -193,7 +193,7 @@ class ReadText:
     unresolved: tuple[int, ...] = ()
 
     def pointers(self) -> frozenset[str]:
-        """Return the pronouns and possessives that refer to nothing in the text itself."""
+        """Return the pronouns and possessives without an antecedent in the text itself."""
         return frozenset(self.lowers[place] for place in self.unresolved)
 
 
@@ -274,8 +274,8 @@ def _points_out(found: ReadText, place: int, lexicon: Lexicon) -> bool:
     before = found.lowers[place - 1] if place else ""
     earlier = range(place)
     if lower in PERSONS or lower in THINGS:
-        # An earlier noun is rarely the antecedent. More often the question asks for it: `what songs
-        # did they sing`.
+        # A noun before the pronoun is rarely its antecedent. More often the question asks for the
+        # noun: `what songs did they sing`.
         return not any(one in found.names for one in earlier)
     if lower not in DEMONSTRATIVES:
         return False
@@ -291,7 +291,7 @@ def _points_out(found: ReadText, place: int, lexicon: Lexicon) -> bool:
     return True
 
 
-#: A question with fewer words never stands alone.
+#: Minimum number of words in a question that stands alone.
 _FEWEST_WORDS: Final = 3
 #: Words other than pronouns that depend on earlier rounds.
 _LEANING: Final = word_set(
@@ -312,15 +312,19 @@ _ALONE: Final = 4
 class NeededContext:
     """Checks whether the rounds before a question give all the context that the question needs.
 
-    True: the question needs no context, or the last rounds before it in the clean dialogue are
-    still before it, the nearest one directly. False: the question itself points back (a pronoun, a
-    demonstrative, an ellipsis), no earlier round stands before it, and its recorded answer repeats
-    a name or number that is nowhere in view. The name or number must come from the user's earlier
-    questions. If the question points to a person or to one thing of a kind (``that ship``), it may
-    also come from an earlier answer. Nouns and verbs that the answer shares with earlier rounds do
-    not count, because a bot with one subject mentions it in any context. In all other cases, the
-    result is ``None``: undecided. A question that asks for something not yet said is equivalent
-    only after exactly the same rounds.
+    The result is true if the question needs no context. It is also true if the last rounds before
+    the question in the clean dialogue still stand before it, the nearest one directly.
+
+    The result is false if three conditions hold. The question itself points back by a pronoun, a
+    demonstrative or an ellipsis. No earlier round stands before the question. And its recorded
+    answer repeats a name or number that the sequence has not mentioned. This name or number must
+    come from the user's earlier questions. If the question points to a person or to one thing of a
+    kind (``that ship``), it may also come from an earlier answer. Nouns and verbs that the answer
+    shares with earlier rounds do not count, because a bot with one subject mentions it in any
+    context.
+
+    In all other cases, the result is ``None``: undecided. If a question asks for something not yet
+    said, its context is equivalent only after exactly the same rounds.
 
     The three numbers are a compromise between the best values on each half of CANARD's development
     split. The research pages report the results on the other half.
@@ -328,11 +332,11 @@ class NeededContext:
 
     #: Minimum number of words in a question that stands alone without a name.
     alone: int = _ALONE
-    #: Number of clean rounds directly before the question that must stand before it in the
-    #: sequence.
+    #: Number of rounds directly before the question in the clean dialogue. They must also stand
+    #: before it in the sequence.
     nearest: int = 2
-    #: The context is lost if the answer repeats at least this many of the earlier names and numbers
-    #: that are not in view.
+    #: The context is lost if the answer repeats at least this number of earlier names and numbers
+    #: that the sequence has not mentioned.
     lost: int = 1
 
     @property
@@ -352,16 +356,16 @@ class NeededContext:
         return None if before & clean or not self._lost(asked, reading) else False
 
     def _nearest(self, asked: AskedQuestion) -> bool:
-        """Return whether the last rounds of the clean dialogue precede the question, too."""
+        """Return whether the last rounds of the clean dialogue also precede the question here."""
         last = asked.clean[-self.nearest :]
         return bool(last) and set(last) <= set(asked.before) and asked.before[-1] == last[-1]
 
     def _lost(self, asked: AskedQuestion, reading: ReadText) -> bool:
-        """Return whether the question points back to a name or number that is nowhere in view."""
+        """Return whether the question points back to a name or number not mentioned before it."""
         if not asked.clean or stands_alone(reading, self.alone) or not _points_back(reading):
             return False
         if asked.opening and _POINTING.isdisjoint(reading.lowers):
-            return False  # ``he`` and ``it`` mostly refer to the title.
+            return False  # ``he`` and ``it`` usually refer to the title.
         earlier: set[str] = set()
         for index in asked.clean:
             question, said = (read(text, asked.lexicon) for text in asked.round(index))
@@ -377,9 +381,9 @@ class NeededContext:
 
 
 def stands_alone(reading: ReadText, fewest: int = _ALONE) -> bool:
-    """Return whether a question needs no context: it names its subject, and refers to nothing.
+    """Return whether a question needs no context: it names its subject, and points to nothing.
 
-    If a question has no name, it needs at least ``fewest`` words. ``the album`` is no name.
+    A question without a name needs at least ``fewest`` words. ``the album`` is not a name.
     """
     if len(reading.lowers) < _FEWEST_WORDS or reading.unresolved:
         return False
@@ -448,7 +452,7 @@ class ContextCheck(Protocol):
 
 
 class SemanticCheck:
-    """Checks that the question stands alone: it is long enough, and refers to nothing before it."""
+    """Checks that the question stands alone: it is long enough, and points to nothing earlier."""
 
     name = "semantic"
 
@@ -461,9 +465,9 @@ class SemanticCheck:
 class OntologyCheck:
     """Checks that the rounds before give all units that the question and its answer reuse.
 
-    The units of a round are the names, nouns and verbs of its question and recorded answer. They
-    replace a graph of entities and relations. If the context of a round is not itself equivalent,
-    the round provides only the units of its question.
+    The units of a round are the names, nouns and verbs of its question and recorded answer. MORTAR
+    uses a graph of entities and relations instead. If the context of a round is not equivalent, the
+    round provides only the units of its question.
     """
 
     name = "ontology"
@@ -492,9 +496,9 @@ class OntologyCheck:
 class StoryCheck:
     """Checks that the opening (a title, a story) has the nouns for the question's pronouns.
 
-    The nouns are taken to be the units (names, nouns, verbs) that the question and its answer share
-    with earlier rounds of the clean dialogue. A question without a pronoun that points back is left
-    to the check `semantic`.
+    These nouns are the units (names, nouns, verbs) that the question and its answer share with
+    earlier rounds of the clean dialogue. If the question has no pronoun that points back, the check
+    `semantic` decides instead.
     """
 
     name = "story"
@@ -561,7 +565,7 @@ def context_checks_named(names: Sequence[str]) -> tuple[ContextCheck, ...]:
 
 
 def equivalent(checks: Sequence[ContextCheck], asked: AskedQuestion) -> bool | None:
-    """Combine checks: true if one is true, else undecided if one is undecided, else false."""
+    """Combine checks: true if any is true, else undecided if any is undecided, else false."""
     unsure = False
     for check in checks:
         with blame_errors(f"the context check {check.name!r}"):
@@ -572,7 +576,8 @@ def equivalent(checks: Sequence[ContextCheck], asked: AskedQuestion) -> bool | N
     return None if unsure else False
 
 
-#: ``(rounds, rng)`` -> indices of rounds from 0, possibly with repetitions.
+#: A function of the number of rounds and a random generator. It returns indices of rounds from 0,
+#: which may repeat.
 Perturbation = Callable[[int, "np.random.Generator"], "tuple[int, ...] | None"]
 
 PERTURBATIONS_GROUP: Final = "pytest_dstfuzz.perturbations"
@@ -591,8 +596,8 @@ def shuffle_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | N
 def reduce_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
     """DRR: drop 30 % of the rounds, but at least one.
 
-    The published counts of MORTAR imply that it rounds the number of rounds down. Here it is
-    rounded to the nearest integer, since many dialogues are too short to lose a round otherwise.
+    The published counts of MORTAR imply that it rounds this number down. Here it is rounded to the
+    nearest integer, because with rounding down many short dialogues would lose no round.
     """
     if rounds < _FEWEST_TO_REDUCE:
         return None
@@ -674,7 +679,7 @@ class QuestionOrder(NamedTuple):
 def sequences(
     dialogue: Dialogue, names: tuple[str, ...], draws: int, seed: int
 ) -> Iterator[QuestionOrder]:
-    """Yield the sequences of a dialogue. All perturbations are drawn once before they are redrawn.
+    """Yield the sequences of a dialogue: one of each perturbation, then another of each, and so on.
 
     Sequences depend neither on the question nor on the relation. So the tested system answers each
     prefix of a sequence only once.
@@ -700,11 +705,11 @@ def sequences(
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A question in one sequence, and what the checks say about its context there."""
+    """A question in one sequence, and the verdict of the checks on its context."""
 
     sequence: QuestionOrder
     asked: AskedQuestion
-    #: ``None`` = the checks are unsure.
+    #: Whether the context is equivalent; ``None`` if the checks cannot decide.
     equivalent: bool | None
 
     @property
@@ -720,7 +725,7 @@ class Version:
         return f"{self.sequence.case}, asked {after}"
 
     def moves(self) -> tuple[Move, ...]:
-        """Return how the rounds before the question, and the question itself, were moved."""
+        """Return the moves of the question and of the rounds before it."""
         turn, before = self.asked.turn, self.asked.before
         kept = [index for index in dict.fromkeys(before) if index != turn]
         dropped = (Move("drop", index) for index in range(turn) if index not in kept)
@@ -740,8 +745,8 @@ def list_repeated(order: Iterable[int]) -> Iterator[int]:
 def versions(scene: Scene, draws: int | None = None) -> list[Version]:
     """Return the versions of the turn's question, in the order of their sequences.
 
-    Only the first of equal versions is kept. By default, each perturbation is drawn so often that
-    there is about one sequence for each variant of the campaign. ``draws`` overrides this number.
+    If versions are equal, only the first is kept. ``draws`` is the number of sequences for each
+    perturbation. By default, there is about one sequence for each variant of the campaign.
 
     Raises:
         UserError: a perturbation or check does not exist.
@@ -863,7 +868,7 @@ class SameContext(ContextRelation):
     none = (_NOT_CLEAN, _NO_EQUIVALENT)
 
     def lacks(self, scene: Scene) -> str:
-        """Return the reason: no context is equivalent, or even the clean one fails the checks."""
+        """Return the reason: no context is equivalent, or the clean context fails the checks."""
         checks = context_checks_named(scene.reply.context_checks)
         clean = tuple(range(len(scene.dialogue.turns)))
         asked = AskedQuestion(scene.dialogue, clean, scene.index, scene.lexicon)
@@ -897,8 +902,8 @@ class LostContext(ContextRelation):
 class ContextsAgree(ContextRelation):
     """MR3: in all equivalent contexts, the replies mean the same.
 
-    Each version is compared with the one before it, and the first with the last. If two replies
-    differ, the violation is counted for the one that also differs from the reply to the clean
+    Each version is compared with the version before it, and the first with the last. If two replies
+    differ, the violation counts for the reply that also differs from the reply to the clean
     context. The published relation takes the largest distance of all pairs.
     """
 

@@ -5,8 +5,8 @@ the same. As in METAL, no word is protected. Even a number may get a typo, so no
 a fault of the system. To test your own bot, use the relation ``metamorphic``, which protects
 values.
 
-Source: Hyun, Guo and Babar, METAL, ICST 2024; Guo et al., MORTAR, chose these four relations. Their
-edit rates are not published; about one word in five is changed here.
+Source: Hyun, Guo and Babar, METAL, ICST 2024; Guo et al., MORTAR, chose these four relations. The
+edit rates are not published. Here about one word in five is changed.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _FEWEST_LETTERS: Final = 3
 class Metal(Relation):
     """Expects the same reply although words of the question are changed.
 
-    If the meaning of a rewrite is further from the question than the threshold of the shipped
-    embedding, the rewrite is discarded and another is drawn, as in METAL. A subclass defines
-    ``name``, ``none``, `places` and `changed`.
+    The shipped embedding measures the shift in meaning between the question and a rewrite. If the
+    shift is above a threshold, the rewrite is discarded and another is drawn, as in METAL. A
+    subclass defines ``name``, ``none``, `places` and `changed`.
     """
 
     on = ("reply",)
@@ -70,7 +70,7 @@ class Metal(Relation):
         return self.none, _REVOKED
 
     def cases(self, scene: Scene) -> tuple[str, ...]:
-        """Return the one test case of a dialogue: all its questions under this perturbation."""
+        """Return the only test case of a dialogue: all its questions with this perturbation."""
         del scene
         return (self.name,)
 

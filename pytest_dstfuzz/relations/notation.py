@@ -1,4 +1,4 @@
-"""Relations that write a turn otherwise: numbers, times and dates, and capital letters."""
+"""Relations that change the notation of a turn: of numbers, times and dates, or of letters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_dstfuzz.relations.wording import Change, Wording
 
 _NO_NUMBER: Final = "no number, time or date that has another usual notation"
 _OTHER_VALUE: Final = "the other notation of a value would count as another value"
-#: Numbers from two to twelve are as usual in words as in digits.
+#: Numbers from two to twelve, which people write both in words and in digits.
 _IN_WORDS: Final = {word: str(number) for number, word in enumerate(NUMBER_WORDS[2:13], 2)}
 _IN_DIGITS: Final = {digits: word for word, digits in _IN_WORDS.items()}
 _SINGULAR: Final = word_set("night person ticket day room adult guest seat week hour pizza")
@@ -55,7 +55,7 @@ _NOON: Final = 12
 
 @register_relation
 class NumberFormat(Wording):
-    """Writes numbers in words or digits, and times and dates otherwise. The answer must stay.
+    """Writes numbers, times and dates in another notation. The answer must stay the same.
 
     Source: own.
     """
@@ -65,7 +65,7 @@ class NumberFormat(Wording):
     reasons = (_NO_NUMBER, _OTHER_VALUE)
 
     def keeps_locks(self, scene: Scene, text: str) -> bool:
-        """Return true: the edits are of locked numbers, and leave all other words alone."""
+        """Return true, because the edits change only numbers, times and dates."""
         del scene, text
         return True
 
@@ -107,7 +107,7 @@ def _numbers(scene: Scene) -> Iterator[Replacement]:
         fits = counted in _SINGULAR if single else _is_plural(scene, counted)
         if not fits or reasons[index + 1] in {"name", "user"}:
             continue
-        # In `5 pages`, both words are exact, because `page 5` is a label.
+        # Both words of `5 pages` have an exact lock, because `page 5` is a label.
         labelled = index and reasons[index - 1] == reasons[index] == EXACT
         if labelled or reasons[index] in {"name", "user"} or (index and gaps[index][-1:] in "-/"):
             continue
@@ -118,7 +118,7 @@ def _numbers(scene: Scene) -> Iterator[Replacement]:
 
 
 def _is_plural(scene: Scene, word: str) -> bool:
-    """Return whether a word is a plural, of which there may be several."""
+    """Return whether a word is a plural, so that a number may precede it."""
     if word == "people" or inflections().singular(word) is not None:
         return True
     regular = word.endswith("s") and not word.endswith("ss")
@@ -126,7 +126,7 @@ def _is_plural(scene: Scene, word: str) -> bool:
 
 
 def _times(user: str) -> Iterator[Replacement]:
-    """Yield clock times with the other half of the clock, or in another style."""
+    """Yield clock times in the other clock (12 or 24 hours), or in another style."""
     for found in _HALVED.finditer(user):
         hour, minutes, half = int(found[1]), found[2] or "00", found[4][0].lower()
         if not 1 <= hour <= _NOON:
@@ -143,7 +143,7 @@ def _times(user: str) -> Iterator[Replacement]:
             yield Replacement(found.start(), found.end(), f"{hour} {half}m", "time")
     for found in _WHOLE.finditer(user):
         hour, minutes = int(found[1]), found[2]
-        # Up to half past twelve, the time may be of either half of the day.
+        # A time up to half past twelve may be in either half of the day.
         if hour > _NOON or (found[1][0] == "0" and hour):
             half = "pm" if hour > _NOON else "am"
             text = f"{(hour - 1) % _NOON + 1}:{minutes} {half}"
@@ -223,12 +223,12 @@ class LetterCase(Wording):
     most = 1
 
     def keeps_locks(self, scene: Scene, text: str) -> bool:
-        """Return true: no word changes but for the case of its letters."""
+        """Return true, because only the case of letters changes."""
         del scene, text
         return True
 
     def changes(self, scene: Scene) -> Iterator[Change]:
-        """Return the turn in capitals and in small letters, but for texts that must stay exact."""
+        """Return the turn in capitals and in small letters, except texts that must stay exact."""
         for convert, operator in ((str.lower, "small_letters"), (str.upper, "capitals")):
             edits = tuple(_converted(scene, convert, operator))
             if edits:

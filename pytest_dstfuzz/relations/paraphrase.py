@@ -43,7 +43,7 @@ _DRAWN: Final = 16
 class Places(NamedTuple):
     """The edits that a relation may make in an utterance."""
 
-    #: In reading order; several may share a position.
+    #: The possible edits in reading order. Several edits may have the same position.
     replacements: Sequence[Replacement]
     #: Maximum number of edits in one rewrite.
     most: int
@@ -52,8 +52,8 @@ class Places(NamedTuple):
 class Paraphrase(Relation):
     """Expects the same answer although a turn is rephrased.
 
-    A subclass defines the possible edits of a turn. Each rewrite combines some of these edits. Each
-    edit can also be made alone.
+    A subclass defines the possible edits of a turn. A rewrite combines some of these edits. Each
+    edit alone is also a valid rewrite.
     """
 
     expects = "{stays}"
@@ -148,7 +148,7 @@ def _told(chosen: Sequence[Replacement]) -> str:
 _NO_PAIR: Final = "no two adjacent unlocked words without punctuation"
 #: Minimum number of words per swapped pair.
 _WORDS_A_PAIR: Final = 4
-#: Conjunctions, which change the meaning if they move.
+#: Conjunctions. If they move, the meaning changes.
 _JOINTS: Final = word_set("and or but if then else because so than as while when unless")
 #: Swapping a subject with a helper turns a statement into a question: `you can`.
 _SUBJECTS: Final = word_set("i you we he she they it there this that")
@@ -212,7 +212,7 @@ def _stays(word: Word) -> bool:
 _NO_STOP_WORD: Final = "no unlocked stop word"
 _EMPTY: Final = "the turn has only stop words"
 _MOST_STOP_WORDS: Final = 8
-#: Stop words that stay, because the sentence would lose a connective or a question word.
+#: Stop words that are never left out: connectives, question words and verbs.
 KEPT_STOP_WORDS: Final = word_set(
     """or nor but if than as because while until what which who whom where when why how all any
     both each few own do does did am are is"""
@@ -391,7 +391,7 @@ def replacements(scene: Scene, table: PhraseTable, operator: str) -> Iterator[Re
 def _replacement(
     scene: Scene, place: tuple[int, str], old: Sequence[str], new: Sequence[str]
 ) -> Replacement | None:
-    """Return the smallest edit from one phrase to another, or ``None`` if it hits a lock."""
+    """Return the smallest edit that replaces a phrase, or ``None`` if it hits a lock."""
     first, operator = place
     head = _equal(old, new)
     tail = _equal(old[head:][::-1], new[head:][::-1])
@@ -420,7 +420,7 @@ _MOST_MISHEARD_WORDS: Final = 3
 
 @register_relation
 class Speech(Paraphrase):
-    """Replaces words by others that sound alike, and drops small words, as if misheard.
+    """Replaces words by others that sound alike, and drops small words, as a listener might.
 
     Source: Liu et al., Robustness testing of language understanding in task-oriented dialog (LAUG),
     ACL 2021 (speech errors).
@@ -459,8 +459,8 @@ def _misheard(scene: Scene) -> Iterator[Replacement]:
 
 _NO_FREE_PLACE: Final = "no unlocked place for a filler or a restart"
 _MOST_DISFLUENCIES: Final = 3
-#: Fillers of the lexicon that nobody could mistake for an answer or a correction. `i mean` is left
-#: out because it announces a correction.
+#: Fillers of the lexicon that are never an answer or a correction. `i mean` is not in the list,
+#: because it announces a correction.
 _ANYWHERE: Final = ("um", "uh", "er", "erm", "hmm")
 _FIRST: Final = (*_ANYWHERE, "well")
 #: Maximum number of repeated words in a restart.
@@ -475,7 +475,8 @@ _THANKS: Final = word_set("thank")
 class Disfluency(Paraphrase):
     """Adds fillers, restarts and corrected slips to a turn. The answer must stay the same.
 
-    A corrected slip names another value first, then `no` and the original value, which counts.
+    In a corrected slip, the user first names another value, then says `no` and the original value.
+    Only the original value counts.
 
     Source: Liu et al., Robustness testing of language understanding in task-oriented dialog (LAUG),
     ACL 2021 (disfluency).
@@ -510,7 +511,7 @@ def _fillers(scene: Scene) -> Iterator[Replacement]:
         place = int(scene.rng.integers(len(fillers)))
         if states[index] == SHUT or scene.guards.guard_of(fillers[place]):
             continue
-        # Keep a cue and its value together: `to Oslo`.
+        # Insert nothing between a cue and its value: `to Oslo`.
         if index and (words[index - 1].lower in _THANKS or (reasons[index - 1] and reasons[index])):
             continue
         filler = f"{fillers[place].capitalize()}," if first else fillers[place]
@@ -535,7 +536,7 @@ def _restarts(scene: Scene) -> Iterator[Replacement]:
 
 
 def _repairs(scene: Scene) -> Iterator[Rewrite]:
-    """Yield the turn with another value before each value that it fills: `sunday, no, friday`."""
+    """Yield the turn with another value before each value of the user: `sunday, no, friday`."""
     for site in sites_of(scene).found:
         for value in islice(unsaid(scene, site.slot, site.value), _REPAIRS):
             text = _other(scene, site, value)
@@ -666,7 +667,7 @@ _APART: Final = frozenset({("get", "give"), ("give", "get"), ("try", "check"), (
 
 @register_relation
 class MaskedReplacement(Paraphrase):
-    """Replaces words by similar ones that fit the sentence. The answer must stay the same.
+    """Replaces words by similar words that fit the sentence. The answer must stay the same.
 
     The new words come from the lexicon's masked language model. A new word must have the same part
     of speech as the old one and a similar word vector, and must not be an antonym.
@@ -693,7 +694,8 @@ def _others(scene: Scene, index: int, word: Word) -> Iterator[Replacement]:
     near = {other for other, cosine in lexicon.neighbours(word.lower) if cosine >= _NEAR}
     near -= {word.lower, *lexicon.antonyms(word.lower)}
     verb = inflections().infinitive
-    # Another form of the same verb is a grammar error, which is another relation.
+    # Leave out other forms of the same verb: these would be grammar errors, which have their own
+    # relation.
     near = {other for other in near if (verb(other) or other) != (verb(word.lower) or word.lower)}
     if not near:
         return
@@ -701,7 +703,7 @@ def _others(scene: Scene, index: int, word: Word) -> Iterator[Replacement]:
     right = words[index + 1].lower if index + 1 < len(words) else ""
     for other in lexicon.insertions(left, right):
         fits = other in near and lexicon.majority_pos(other) == pos
-        # Similar nouns are mostly two things of one kind: `phone` and `postcode`.
+        # Similar nouns are usually different things of the same kind: `phone` and `postcode`.
         if fits and (pos != "noun" or _means(scene.lexicon, word.lower, other)):
             if (word.lower, other) in _APART or scene.guards.guard_of(other):
                 continue

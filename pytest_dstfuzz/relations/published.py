@@ -1,8 +1,8 @@
 """Three strategies of Niu and Bansal in the form of their paper, for its tables.
 
 The relations `negation`, `antonym` and `random-input` make edits whose effect on the state is
-known. These three make the edits of the paper instead. No word is protected, and the effect is not
-always known, so not every violation is a fault of the bot.
+known. The relations of this module make the edits of the paper instead. They protect no word, and
+their effect is not always known. Therefore not every violation is a fault of the bot.
 
 Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
 models, CoNLL 2018.
@@ -107,7 +107,7 @@ class FirstNegation(OtherReply):
         if word.lower.endswith("n't") or "not" in following or "n't" in following[:1]:
             return IS_NEGATED
         if _is_auxiliary(word):
-            # A question has its subject between the auxiliary and `not`.
+            # In a question, the subject is between the auxiliary and `not`.
             asks = following[:1] and following[0] in _SUBJECTS
             end = words[place + 1].end if asks else word.end
             return [Replacement(end, end, " not", "negation")]
@@ -140,7 +140,7 @@ def _negated(verb: str) -> str:
 
 @register_relation
 class FirstAntonym(OtherReply):
-    """Replaces the first verb, adjective or adverb with an antonym by it. The reply must change."""
+    """Replaces the first verb, adjective or adverb that has an antonym. The reply must change."""
 
     name = "first-antonym"
     source = "WordNet 3.0 (WordNet licence), in the lexicon"

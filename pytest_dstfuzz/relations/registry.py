@@ -39,7 +39,7 @@ MODULES: Final = (
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.relations"
 #: Stands for all shipped relations that apply to the data, except those in `_APART`.
 ALL: Final = "all"
-#: Repeats the variants of ``metamorphic`` if the clean answer is right.
+#: This relation has the variants of ``metamorphic``, but only if the clean answer is right.
 REPEATS: Final = "gold"
 #: Sets of relations, each with one name.
 FAMILIES: Final = {
@@ -55,8 +55,8 @@ FAMILIES: Final = {
     ),
     "metal": ("metal-synonyms", "metal-word", "metal-typos", "metal-leet"),
 }
-#: Relations that ``all`` leaves out: one that repeats another, and those that edit without locks,
-#: in the form of a paper.
+#: Relations that ``all`` leaves out: `REPEATS`, and relations in the form of a paper, which edit
+#: without locks.
 _APART: Final = (
     REPEATS,
     *FAMILIES["metal"],
@@ -85,8 +85,8 @@ def register_relation(relation: _Given) -> _Given:
     """Register a relation under its name, for example in a ``conftest.py``.
 
     Args:
-        relation: a `Relation`, or a relation class that takes no arguments. In the second case
-            this function works as a decorator.
+        relation: a `Relation`, or a relation class that takes no arguments. For a class, this
+            function is also a decorator.
 
     Returns:
         The argument, so that the function can be a decorator.
@@ -171,7 +171,7 @@ def relation_for(
 
 
 def as_relation(given: object, where: str) -> Relation:
-    """Return a relation that is safe to call, by checking each result unless it is shipped.
+    """Return a relation whose results are checked, unless it is shipped.
 
     If ``given`` is a class, an instance is made without arguments. Error messages begin with
     ``where``, the place that registered the relation.
@@ -193,7 +193,7 @@ def as_relation(given: object, where: str) -> Relation:
 
 
 def name_outcomes(relation: Relation) -> str:
-    """Return in words which kinds of answer a relation supports.
+    """Return the kinds of answer that a relation supports, in words.
 
     >>> name_outcomes(relation_by_name("tools-order")), name_outcomes(relation_by_name("speech"))
     ('tool calls', 'slots, replies, tool calls')
@@ -202,7 +202,7 @@ def name_outcomes(relation: Relation) -> str:
 
 
 def is_shipped(relation: Relation) -> bool:
-    """Return whether a relation is the one that the package ships under this name."""
+    """Return whether this package ships the relation under its name."""
     return _ships(relation) and RELATIONS.find(relation.name) is relation
 
 

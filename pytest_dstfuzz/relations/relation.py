@@ -51,17 +51,17 @@ __all__ = [
 ]
 
 
-#: The expectation: the state stays (over-sensitive trackers fail) or follows the edit (over-stable
-#: trackers fail).
+#: The expectation. If the state should not change, over-sensitive trackers fail. If it should
+#: change with the edit, over-stable trackers fail.
 Side = Literal["should-not-change", "should-change"]
 #: The unit that a relation edits. A relation on dialogues has one result per dialogue, at its last
 #: turn.
 Unit = Literal["turn", "dialogue"]
-#: How a rewrite fails. ``changed``: the state should have stayed and did not. If something should
-#: have changed: ``stuck`` = nothing changed, ``partial`` = some of the expected changes happened
-#: and nothing else did, ``other`` = anything else.
+#: How a rewrite fails. ``changed``: the state should have stayed the same, but changed. The others
+#: apply if something should have changed. ``stuck``: nothing changed. ``partial``: only some of the
+#: expected changes happened, and no others. ``other``: anything else.
 Failure = Literal["changed", "stuck", "partial", "other"]
-#: ``improved`` = the clean prediction was wrong by the label and the perturbed one is right.
+#: ``improved`` = by the label, the clean prediction is wrong and the perturbed prediction is right.
 #: ``inapplicable`` = the relation does not apply to this turn.
 VerdictKind = Literal["held", "violation", "improved", "inapplicable"]
 
@@ -73,12 +73,12 @@ OTHER_LANGUAGE: Final = "the utterance is not entirely in English"
 class Verdict:
     """A relation's verdict on the answers to a reference and to a rewrite.
 
-    Provisional: relations on answers that are richer than belief states may need more fields.
+    This class is provisional. Relations on other answers than belief states may need more fields.
     """
 
     kind: VerdictKind
-    #: Slots with an unexpected value, sorted. An improvement lists its slots too. A violation has
-    #: at least one. If a slot should have changed and did not, ``before`` equals ``after``.
+    #: Slots with an unexpected value, sorted. A violation has at least one. An improvement has its
+    #: slots, too. If a slot should have changed but did not, ``before`` equals ``after``.
     changes: tuple[Difference, ...] = ()
     #: How a violation failed; ``None`` means ``changed``.
     failure: Failure | None = None
@@ -109,7 +109,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The answer that a relation expects to a rewrite, compared with the reference's answer.
+    """The answer that a relation expects to a rewrite, relative to the answer to the reference.
 
     A slot without a delta must keep its value. If there is no delta at all, the whole answer must
     stay the same.
@@ -139,7 +139,7 @@ class Expectation:
     def against(self, before: Outcome) -> Expectation:
         """Return a copy with a delta for each path in ``differs``, given the reference's answer.
 
-        If the reference's answer lacks the path, any value counts as different.
+        If the answer to the reference lacks the path, any value counts as different.
 
         >>> OTHER_REPLY.against(Outcome({"reply": "At nine."})).deltas[0].after
         Admissible(values=('At nine.',), anything_but=True, or_no_call=False)
@@ -194,7 +194,7 @@ OTHER_REPLY: Final = Expectation(differs=(REPLY,))
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A change of the order of rounds: a round repeated, moved, dropped, added or asked again.
+    """A change of the rounds: a round is repeated, moved, dropped, added or asked again.
 
     ``turn`` and ``to`` count the rounds of the clean dialogue from 0. A moved round now
     stands before round ``to``. An added or repeated round stands after it.
@@ -210,43 +210,43 @@ class Rewrite:
     """A context to send to the tracker, with the answer that the relation expects."""
 
     seen: Context
-    #: The context whose answer the rewrite's answer is compared with. It is a clean context of the
-    #: dialogue, or, if ``between`` is set, the context of another rewrite.
+    #: The answer to the rewrite is compared with the answer to this context. It is a clean context
+    #: of the dialogue. If ``between`` is true, it is the context of another rewrite.
     reference: Context
     expected: Expectation = UNCHANGED
-    #: Edits of the utterance of the turn, applied in order. ``transformation`` is the name of the
-    #: relation and ``operator`` its kind of edit.
+    #: Edits of the utterance of the turn, applied in order. For each edit, ``transformation`` is
+    #: the name of the relation, and ``operator`` is the kind of edit.
     edits: tuple[Edit, ...] = ()
     moves: tuple[Move, ...] = ()
     #: A description for reports: ``restaurant-area: north -> south``, ``round 3 said twice``.
     about: str = ""
-    #: Whether every subset of the edits is a rewrite of the relation too, so that the shrinker may
-    #: remove edits. Possible only if the state of the turn must stay. Moved rounds are never
-    #: shrunk.
+    #: Whether every subset of the edits is also a rewrite of the relation, so that the campaign may
+    #: remove edits to find the smallest violation. This is possible only if the state of the turn
+    #: must stay the same. Moved rounds always stay.
     separable: bool = False
-    #: The test case that this question belongs to, if test cases are counted: ``DRS-0``.
+    #: The test case of this question, if test cases are counted: ``DRS-0``.
     case: str = ""
-    #: Whether the reference is the context of another rewrite, so that the tracker is asked for it
-    #: too.
+    #: Whether the reference is the context of another rewrite. If so, the tracker must also answer
+    #: the reference.
     between: bool = False
 
     @property
     def asks(self) -> tuple[Context, ...]:
-        """The contexts to send to the tracker besides clean ones. Each is sent once per turn."""
+        """The contexts to send to the tracker, without clean ones. Each is sent once per turn."""
         return (self.seen, self.reference) if self.between else (self.seen,)
 
 
 class Inapplicable(NamedTuple):
-    """Says that a relation does not apply to a turn, and why."""
+    """The result of a relation that does not apply to a turn, with the reason."""
 
     #: One of the relation's reasons. Reports count turns by reason, so it contains no values.
     reason: str
 
 
 class BySearch(NamedTuple):
-    """Says that the search edits the turn, and that the relation judges the variants."""
+    """The result of a relation that leaves the edits to the search, and judges the variants."""
 
-    #: Takes the answers to the clean turn and to a variant, and the label if there is one.
+    #: A function of the answers to the clean turn and to a variant, and of the label, if any.
     judge: Callable[[Outcome, Outcome, Outcome | None], Verdict]
 
 
@@ -263,7 +263,7 @@ class EarlierResult(NamedTuple):
 
 
 class TurnRelation(Protocol):
-    """Proposes the rewrites of one turn, and may use the results of earlier rewrites."""
+    """Proposes the rewrites of one turn. It may use the results of earlier rewrites."""
 
     def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:
         """Return rewrite ``number`` of the turn, or ``None`` if there are no more.
@@ -272,8 +272,8 @@ class TurnRelation(Protocol):
 
         Args:
             number: index of the rewrite, from 0.
-            draw: how many rewrites for this number were rejected as duplicates, from 0.
-            seen: the rewrites ``0`` to ``number - 1``, with their results if the relation is
+            draw: the number of rewrites for this ``number`` that were rejected as duplicates.
+            seen: the rewrites ``0`` to ``number - 1``. They have results if the relation is
                 adaptive.
         """
 
@@ -304,8 +304,8 @@ def _equal(one: Outcome, other: Outcome, asked: Context) -> bool:
 class Scene:
     """A turn as a relation reads it: its dialogue, and the states before and after it.
 
-    The states are the tracker's answers to the clean contexts. If labels stand in for them, a
-    relation does what it would do for a perfect tracker.
+    The states are the tracker's answers to the clean contexts. They may also be the labels. Then
+    the relation behaves as for a tracker without errors.
     """
 
     #: Name of the relation that uses the scene.
@@ -313,9 +313,9 @@ class Scene:
     dialogue: Dialogue
     #: Index of the turn. It is the last turn if the relation edits whole dialogues.
     index: int
-    #: States after each turn, at least up to ``index``. ``None`` = the tracker failed on that turn,
-    #: or it has no label. A relation that makes its own edits is asked only if the states that it
-    #: depends on are known.
+    #: States after each turn, at least up to ``index``. A state is ``None`` if the tracker failed
+    #: at the turn, or if the turn has no label. A relation that makes its own edits is called only
+    #: if all states that it depends on are known.
     states: tuple[Outcome | None, ...]
     data: DialogueSet
     #: Finds the words that carry slot values.
@@ -329,7 +329,7 @@ class Scene:
     variants: int = 5
     #: Cache of `once`, shared by the scenes of a run.
     kept: dict[object, object] = field(default_factory=dict)
-    #: Whether two answers to a context are equivalent.
+    #: A function that returns whether two answers to a context are equivalent.
     agree: Callable[[Outcome, Outcome, Context], bool] = _equal
 
     @property
@@ -367,7 +367,7 @@ class Scene:
     def label(self) -> Outcome | None:
         """The correct answer.
 
-        If the tracker's own answer is equivalent to the label, it is the tracker's own answer.
+        If the tracker's answer is equivalent to the label, this is the tracker's answer.
         """
         if not self.kind.has_tools:
             return self.turn.state
@@ -379,8 +379,8 @@ class Scene:
     def before(self) -> Outcome:
         """The state before the turn.
 
-        For tool calls it is empty because each message makes its own calls. In rollouts it is the
-        state after the previous turn.
+        For tool calls, this state is empty, because each message makes its own calls. In rollouts,
+        it is the state after the previous turn.
         """
         if self.kind.has_tools:
             rolled = self.reply.history == "own" and self.index > 0
@@ -493,7 +493,7 @@ class Scene:
 
 
 class Scenes:
-    """Creates the scenes of a run. They share what is expensive to compute."""
+    """Creates the scenes of a run. The scenes share the results of expensive computations."""
 
     def __init__(
         self,
@@ -505,7 +505,7 @@ class Scenes:
         variants: int = 5,
         agree: Callable[[Outcome, Outcome, Context], bool] = _equal,
     ) -> None:
-        """Store what the scenes share. ``seed`` and the settings are those of the campaign."""
+        """Store the objects that the scenes share. ``seed`` and settings are of the campaign."""
         self._reply = reply or ReplySettings()
         self._agree = agree
         self._shared = data, guards, lexicon, seed, self._reply, variants
@@ -535,18 +535,18 @@ class Scenes:
 
 #: Maximum number of rewrites per turn.
 MOST: Final = 64
-#: Reasons why a relation that makes its own edits is not asked about a turn.
+#: Reasons why a relation that makes its own edits is not called for a turn.
 FAILED_EARLIER: Final = "the tracker failed on an earlier turn"
 TOO_LONG: Final = f"the utterance has more than {LONGEST_EDITED:,} characters"
 
 
 class Relation(Protocol):
-    """Says how the answers to a clean turn and to its rewrite must be related.
+    """Defines how the answers to a clean turn and to its rewrite must be related.
 
-    A subclass defines ``name``. If the search should edit the turns, it defines ``judge``. If the
-    relation makes its own edits (``edits = "own"``), it defines ``begin``. It overrides the other
-    members only if their defaults do not fit. The results must depend only on the arguments, and a
-    relation never asks the tracker. The protocol may still change.
+    A subclass defines ``name``. If the search should edit the turns, the subclass also defines
+    ``judge``. If the relation makes its own edits (``edits = "own"``), the subclass also defines
+    ``begin``. It overrides other members only if their defaults do not fit. The results must depend
+    only on the arguments. A relation never calls the tracker. The protocol may still change.
     """
 
     @property
@@ -556,10 +556,10 @@ class Relation(Protocol):
 
     @property
     def expects(self) -> str:
-        """The expectation of users, as one sentence: ``the slot takes the new value``.
+        """The expectation as a sentence for users: ``the slot takes the new value``.
 
-        ``{stays}`` expands to a phrase for "the state stays", "the answer stays" or "the calls
-        stay", see `Words.fill`.
+        ``{stays}`` becomes a phrase such as "the state stays as it is", which depends on the kind
+        of answer, see `Words.fill`.
         """
         return "{stays}"
 
@@ -595,7 +595,7 @@ class Relation(Protocol):
 
     @property
     def english(self) -> bool:
-        """Whether the edits are English words, which fit no other language."""
+        """Whether the edits are English words, so that the relation skips other languages."""
         return False
 
     @property
@@ -607,7 +607,7 @@ class Relation(Protocol):
     def reasons(self) -> tuple[str, ...]:
         """The reasons why the relation may not apply to a turn, in the order of its checks.
 
-        If a relation checks several slots, the turn is counted under the last of their reasons.
+        If a relation checks several slots, it returns the last of their reasons in this order.
         """
         return (self.inapplicable,)
 
@@ -619,12 +619,13 @@ class Relation(Protocol):
     def cases(self, scene: Scene) -> tuple[str, ...]:  # noqa: ARG002 - for others
         """Return the names of all test cases of the scene's dialogue: ``("DRS-0", "DRR-0")``.
 
-        A test case counts even if the relation makes no rewrite in it. By default, there are none.
+        A test case counts even if the relation makes no rewrite in it. By default, there are no
+        test cases.
         """
         return ()
 
     def impossible(self, data: DialogueSet) -> str:
-        """Return why the relation can apply to no turn of the data, or ``""`` if it may."""
+        """Return why the relation can apply to no turn of the data, or ``""`` if it may apply."""
         if self.needs_labels and all(
             turn.state is None and turn.calls is None
             for dialogue in data.dialogues
@@ -663,14 +664,14 @@ TurnBegun = list[Rewrite] | TurnRelation | BySearch | Inapplicable
 
 
 def begin(relation: Relation, scene: Scene) -> TurnBegun:
-    """Return a relation's result for a turn. There are from 1 to `MOST` rewrites, if any.
+    """Return a relation's result for a turn. If it has rewrites, they are at most `MOST`.
 
     Raises:
-        UserError: the relation declares that the search edits and returns its own rewrites, or
-            the other way round.
+        UserError: the relation declares that the search makes the edits, but returns its own
+            rewrites, or the other way round.
     """
     if relation.edits == "own":
-        # Each message makes its own calls, so calls of earlier turns need not be known.
+        # Each message makes its own calls, so the calls of earlier turns may be unknown.
         if None in scene.states and scene.kind.needs_earlier:
             return Inapplicable(FAILED_EARLIER)
         if len(scene.turn.user) > LONGEST_EDITED:

@@ -42,8 +42,8 @@ def rounds_after(count: int, moves: Iterable[Move]) -> tuple[int, ...]:
 
     Args:
         count: number of rounds before the moves.
-        moves: applied one after the other; each names rounds by their index in the clean
-            dialogue.
+        moves: the moves, which are applied one after the other. A move identifies rounds by their
+            index in the clean dialogue.
 
     >>> rounds_after(4, [Move("move", 2, 1), Move("drop", 0)])
     (2, 1, 3)
@@ -80,7 +80,7 @@ def context_after(dialogue: Dialogue, count: int, moves: Sequence[Move]) -> Cont
 
 
 def order_rounds(order: Sequence[int]) -> tuple[Move, ...]:
-    """Return the moves that bring the rounds ``0, 1, ...`` into an order.
+    """Return the moves that turn the order ``0, 1, ...`` of rounds into another order.
 
     >>> order_rounds([0, 3, 1, 2])
     (Move(kind='move', turn=3, to=1),)
@@ -94,12 +94,12 @@ def order_rounds(order: Sequence[int]) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-#: Length of the common prefix of a value and a longer form.
+#: A word is a longer form of a value if it begins with this number of its letters.
 _STEM: Final = 6
-#: Words of a correction, which may show that an earlier value belongs to another slot.
+#: Words of a correction. A correction may show that an earlier value belongs to another slot.
 CORRECTIONS: Final = word_set("actually instead rather sorry wrong oops correction meant mistake")
-#: Words around `there` and `that` if these refer to nothing earlier: `is there a hotel that has
-#: parking`.
+#: If these words are next to `there` or `that`, the user does not refer to an earlier round: `is
+#: there a hotel that has parking`.
 _ASKED_BY: Final = word_set("is are was were if do does")
 _RELATIVE: Final = word_set(
     """is are has have serves serve offers offer includes include leaves leave departs depart
@@ -114,9 +114,9 @@ class SpokenRound:
     index: int
     system: str
     user: str
-    #: Changes by the states of the scene, sorted by slot.
+    #: Changes of the states of the scene, sorted by slot.
     delta: tuple[Difference, ...]
-    #: Changes by the labels; ``None`` if one of the two turns has no label.
+    #: Changes of the labels; ``None`` if this turn or the turn before has no label.
     labelled: tuple[Difference, ...] | None
     #: The values mentioned by the system or the user.
     said: Mentions
@@ -144,7 +144,7 @@ class SpokenRound:
         return _says(self.said, change)
 
     def hints_at(self, change: Difference) -> bool:
-        """Return whether the round mentions the value of another change, also in a longer form.
+        """Return whether the round mentions the value of a change, or a longer form of the value.
 
         `moderately` hints at `moderate`.
         """
@@ -170,8 +170,8 @@ class SpokenRound:
     def takes_back(self, scene: Scene, other: SpokenRound) -> bool:
         """Return whether the user may give a slot of another round a new value in this round.
 
-        The result does not depend on the states of this round, because a tracker that misses a
-        correction does not show it there. Values that are in the labels of this round do not count.
+        The result does not depend on the states of this round, because a tracker may have missed
+        the correction. Values that are in the labels of this round do not count.
         """
         given = self.labelled or ()
         if not given and not CORRECTIONS.isdisjoint(word_list(self.user)):
@@ -322,7 +322,7 @@ class Shuffle(Relation):
 
 
 class _Bonds:
-    """Says which rounds of a dialogue depend on each other, and must keep their order."""
+    """Finds the rounds of a dialogue that depend on each other, so that their order must stay."""
 
     def __init__(self, scene: Scene, rounds: Sequence[SpokenRound]) -> None:
         self._scene = scene
@@ -365,8 +365,8 @@ class _Bonds:
     def continues(self, order: Sequence[int]) -> bool:
         """Return whether it stays clear to which domain the values of each round belong.
 
-        It is clear if the round names its domain. Otherwise, the last state-changing round before
-        it must have the same domain, or be the same one as in the clean dialogue.
+        It is clear if the round names its domain. Otherwise, the last round before it that changes
+        the state must have the same domain, or be the same round as in the clean dialogue.
         """
         before = {one.index: _last_changed(self._rounds[: one.index]) for one in self._rounds}
         for place, index in enumerate(order):
@@ -436,7 +436,7 @@ class Drop(Relation):
     )
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the dialogue without a round, for each round that no other one depends on."""
+        """Return the dialogue without a round, for each round on which no other round depends."""
         rounds = rounds_of(scene)
         reasons = {one.index: self._needed(scene, rounds, one) for one in rounds[1:-1] if one.delta}
         found = [index for index, reason in reasons.items() if not reason]
@@ -470,7 +470,7 @@ class Drop(Relation):
 
 
 def _agrees(scene: Scene, one: SpokenRound) -> bool:
-    """Return whether the labels, if any, have the round's changes and keep them to the end."""
+    """Return whether the labels (if any) contain the round's changes up to the last turn."""
     label = scene.turn.state
     if one.labelled is not None and one.labelled != one.delta:
         return False
@@ -479,7 +479,7 @@ def _agrees(scene: Scene, one: SpokenRound) -> bool:
 
 
 def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
-    """Return whether the changed slots had other values before, or the system offered some."""
+    """Return whether the changed slots had other values before, or the system offered others."""
     if any(change.before is not None for change in one.delta):
         return True
     values = scene.table.joined_values
@@ -493,7 +493,7 @@ def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound)
 
 
 def _continues(rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
-    """Return whether it stays clear to which domain later values belong if a round is dropped."""
+    """Return whether the domains of later values stay clear if a round is dropped."""
     known = frozenset[str]()
     for other in rounds[: one.index]:
         known = other.domains or known
@@ -517,8 +517,8 @@ def _rewrite_dropped(scene: Scene, one: SpokenRound) -> Rewrite:
 class Restart(Relation):
     """Repeats the whole dialogue. The second time, all states must be the same.
 
-    Each variant of a turn asks the same context once more. Nothing is edited. A tracker that
-    carries data over from an earlier dialogue gives another answer.
+    Each variant of a turn sends the same context once more, without edits. If a tracker carries
+    data over from an earlier dialogue, it gives another answer.
 
     Source: method, section 14.
     """
@@ -531,7 +531,7 @@ class Restart(Relation):
     reasons = ()
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return each context of the dialogue, to be asked once more."""
+        """Return each context of the dialogue as a rewrite, so that it is sent once more."""
         return (_rewrite_restarted(scene, index) for index in range(scene.index + 1))
 
 

@@ -1,4 +1,4 @@
-"""Relations on the shape of a conversation: asides, values said again, a turn said in two."""
+"""Relations on the shape of a conversation: asides, repeated needs, turns in two parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_dstfuzz.relations.wording import Sentence, says_need, sentences
 
 _FIRST_ROUND: Final = "the turn is the first one, or the system says nothing before it"
 _LOCKED_ASIDE: Final = "every aside contains a locked word"
-#: Questions about nothing that a request is about, and their answers.
+#: Questions that have nothing to do with a request, and their answers.
 _ASIDES: Final = (
     ("Are you a robot, by the way?", "I am an automated assistant."),
     ("Wait, am I talking to a machine?", "You are talking to a computer program."),
@@ -42,8 +42,8 @@ _RETURN: Final = "As I was saying:"
 class Aside(Relation):
     """Puts a question about something else, and its answer, before the turn.
 
-    The system answers, and then says again what it said before. The answer to the turn must stay
-    the same.
+    The system answers the question, and repeats its text from before the aside. The answer to the
+    turn must stay the same.
 
     Source: method, section 21.
     """
@@ -73,7 +73,7 @@ def _with_aside(scene: Scene, question: str, answer: str) -> Rewrite:
     *earlier, last = scene.context.exchanges
     asked = Exchange(last.system, question)
     back = Exchange(f"{answer} {_RETURN} {last.system.strip()}", last.user)
-    # The recorded messages before the turn are now those before the aside.
+    # The recorded messages before the turn now stand before the aside.
     seen = replace(scene.context, exchanges=(*earlier, asked, back))
     moves = (Move("add", scene.index, scene.index - 1),)
     return Rewrite(seen, scene.context, moves=moves, about="an aside")
@@ -86,14 +86,14 @@ _NOT_NEEDED: Final = "no earlier sentence says a need with values that still hol
 _ENDS: Final = word_set("thank thanks thankyou bye goodbye")
 #: Words of a sentence that asks for something to be done, which would be done twice.
 _DONE_TWICE: Final = word_set("book reserve order buy make another more also else other instead")
-#: Fewest words of a sentence that is said once more.
+#: Minimum number of words of a sentence that is repeated.
 _FEWEST: Final = 4
 _LEADS: Final = ("Once again:", "To repeat:", "As I said:")
 
 
 @register_relation
 class Restate(Relation):
-    """Says a need of an earlier turn once more at the end of the turn. The answer must stay.
+    """Repeats a need of an earlier turn at the end of the turn. The answer must stay the same.
 
     Source: method, section 21.
     """
@@ -107,7 +107,7 @@ class Restate(Relation):
     reasons = (_ENDS_TALK, _GIVES_NOTHING, _NOT_NEEDED)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the turn with an earlier sentence said once more."""
+        """Return the turn with an earlier sentence repeated at its end."""
         parts = list(sentences(scene.turn.user))
         said = {word for one in parts for word in one.said}
         if not scene.index or not parts or parts[-1].asks or not _ENDS.isdisjoint(said):
@@ -144,7 +144,7 @@ def _needs_before(scene: Scene) -> Iterator[str]:
 def _hold(scene: Scene, index: int, text: str, values: Mapping[str, str]) -> bool:
     """Return whether all values of a turn still hold, and a sentence of it says one of them.
 
-    The values must be of the domain that the newest turn is about.
+    The values must belong to the domain of the newest turn.
     """
     said = split_spoken(text)
     if scene.kind.has_tools:
@@ -166,13 +166,13 @@ def _restated(scene: Scene, text: str, lead: str) -> Rewrite:
 
 
 _ONE_SENTENCE: Final = "the turn has no two sentences that can be said one after the other"
-#: Fewest words of the first part.
+#: Minimum number of words of the first part.
 _SHORTEST: Final = 3
 
 
 @register_relation
 class Split(Relation):
-    """Says the sentences of a turn in two turns. The answer after the second must stay the same.
+    """Splits a turn into two turns. The answer after the second must stay the same.
 
     Between the parts, the system says `Okay.`
 

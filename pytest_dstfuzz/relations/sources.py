@@ -1,4 +1,4 @@
-"""Relations that take other wordings from a reviewed file, or from other dialogues."""
+"""Relations that rephrase a turn with texts of a reviewed file, or of other dialogues."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ from pytest_dstfuzz.relations.values import (
 )
 
 SCHEMA: Final = "dstfuzz-frozen/1"
-#: The verdict of a reviewer that the meaning stays. A row may also say that it changes, or have no
-#: verdict yet.
+#: The verdict of a reviewer that the meaning stays the same. A row may also have the verdict that
+#: the meaning changes, or no verdict yet.
 KEEPS: Final = "keeps"
 
 
@@ -143,7 +143,7 @@ def _parsed(line: str, place: str) -> object:
 
 
 def with_frozen(data: DialogueSet, path: str | Path | None) -> DialogueSet:
-    """Return data with those wordings of a file that a reviewer approved."""
+    """Return the data with the wordings of a file that a reviewer approved."""
     if path is None:
         return data
     found: dict[str, list[str]] = {}
@@ -153,7 +153,7 @@ def with_frozen(data: DialogueSet, path: str | Path | None) -> DialogueSet:
     return replace(data, frozen={key: tuple(texts) for key, texts in found.items()})
 
 
-#: Locks whose words must occur equally often, in any spelling.
+#: The words with these locks must occur equally often in both texts, in any spelling.
 _COUNTED: Final = ("user", "value")
 #: Locks that must be present in both texts or in neither.
 _PRESENT: Final = ("dontcare", "affirmation")
@@ -163,10 +163,10 @@ def find_broken_lock(scene: Scene, text: str) -> str:
     """Return the name of the lock that another wording of an utterance breaks, or ``""``.
 
     Returns:
-        ``user``, ``value`` (includes numbers): their words or the counts differ; ``name``: a
-        likely name is lost or new; ``negation``: the number of negations differs;
-        ``dontcare``, ``affirmation``, ``reference``: present in only one of the texts;
-        ``size``: the text has no words, or too many characters.
+        ``user`` or ``value`` (which includes numbers) if the words with this lock or their counts
+        differ; ``name`` if a likely name is lost or new; ``negation`` if the number of negations
+        differs; ``dontcare``, ``affirmation`` or ``reference`` if only one of the texts has such
+        words; ``size`` if the text has no words, or too many characters.
     """
     if len(text) > LONGEST_EDITED or not (parts := take_apart(text)).words:
         return "size"
@@ -217,7 +217,7 @@ MOST_RETRIEVED: Final = 8
 
 
 class _Place(NamedTuple):
-    """Properties of a turn. If two turns have equal ones, they may exchange their wordings."""
+    """Properties of a turn. Two turns with equal properties may exchange their wordings."""
 
     slots: tuple[str, ...]
     #: Whether the system has spoken, whether it asks, and the slots that it names.
@@ -257,7 +257,7 @@ class Template(NamedTuple):
 
 @register_relation
 class Retrieval(Relation):
-    """Says a turn in the words of another dialogue. The answer must stay the same.
+    """Rephrases a turn in the words of another dialogue. The answer must stay the same.
 
     The relation assumes that labels are correct. Both turns fill the same slots, and the system's
     messages before them name the same slots. The values of the other turn are replaced by those of
@@ -296,7 +296,7 @@ Templates = Mapping[_Place, Sequence[Template]]
 
 
 def templates(data: DialogueSet) -> Templates:
-    """Return the utterances of the data that mention all values they fill, by their properties."""
+    """Return the utterances that mention all values of their turns, by properties of the turn."""
     table = ValueTable.of(data)
     found: dict[_Place, list[Template]] = {}
     for dialogue in data.dialogues:
@@ -334,7 +334,7 @@ def _plain(text: str) -> tuple[str, ...]:
 
 
 def _template(dialogue: str, user: str, changes: Sequence[Difference]) -> Template | None:
-    """Return an utterance with the places of its values, or ``None`` if one is not said once."""
+    """Return an utterance with the places of its values; ``None`` unless each is said once."""
     said: SpokenText = split_spoken(user)
     found = []
     for change in changes:
@@ -396,7 +396,7 @@ _LOCKED: Final = "every frozen variant of the turn breaks a lock of this run"
 
 @register_relation
 class FrozenWording(Relation):
-    """Says a turn in reviewed words of a file. The answer must stay the same.
+    """Rephrases a turn with a reviewed text of a file. The answer must stay the same.
 
     The words come from the file in ``--dst-relation=frozen:FILE``, which ``dstfuzz freeze`` writes.
     """
@@ -437,9 +437,9 @@ class CandidateSource(NamedTuple):
 
     #: The name in ``--source``, repeated in each row of the file.
     name: str
-    #: Origin of its texts, and their licence.
+    #: Origin of the texts, and their licence.
     licence: str
-    #: Returns other wordings for each scene, the best first.
+    #: A function that returns other wordings for each scene, the best first.
     words: Callable[[Sequence[Scene]], Iterable[Sequence[str]]]
 
 

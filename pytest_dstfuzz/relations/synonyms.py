@@ -1,4 +1,4 @@
-"""Relations that put words of a table in place of others: synonyms, and casual or formal words."""
+"""Relations that replace words by words of a table: synonyms, and casual or formal words."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _CLASSES: Final = {
     "^": frozenset({_BEGIN}),
     "$": frozenset({_END}),
 }
-#: Locks of words that name the purpose of a request, and of `do not` and `yes`. The other phrase
-#: of a row has the same purpose and polarity.
+#: Words with these locks may be replaced: words that name the purpose of a request, `do not` and
+#: `yes`. Both phrases of a row have the same purpose and polarity.
 _LOOSE: Final = frozenset({"", "cue", "request", "negation", "affirmation", "negated"})
 
 
 class WordRow(NamedTuple):
-    """A phrase of a table, and the words that replace some words of it."""
+    """A phrase of a table, and the words that replace a part of it."""
 
     phrase: tuple[str, ...]
     #: The words ``first`` to ``end`` of the phrase are replaced by ``words``.
@@ -85,7 +85,7 @@ class WordTable(NamedTuple):
 
 
 def _row(old: tuple[str, ...], new: tuple[str, ...]) -> WordRow | None:
-    """Return the row that changes as few words as it can, or ``None`` for a class of words."""
+    """Return the row that changes as few words as possible, or ``None`` for a class of words."""
     shorter = min(len(old), len(new))
     pairs = zip(old, new, strict=False)
     first = next((n for n, (a, b) in enumerate(pairs) if a != b), shorter)
@@ -117,7 +117,7 @@ def _replacement(
     reasons = scene.guarded.reasons[at : at + count]
     stop_words = scene.lexicon.stop_words
     for word, reason in zip(words, reasons, strict=True):
-        # The locks take `What's` at the beginning of a sentence for a name.
+        # At the beginning of a sentence, the locks take `What's` for a name.
         contracted = reason == "name" and word.lower.replace("’", "'").partition("'")[0]
         if reason not in _LOOSE and contracted not in stop_words:
             return None
@@ -173,7 +173,7 @@ _NO_REGISTER: Final = "no contraction, and no formal or casual word of the table
 
 @register_relation
 class Register(Wording):
-    """Writes out contractions, contracts words, and speaks more or less formally.
+    """Writes out contractions, contracts words, and uses more or less formal words.
 
     The answer must stay the same.
 
@@ -190,7 +190,7 @@ class Register(Wording):
         return find_broken_lock(scene, text) in {"", "negation"}
 
     def changes(self, scene: Scene) -> Iterator[Change]:
-        """Return the phrases that can be said more formally, or less."""
+        """Return the phrases that can be more formal, or less formal."""
         table = shipped_table("register.tsv")
         for one in sentences(scene.turn.user):
             for found in table.replacements(scene, one, "register"):

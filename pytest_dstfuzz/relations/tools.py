@@ -235,9 +235,9 @@ def optional_parameters(tool: Tool) -> list[str]:
 
 
 def used_parameters(scene: Scene) -> frozenset[str]:
-    """Return as ``tool.parameter`` which parameters the clean answer or recorded calls use.
+    """Return the parameters that the clean answer or recorded calls use, as ``tool.parameter``.
 
-    Calls of later turns count, because an assistant may make them as soon as it knows enough.
+    Calls of later turns count, too, because an assistant may make them as soon as it knows enough.
     """
     dialogue = scene.dialogue
     made = [turn.calls or Outcome() for turn in dialogue.turns]
@@ -260,7 +260,7 @@ NO_OTHER_WORDS: Final = "no tool of the dialogue has a paraphrase"
 
 @register_relation
 class ToolsParaphrase(ToolRelation):
-    """Describes the tools in other words. The calls must stay the same, up to the names.
+    """Describes the tools in other words. The calls must stay the same, except for the names.
 
     The words come from ``--dst-relation=tools-paraphrase:PATH``, which is a file of the user or
     SGD-X. The recorded calls get the new names, too. The names in an answer are mapped back.

@@ -30,7 +30,7 @@ class Metamorphic(Relation):
 
 @register_relation
 class Gold(Relation):
-    """Expects that a variant gets the right answer by the label if the clean turn does."""
+    """Expects the right answer to a variant if the answer to the clean turn is right."""
 
     name = "gold"
     needs_labels = True

@@ -42,7 +42,7 @@ from pytest_dstfuzz.relations.should_change.sites import (
 )
 from pytest_dstfuzz.relations.values import UNSPOKEN, ValueTable
 
-#: Longer texts are content to pass on, such as the body of a mail, rather than values.
+#: Maximum number of words of a value. A longer text is content to pass on, such as a mail.
 _MOST_WORDS: Final = 8
 #: Values that users need not say.
 _ASSUMED: Final = frozenset({"1", "one", "today", "now"})
@@ -50,7 +50,7 @@ _ASSUMED: Final = frozenset({"1", "one", "today", "now"})
 
 @dataclass(frozen=True)
 class ArgumentFacts:
-    """Facts about tool arguments, from the schemas and the recorded calls. Arguments are slots."""
+    """Facts about tool arguments, from schemas and recorded calls. The arguments are the slots."""
 
     rules: Mapping[str, SlotRules]
     #: Slot and value -> the text of the value in a call.
@@ -87,9 +87,9 @@ class ArgumentFacts:
     def may_be_default(self, slot: str, value: str) -> bool:
         """Return whether an assistant may choose a value although nobody said it.
 
-        Some values go without saying, such as one person or today. The same holds for the default
-        of the schema, and for a value that at least half of its recorded calls have although nobody
-        said it.
+        An assistant may assume some values, such as one person or today. It may also choose the
+        default of the schema, and a value that nobody said in at least half of the recorded calls
+        with it.
         """
         if value in _ASSUMED or (slot in self.rules and self.rules[slot].default == value):
             return True
@@ -114,7 +114,7 @@ def _call_values(data: DialogueSet) -> ValueTable:
     return ValueTable.of(data, TOOL_CALLS)
 
 
-#: Shorter texts may occur in results by coincidence.
+#: Minimum length of a text that is looked for in results. Shorter texts may occur by coincidence.
 _SHORTEST: Final = 3
 
 
@@ -178,9 +178,9 @@ class CallScene(Scene):
     ) -> Rewrite:
         """Return a rewrite with the expected change of the calls.
 
-        If the change cannot be predicted, the rewrite has no deltas. This is so for members of
-        lists, and for texts that the assistant passes on. It is also so for a removed value that an
-        earlier round has, too, or that an assistant may choose by itself.
+        If the change cannot be predicted, the rewrite has no deltas. It cannot be predicted for
+        members of lists, and for texts that the assistant passes on. Nor can it be predicted for a
+        removed value that an earlier round has, too, or that an assistant may choose by itself.
         """
         made = super().rewrite(replacements, deltas, about=about, separable=separable)
         stated = made.expected.deltas
@@ -216,7 +216,7 @@ def shortly(deltas: Sequence[Delta]) -> list[Delta]:
 
 
 def _exact(scene: CallScene, delta: Delta, *, alone: bool) -> tuple[Delta, ...]:
-    """Turn the change of a slot into changes of the calls, or none if they are unpredictable.
+    """Turn the change of a slot into changes of the calls. Return none if they are unpredictable.
 
     ``alone`` is true if the rewrite changes no other slot.
     """
@@ -254,9 +254,9 @@ def _exact(scene: CallScene, delta: Delta, *, alone: bool) -> tuple[Delta, ...]:
 def _left_out(scene: CallScene, slot: str, argument: CallArgument) -> tuple[Delta, ...]:
     """Return the changes that are expected for an argument which the user no longer says.
 
-    Its old value must not recur. The assistant may ask for another value, take one from an earlier
-    message, or choose one by itself. If the tool requires the argument and no earlier message gives
-    a value, the whole call must go.
+    The calls must not have the old value. The assistant may ask for another value, take one from an
+    earlier message, or choose one by itself. If the tool requires the argument and no earlier
+    message gives a value, the whole call must be missing.
     """
     if _is_known(scene, slot, argument.value):
         return ()
@@ -268,7 +268,7 @@ def _left_out(scene: CallScene, slot: str, argument: CallArgument) -> tuple[Delt
 
 
 def _is_namesake(one: CallArgument, other: CallArgument) -> bool:
-    """Return whether two arguments are the same one in two calls of a tool, and may be swapped."""
+    """Return whether two arguments belong to two calls of a tool and have the same name."""
     return one.path.part == other.path.part and one.path.call != other.path.call
 
 
@@ -284,7 +284,7 @@ def _has_type(value: str, before: str | None) -> bool:
 
 
 def _text(facts: ArgumentFacts, slot: str, value: str, before: str | None) -> str:
-    """Return a value as an answer writes it, as in the data or else like the old value."""
+    """Return a value as an answer writes it: as in the data, or else like the old value."""
     if (slot, value) in facts.texts:
         return facts.texts[slot, value]
     return text_of(value) if before is None or isinstance(value_of(before), str) else value
@@ -346,7 +346,7 @@ NOT_EXACT: Final = "the effect on the call is uncertain"
 OF_CALLS: Final = (NO_CALL, NOT_EXACT)
 #: Rewrites for one slot, at least one, or the reason why there are none.
 RewritesOrReason = Iterable[Rewrite] | str
-#: The result of such a relation on a turn.
+#: The result of a relation that expects another answer, for a turn.
 EditedTurn = list[Rewrite] | TurnRelation | Inapplicable
 
 
@@ -387,7 +387,7 @@ class ShouldChange(Relation):
 def from_sites(
     relation: ShouldChange, scene: Scene, make: Callable[[Scene, ValueSite], RewritesOrReason]
 ) -> EditedTurn:
-    """Make rewrites for each place in the turn that has a value. ``make`` makes those of one."""
+    """Make rewrites for each place in the turn that has a value. ``make`` handles one place."""
     sites = sites_of(scene)
     if not sites.found:
         return Inapplicable(sites.reason)
@@ -397,7 +397,7 @@ def from_sites(
 def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[RewritesOrReason]) -> EditedTurn:
     """Combine the rewrites of several slots: the first of each in random order, then the second.
 
-    If there are none, the turn is counted under the last reason in the order of the checks.
+    If there are no rewrites, return the last of the reasons in the order of the checks.
     """
     found = [iter(one) for one in made if not isinstance(one, str)]
     if not found:
@@ -409,7 +409,7 @@ def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[RewritesOrReaso
 
 
 def some(rewrites: Iterator[Rewrite]) -> Iterator[Rewrite] | None:
-    """Return rewrites of which the first is already made, or ``None`` if there are none."""
+    """Return the rewrites after making the first, or ``None`` if there are none."""
     first = next(rewrites, None)
     return None if first is None else chain((first,), rewrites)
 
@@ -417,7 +417,7 @@ def some(rewrites: Iterator[Rewrite]) -> Iterator[Rewrite] | None:
 class Lazily(TurnRelation):
     """Makes the rewrites of a turn only when they are needed, and skips equal utterances.
 
-    So a campaign that uses two rewrites of a turn does not have to wait for the others.
+    If a campaign uses only two rewrites of a turn, it need not wait for the others.
     """
 
     def __init__(self, rewrites: Iterator[Rewrite]) -> None:
@@ -436,7 +436,7 @@ class Lazily(TurnRelation):
 
 
 def needs_values(relation: str, data: DialogueSet) -> str:
-    """Return why no slot of the data can get another value, or ``""`` if one may."""
+    """Return why no slot of the data can get another value, or ``""`` if a slot can."""
     if any(len(found) > 1 for table in tables_of(data) for found in table.values.values()):
         return ""
     return (

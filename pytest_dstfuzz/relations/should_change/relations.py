@@ -95,12 +95,12 @@ _MOST_SWAPS: Final = 8
 def swap_value(
     scene: Scene, site: ValueSite, value: str, operator: str
 ) -> list[Replacement] | None:
-    """Return the edits that replace a mentioned value by another one in the same style.
+    """Return the edits that replace a mentioned value by another value in the same style.
 
-    The article before the value changes if necessary. The result is ``None`` if the new value
-    cannot take the form of the old one.
+    The article before the value changes if necessary. If the new value cannot take the form of the
+    old value, the result is ``None``.
     """
-    # A choice is capitalised like the old value: `a drama`, not `a Drama`.
+    # Capitalise the new value like the old value: `a drama`, not `a Drama`.
     lower = site.kind == "choice" and site.surface.islower() and "@" not in value
     new: str | None = value if lower else scene.worded(site.slot, value)
     if site.mention.spelled == "other" and not _is_same_form(scene, site):
@@ -167,7 +167,7 @@ _MOMENTS: Final = {"leave", "arrive"}
 
 @register_relation
 class ValueSwap(ShouldChange):
-    """Replaces a value by another one. The slot must take the new value, and nothing else."""
+    """Replaces a value by another. The slot must take the new value, and no other may change."""
 
     name = "value-swap"
     expects = "the slot takes the new value, and all others stay"
@@ -234,7 +234,7 @@ class TurnBack(ShouldChange):
 def _turned(scene: Scene, slot: str) -> RewritesOrReason:
     old, label = scene.now[slot], scene.label
     kind = scene.table.kinds.get(slot, "yes-no")
-    # It would be unclear whether the other members of a list should stay.
+    # Skip lists, because it would be unclear whether their other members should stay.
     if old == DONTCARE or kind == "yes-no" or len(members_of(old)) > 1:
         return GIVES_NOTHING
     if label is not None and label.get(slot) != old:
@@ -257,10 +257,11 @@ def _is_named(scene: Scene, slot: str) -> bool:
 
 
 def slot_phrase(scene: Scene, slot: str) -> str:
-    """Return the words for a slot in this dialogue, or ``""`` if nobody knows them.
+    """Return the phrase for a slot in this dialogue, or ``""`` if it is unknown.
 
-    They come from `DialogueSet.slot_phrases`, or else from the name of the slot if it consists of
-    words. If the state has slots of several domains, the phrase includes the domain.
+    The phrase comes from `DialogueSet.slot_phrases`. If it is not there, and the name of the slot
+    consists of words, the phrase is the name. If the state has slots of several domains, the phrase
+    includes the domain.
     """
     if not scene.names_domains and _has_namesake(scene, slot):
         return ""
@@ -314,7 +315,7 @@ def _both_forms(scene: Scene, name: str, delta: Delta) -> Iterator[Rewrite]:
         moves=(Move("add", scene.index + 1, scene.index),),
         about=f"{delta}: {sentence}",
     )
-    # Random order, so that a campaign with one rewrite per turn sees both forms equally often.
+    # Use a random order, so that campaigns with one rewrite per turn use both forms equally often.
     yield from (same_turn, own_turn) if scene.rng.integers(2) else (own_turn, same_turn)
 
 
@@ -396,7 +397,7 @@ NO_OTHER_SLOT: Final = "no slot has the other role"
 
 _FROM: Final = word_set("from leaving departing")
 _TO: Final = word_set("to into")
-#: Words between a verb and its time that do not show its role.
+#: Words between a verb and a time that do not show the role of the time.
 _LOOSE: Final = word_set("anytime sometime any time")
 _LEAVE: Final = word_set("at after")
 _ARRIVE: Final = word_set("by before at")
@@ -541,7 +542,7 @@ NO_TWIN: Final = "no slot of the same type has another value from an earlier tur
 
 @register_relation
 class ConfusingEntity(ShouldChange):
-    """Replaces a value by the value of another slot of the same type. Both must have it."""
+    """Replaces a value by the value of another slot of the same type. Both slots must have it."""
 
     name = "confusing-entity"
     expects = "the slot takes the value of the other slot, which keeps its own"
@@ -642,9 +643,9 @@ _FRAGMENTS: Final = word_set("in on at for from to with preferably maybe and or"
 
 @register_relation
 class Negation(ShouldChange):
-    """Negates a wish. The slot may then have any value except the unwanted one.
+    """Negates a wish. The slot may then have any value except the unwanted value.
 
-    A reply must differ. For replies, a statement may also lose its negation.
+    For bots that reply, the reply must differ, and a statement may also lose its negation.
     """
 
     name = "negation"
@@ -676,7 +677,7 @@ def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
 
 
 def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str:
-    """Return the rewrite that negates the verb before a value, or the reason against it."""
+    """Return the rewrite that negates the verb before a value, or the reason if there is none."""
     if not is_alone(scene, delta.slot, first, last) or _negation_goes_on(scene, last):
         return NOT_ALONE
     words = [word.lower.replace("’", "'") for word in scene.parts.words]
@@ -688,7 +689,7 @@ def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str
     if scene.parts.gaps[sentence.stop].strip().startswith("?"):
         return NO_VERB
     if scene.kind.has_tools:
-        # The clause may ask for the whole call or only for its argument.
+        # It is unclear whether the clause asks for the whole call or only for its argument.
         delta = replace(delta, after=replace(delta.after, or_no_call=True))
     word, new = scene.parts.words[verb], _negation_at(words, clause, verb)
     if word.text[0].isupper():
@@ -747,8 +748,8 @@ def _negation_at(words: Sequence[str], clause: range, place: int) -> str:
 NO_RULE: Final = "no word before the slot can be replaced by its opposite"
 NO_FLAG: Final = "it needs a yes/no slot"
 
-#: Opposites that flip the slot, from WordNet 3.0. The entries for `offer` and `provide` are our
-#: own.
+#: Opposites that flip the slot, from WordNet 3.0. The entries for `offer` and `provide` come from
+#: this package.
 _OPPOSITES: Final[Mapping[str, str]] = {
     "with": "without",
     "include": "exclude",
@@ -762,11 +763,11 @@ _OPPOSITES: Final[Mapping[str, str]] = {
     "provides": "lacks",
     "providing": "lacking",
 }
-#: Before a verb, these words question the feature or leave it open.
+#: Before a verb, these words ask whether a place has the feature, or leave it open.
 _ASKING: Final = frozenset({"if", "whether", "do", "does", "did"})
 #: Before `have`, these words show that the place has the feature.
 _HOLDERS: Final = frozenset({"it", "that", "which", "should", "must", "place", "one", "places"})
-#: Words that may stand between such a word and the name of the slot.
+#: Words that may stand between a word with an opposite and the name of the slot.
 _BETWEEN: Final = frozenset({"a", "an", "the", "some", "any", "on", "site"})
 
 
@@ -841,7 +842,7 @@ _MOST_REPAIRS: Final = 4
 
 @register_relation
 class Repair(ShouldChange):
-    """Says a wrong value first, then corrects it. The slot must have the value said last."""
+    """Says a wrong value first, then corrects it. The slot must have the corrected value."""
 
     name = "repair"
     expects = "the slot takes the corrected value, and all others stay"
@@ -881,7 +882,7 @@ EARLIER: Final = "an earlier round mentions a value that the turn puts into a sl
 
 #: Number of rewrites per turn.
 _DRAWS: Final = 4
-#: Shorter words are mostly cues and letters.
+#: Minimum length of a random word. Shorter words are mostly cues and letters.
 _SHORTEST: Final = 4
 
 
@@ -910,7 +911,7 @@ class RandomInput(ShouldChange):
         return Lazily(_drawn(scene, deltas, table) for _ in range(_DRAWS))
 
     def of_calls(self, scene: Scene) -> TurnStart:
-        """Return 4 texts of random words, for which the new calls must be missing."""
+        """Return 4 texts of random words. The calls of the turn must then be missing."""
         if not scene.parts.words:
             return Inapplicable(NO_WORD)
         if scene.label is not None and not scene.label:
@@ -924,7 +925,7 @@ class RandomInput(ShouldChange):
 
 
 def why_gives_nothing(scene: Scene, changes: Sequence[Difference]) -> str:
-    """Return why the words of a turn with these changes give no value, or ``""`` if they may."""
+    """Return why the words of a turn with these changes give no value; ``""`` if they may."""
     if not scene.parts.words:
         return NO_WORD
     if not changes:
@@ -933,11 +934,11 @@ def why_gives_nothing(scene: Scene, changes: Sequence[Difference]) -> str:
 
 
 def _elsewhere(scene: Scene, changes: Sequence[Difference]) -> str:
-    """Return why a value may come from something else than the user's words, or ``""``.
+    """Return why a value may have another source than the user's words, or ``""``.
 
-    A careful reader would keep values from earlier rounds, such as a place that was discussed or a
-    type that the user wished. If nobody says a value, the label is poor, or the value comes from an
-    offer of the system.
+    A careful reader would keep values from earlier rounds, such as a place or a type that the user
+    mentioned. If nobody says a value, the label is wrong, or the value comes from an offer of the
+    system.
     """
     values = [change.after or "" for change in changes]
     spelled = [value for value in values if value not in UNSPOKEN]
@@ -965,7 +966,7 @@ def _drawn(scene: Scene, deltas: list[Delta], table: ValueTable, tools: str = ""
 def neutral_words(scene: Scene, table: ValueTable, tools: str = "") -> Iterator[str]:
     """Yield random neutral words: no values or slot names, no words of the system or of cues.
 
-    Words in the names and descriptions of the ``tools`` are excluded too.
+    Words in the names and descriptions of the ``tools`` are left out, too.
     """
     pool = _pool(scene.lexicon)
     said = {*word_list(scene.turn.system), *re.findall("[a-z]+", tools.lower())}

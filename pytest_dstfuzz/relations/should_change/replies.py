@@ -18,7 +18,8 @@ from pytest_dstfuzz.relations.wording import Sentence, is_polite, requests, sent
 
 NOT_ONE: Final = "the turn is not one statement or request, besides greetings and thanks"
 NO_OPPOSITE: Final = "no rule negates the statement, or takes its negation away"
-#: Words of a statement whose negation a reply need not show: `I want to know when you open`.
+#: If a statement has one of these words, its negation need not change the reply: `I want to know
+#: when you open`.
 _IDLE: Final = word_set(
     """care mind matter preference know ask question questions information info help tell wondering
     wonder sure glad happy sorry but because since so if though although unless when while any
@@ -45,7 +46,7 @@ _AFFIRMED: Final[Mapping[str, str]] = {
 _FULL_VERBS: Final = word_set("want need like have own eat drink smoke drive speak")
 _POSSESSIVES: Final = word_set("my our the")
 _NEGATIONS: Final = word_set("no never nothing nobody none nor neither without")
-#: Index after the last possible verb of a subject such as `my new card`.
+#: The verb after a subject such as `my new card` must have a lower index than this.
 _MOST_SUBJECT: Final = 4
 _LONGEST: Final = 14
 

@@ -40,7 +40,7 @@ IN_DOUBT: Final = "the value is in a negation, a choice, a comparison or a corre
 GUESSED: Final = "the slot of the value is ambiguous"
 MISLABELLED: Final = "the label has another value for this slot"
 
-#: In the order of the checks. If several slots fail, the turn is counted under the last reason.
+#: Reasons in the order of the checks. If several slots have no place, the last reason counts.
 REASONS: Final = (
     *(NO_MENTION, NOT_NEW, PART_OF_NAME, TWICE, BY_SYSTEM),
     *(OTHER_SLOT, IN_DOUBT, GUESSED, MISLABELLED),
@@ -90,7 +90,7 @@ class Sites(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def split_spoken(text: str) -> SpokenText:
-    """Return the words of a text and their forms. Cached, because later turns need them again."""
+    """Return the words of a text and their forms. A cache keeps them for later turns."""
     return SpokenText.of(text)
 
 
@@ -170,7 +170,7 @@ def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
     values = (member for value in scene.now.values() for member in members_of(value))
     if any(m.first <= neighbour <= m.last for v in values for m in mentions(v)):
         return False
-    # Words of other values count only if capitalised, because ``place`` occurs in many.
+    # Words of other values count only if capitalised, because many values contain ``place``.
     capitals = site.surface[:1].isupper() and word.text[0].isupper()
     return guard == "name" or (capitals and not scene.table.is_title(word.lower))
 
@@ -223,7 +223,7 @@ def _is_guessed(scene: Scene, site: ValueSite) -> bool:
 
 
 def _is_counted(scene: Scene, site: ValueSite) -> bool:
-    """Return whether a noun after a number, or the system's question, tells the number's slot."""
+    """Return whether a noun after a number, or the system's question, shows the number's slot."""
     words = [word.lower for word in scene.parts.words]
     nouns = list_counted_nouns(site.slot)
     last = site.mention.last
@@ -304,7 +304,7 @@ class FlagSite(NamedTuple):
 
 
 class Flags(NamedTuple):
-    """The yes/no slots that a turn sets, and for other slots the reasons against them."""
+    """The yes/no slots that a turn sets, and the reasons why other slots are left out."""
 
     found: tuple[FlagSite, ...]
     reasons: tuple[str, ...]
@@ -350,9 +350,10 @@ _FREE: Final = frozenset({"free", "complimentary"})
 
 
 def find_requests(scene: Scene, slot: str, text: str) -> list[ValueMention]:
-    """Return the words in a text that name a yes/no slot, by its name or by the data's words.
+    """Return the words in a text that stand for a yes/no slot.
 
-    Each word of the name counts unless it is a stop word: `wifi` in ``has_wifi``.
+    These are the words that the data gives for the slot, and the words of its name except stop
+    words: `wifi` in ``has_wifi``.
     """
     own = [word for word in name_words(slot) if word not in scene.lexicon.stop_words]
     names = dict.fromkeys((*own, *scene.data.flag_words.get(slot, ())))
@@ -362,8 +363,8 @@ def find_requests(scene: Scene, slot: str, text: str) -> list[ValueMention]:
 def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
     """Return whether the clause of some words mentions no other value.
 
-    If the turn fills another slot of the domain whose value the user does not mention, the result
-    is false, because this clause may fill it.
+    The result is also false if the turn fills another slot of the domain and the user does not
+    mention its value, because this clause may fill that slot.
     """
     clause = clause_of(scene.parts, first)
     user, table = split_spoken(scene.turn.user), scene.table
@@ -435,7 +436,7 @@ def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
         first -= 1
     following = words[end + 1 : end + 3]
     if following[:1] == ["and"] and spell_compared(following[-1]).isdigit():
-        # `for 3 people and 4 nights`: both numbers share the preposition.
+        # In `for 3 people and 4 nights`, both numbers have the same preposition.
         return (first, end + 1) if first and words[first - 1] in _BEFORE_VALUES else None
     start = _left(words, gaps, first)
     if start is None or not _may_stand_before(scene, words, gaps, start):
@@ -449,7 +450,7 @@ def _is_adjective(scene: Scene, site: ValueSite, words: list[str]) -> bool:
     nothing = _HEADS | _PLACES | _WHEN
     if after == len(words) or parts.gaps[after].strip() or words[after] in nothing:
         return False
-    # A noun must remain: `for cheap food`, `any indian restaurants`, but not `find indian`.
+    # A noun must remain, as in `for cheap food`, `any indian restaurants`, but not `find indian`.
     return (words[after] == "one" or _is_noun(scene, words[after])) and words[after] not in _AFTER
 
 
@@ -526,8 +527,8 @@ _CLOCK: Final = re.compile(r"\d[:.]\d\d|\d ?[ap]\.?m\b", re.IGNORECASE)
 def says_more(scene: Scene, text: str, given: Collection[Difference]) -> bool:
     """Return whether a text mentions a value that it fills into no slot.
 
-    A word of a value in the state counts, too. In this case the label is poor, or other slots would
-    lose their values without the text.
+    A word of a value in the state counts, too. It means that the label is wrong, or that other
+    slots would lose their values without the text.
 
     Args:
         scene: provides the state and the values of the data.
@@ -560,13 +561,13 @@ def says_other(scene: Scene, text: str, change: Difference, given: Collection[Di
         scene: provides the values of the data.
         text: a text of the user that does not say the slot's own value.
         change: the change of the slot. If the slot is a time, every time counts as another value.
-        given: the changes that the labels of the text have. Words for them do not count, because
-            they belong to another slot with the same values.
+        given: the changes in the labels of the text. The words for these changes do not count,
+            because they belong to another slot with the same values.
     """
     table, user = scene.table, split_spoken(text)
     own = {place for change in given for place in _places(user, change.after)}
     words = [word.lower for word in user.parts.words]
-    # The pronoun in `that one` is no number.
+    # In `that one`, the word `one` is a pronoun and not a number.
     telling = [place for place, word in enumerate(words) if join_value(word) and word != "one"]
     wanted = table.joined_values.get(change.slot, frozenset())
     for first, last in spans([place for place in telling if place not in own]):
