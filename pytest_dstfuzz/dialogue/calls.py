@@ -17,7 +17,7 @@ __all__ = ["REPLY", "AnswerPath", "list_calls", "plain_marks"]
 
 #: The kind of answer under test: a belief state, a reply, or tool calls.
 OutcomeKind = Literal["state", "reply", "tool-calls"]
-#: Whose system messages form the history of a question: the recorded ones, or the system's own.
+#: The system messages in the history of a question: the recorded ones, or the system's own.
 History = Literal["recorded", "own"]
 #: The path of a reply.
 REPLY: Final = "reply"
@@ -192,21 +192,21 @@ class ToolCall:
 class Transcript:
     """The recorded data of a dialogue besides its texts: tools, tool calls and their results.
 
-    Two transcripts are equal if their `key` is.
+    Two transcripts are equal if they have the same `key`.
     """
 
     tools: tuple[Tool, ...] = ()
-    #: For each exchange the messages before its user utterance, see `Turn.recorded`. Exchanges
-    #: without an entry were added by an edit, and only have the text of the system.
+    #: For each exchange, the messages before its user utterance, see `Turn.recorded`. An exchange
+    #: that an edit added has the entry ``None``, and only the text of the system.
     before: tuple[tuple[str, ...] | None, ...] = ()
-    #: ``(new name, name in the data)`` of renamed tools and arguments (``tool.argument``). Reports
-    #: use the names in the data.
+    #: Pairs ``(new name, name in the data)`` of renamed tools and arguments (``tool.argument``).
+    #: Reports use the names in the data.
     names: tuple[tuple[str, str], ...] = ()
     #: The messages after the newest user utterance, in the same form: the calls that the assistant
     #: has already made for it, and their results.
     after: tuple[str, ...] = ()
-    #: The results of the recorded tools in the whole dialogue, for rollouts, in order: each call as
-    #: JSON ``[name, arguments]``, with the text of its result.
+    #: The results of the recorded calls in the whole dialogue, in order, for rollouts. Each is a
+    #: pair of the call as JSON ``[name, arguments]`` and the text of its result.
     results: tuple[tuple[str, str], ...] = ()
 
     @cached_property
@@ -233,8 +233,8 @@ def calls_outcome(calls: Iterable[ToolCall]) -> Outcome:
     """Return the tool calls of a message as an outcome, empty if there are none.
 
     The calls of each tool are numbered from 0. The text at the path of a call is its position in
-    the message. A string is stored unchanged unless it could be read as another JSON value, so
-    that no information is lost. An empty list or object is ``[]`` or ``{}``.
+    the message. A string is stored unchanged. If it looks like another JSON value, it is stored
+    with quotes, so that no information is lost. An empty list or object is ``[]`` or ``{}``.
 
     >>> dict(calls_outcome([ToolCall("book", {"people": 2, "area": "north"})]))
     {'book[0]': 'call 1', 'book[0].area': 'north', 'book[0].people': '2'}
@@ -429,8 +429,8 @@ def calls_of_outcome(
 def list_calls(outcome: Mapping[str, str] | Mapping[AnswerPath, str]) -> tuple[ToolCall, ...]:
     """Return the calls of an outcome in order. The inverse of `calls_outcome`.
 
-    An argument whose name has a dot or bracket may come back as an object or list with the same
-    paths.
+    If the name of an argument has a dot or a bracket, the argument may become an object or a list
+    with the same paths.
 
     >>> [str(call) for call in list_calls({"book[0]": "call 1", "book[0].people": "2"})]
     ['book(people=2)']
@@ -478,10 +478,10 @@ def _paths(path: AnswerPath, tree: Tree) -> Iterator[tuple[str, str]]:
 
 
 def assign_columns(gains: Sequence[Sequence[int]]) -> list[int | None]:
-    """Return the column assigned to each row so that the total gain is largest.
+    """Assign a column to each row so that the total gain is as large as possible.
 
-    Uses the Hungarian method with potentials (Kuhn 1955, Munkres 1957) on a square of costs, in
-    O(n^3). A row gets ``None`` if there are too few columns.
+    The Hungarian method with potentials (Kuhn 1955, Munkres 1957) does this on a square of costs,
+    in O(n^3). If there are too few columns, some rows get ``None``.
     """
     rows, columns = len(gains), len(gains[0]) if gains else 0
     size = max(rows, columns)
@@ -501,7 +501,7 @@ def assign_columns(gains: Sequence[Sequence[int]]) -> list[int | None]:
 
 
 class _Square:
-    """A cheapest assignment of rows to columns, built row by row. Both are counted from 1."""
+    """The cheapest assignment of rows to columns, built row by row. Both are counted from 1."""
 
     def __init__(self, costs: Sequence[Sequence[int]]) -> None:
         self._costs = costs
@@ -579,7 +579,7 @@ def transcript_json(transcript: Transcript) -> dict[str, Any]:
 def transcript_of_json(data: object) -> Transcript:
     """Build a transcript from the output of `transcript_json`.
 
-    The keys of messages and schemas are sorted, whatever their order in the data.
+    The keys of messages and schemas are sorted, and not in the order of the data.
 
     Raises:
         ValueError: If the data is malformed. The message names the fault.

@@ -72,10 +72,11 @@ _ISO: Final = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
     r"|\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?"
 )
-#: Numbers that are seconds or milliseconds since 1970, for the years 2001 to 2286.
+#: A number in one of these ranges is in seconds or milliseconds since 1970, in the years 2001 to
+#: 2286.
 _SECONDS: Final = range(10**9, 10**10)
 _MILLISECONDS: Final = range(10**12, 10**13)
-#: Most digits of such a number.
+#: Maximum number of digits of such a number.
 _DIGITS: Final = 13
 _NOON: Final = 12
 _DAY: Final = 24
@@ -142,7 +143,7 @@ def clock_like(value: str, model: str) -> str | None:
     hour, minutes = int(new[1]), new[2]
     half = old[5]
     if half:
-        # The result would need the other half of the day.
+        # The value is in the other half of the day.
         if (hour >= _NOON) != half.lower().startswith("p"):
             return None
         hour = hour % _NOON or _NOON

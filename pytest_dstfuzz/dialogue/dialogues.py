@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-#: Suffix of original names that a system still calls although the tools were renamed.
+#: Suffix of an original name if a system calls it although the tool was renamed.
 OLD_NAME: Final = " (old name)"
 
 
@@ -106,15 +106,15 @@ class ToolParaphrase:
 
 
 def _renamed(call: ToolCall, name: str, arguments: Mapping[str, str]) -> ToolCall:
-    """Return a call with other names. Arguments inside other arguments keep theirs."""
+    """Return a call with other names. Arguments inside other arguments keep their names."""
     return ToolCall(name, {arguments.get(key, key): value for key, value in call.arguments.items()})
 
 
 def in_own_names(calls: Outcome, names: Iterable[tuple[str, str]]) -> Outcome:
     """Convert calls of renamed tools to the names in the data, see `Transcript.names`.
 
-    If a system calls a tool by its name in the data although it was renamed, this is an unknown
-    tool. It becomes ``book_table (old name)``. The same holds for arguments.
+    If a system calls a renamed tool by its name in the data, the call is to an unknown tool. The
+    name becomes ``book_table (old name)``. The same holds for arguments.
     >>> names = [("reserve", "book"), ("reserve.guests", "book.people")]
     >>> dict(in_own_names(Outcome({"reserve[0]": "call 1", "reserve[0].guests": "2"}), names))
     {'book[0]': 'call 1', 'book[0].people': '2'}
@@ -157,7 +157,8 @@ class BeliefState(Outcome):
     __slots__ = ()
 
 
-#: Compares a changed slot with the label: old value right, new value right, or neither.
+#: The comparison of a changed slot with the label: the old value was right, the new value is right,
+#: or neither is.
 ByLabel = Literal["right-to-wrong", "corrected", "wrong-to-wrong"]
 
 
@@ -166,9 +167,9 @@ class Admissible:
     """The accepted values of a slot. ``None`` means that the slot is absent."""
 
     values: tuple[str | None, ...]
-    #: Whether ``values`` are the rejected values, and all others are accepted.
+    #: If true, ``values`` are the rejected values, and all other values are accepted.
     anything_but: bool = False
-    #: Whether it is also right not to make the tool call with this argument.
+    #: Whether it is also right if the tool call with this argument is missing.
     or_no_call: bool = False
 
     def __contains__(self, value: str | None) -> bool:
@@ -198,15 +199,15 @@ class Difference:
     slot: str
     before: str | None
     after: str | None
-    #: Whether it changed the same way at an earlier turn of the same variant number.
+    #: Whether the slot changed in the same way at an earlier turn, in the same variant number.
     carried: bool = False
     #: The expected values. ``None`` if the value should stay.
     expected: Admissible | None = None
     #: Distance of the two values, from 0 to 2. ``None`` if the comparison has no distances.
     distance: float | None = None
-    #: The difference in one line for people: ``1969 / 1970``. ``""`` if the values are clear.
+    #: The difference in one readable line: ``1969 / 1970``. ``""`` if the values are clear.
     why: str = ""
-    #: Comparison with the label. ``None`` without a label, or if the slot should change.
+    #: Comparison with the label. ``None`` if there is no label, or if the slot should change.
     by_label: ByLabel | None = None
 
     @property
@@ -322,7 +323,7 @@ class Context:
         return [self.exchanges, *told]
 
     def size(self) -> int:
-        """Number of characters in all utterances; batches hold contexts of similar length."""
+        """Number of characters in all utterances. Batches contain contexts of similar length."""
         return sum(len(system) + len(user) for system, user in self.exchanges)
 
 
@@ -330,9 +331,9 @@ class Context:
 class Again(Context):
     """A repetition of a context, with an answer that is cached separately.
 
-    The tracker does not see the number of the repetition. It is 1 and above for votes, -1 for the
-    check whether a tracker repeats its answers, and `RESTART` and below for whole dialogues that
-    start again. Answers to the last kind never come from a cache.
+    The tracker does not see the number of the repetition. Votes have the numbers 1 and above. The
+    check whether a tracker repeats its answers has -1. Whole dialogues that start again have
+    `RESTART` and below, and their answers never come from a cache.
     """
 
     repetition: int
@@ -351,14 +352,14 @@ class Turn:
     user: str
     #: The normalised label. ``None`` if the data has none.
     state: BeliefState | None = None
-    #: The recorded answer of the system, if it is not in the next turn. ``""`` if the recording
-    #: marks the question as unanswerable.
+    #: The recorded answer of the system, if it is not in the next turn. It is ``""`` if the
+    #: recording says that the question has no answer.
     answer: str | None = None
     #: The recorded messages between the previous user utterance and this one, each as JSON in the
     #: form of OpenAI's API. ``None`` if only the text of the system is known.
     recorded: tuple[str, ...] | None = None
     #: The tool calls in the next recorded answer of the system, see `calls_outcome`. ``None`` if
-    #: it is not recorded.
+    #: this answer is not recorded.
     calls: Outcome | None = None
 
 
@@ -397,8 +398,8 @@ class Dialogue:
 def answer_of(dialogue: Dialogue, index: int) -> str | None:
     """Return the recorded answer of the system to a turn, or ``None`` if there is none.
 
-    It is the turn's own answer or, if that is missing, the system utterance of the next turn.
-    ``""`` means that the recording marks the question as unanswerable.
+    This is the turn's own answer or, if that is missing, the system utterance of the next turn. It
+    is ``""`` if the recording says that the question has no answer.
     """
     own = dialogue.turns[index].answer
     if own is not None or index + 1 == len(dialogue.turns):
@@ -407,7 +408,7 @@ def answer_of(dialogue: Dialogue, index: int) -> str | None:
 
 
 class StoredDialogues(Sequence[Dialogue]):  # noqa: PLW1641 - like lists, see the docstring
-    """Dialogues of large data that are read on access. Ids and lengths are in memory.
+    """Dialogues of large data, which are read on access. Only ids and lengths are in memory.
 
     They are equal to any other sequence of the same dialogues.
     """
@@ -461,8 +462,8 @@ class Ontology:
     """The slots of the data and their known values."""
 
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Whether there are no other slots. It is False if labels are the only source: a tracker may
-    #: correctly predict a slot that no label uses.
+    #: Whether there are no other slots. It is false if labels are the only source, since a tracker
+    #: may correctly predict a slot that no label uses.
     complete: bool = True
     #: Name of the normalisation of slots and values.
     normalisation: str = "plain"
@@ -494,9 +495,9 @@ class DialogueSet:
     notes: tuple[str, ...] = ()
     #: Additional words that name the purpose of a value (slot and domain words), for the locks.
     cue_words: tuple[str, ...] = ()
-    #: Ordinary words for a slot, without its domain: ``{"train-leaveat": "departure time"}``.
+    #: Slot -> ordinary words for it, without its domain: ``{"train-leaveat": "departure time"}``.
     slot_phrases: Mapping[str, str] = field(default_factory=dict)
-    #: Words by which people request a yes/no slot, besides its name:
+    #: Yes/no slot -> words with which people request it, besides its name:
     #: ``{"hotel-internet": ("wifi",)}``.
     flag_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Paraphrases of utterances that a person has confirmed, by `turn_keys`. ``None`` if no file of
@@ -564,10 +565,10 @@ def domains_of_slots(slots: Iterable[str]) -> frozenset[str]:
 
 
 def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:
-    """Return 16 hexadecimal digits for each turn, a digest of all that a tracker sees.
+    """Return a digest of all that a tracker sees for each turn, as 16 hexadecimal digits.
 
-    This includes the tools and all utterances and messages up to the turn, but no ids, labels or
-    later turns. A dialogue that is continued keeps the keys of its first turns.
+    The digest includes the tools and all utterances and messages up to the turn, but no ids, labels
+    or later turns. If a dialogue gets more turns, its first turns keep their keys.
     """
     digest = hashlib.sha256()
     keys = []
@@ -581,8 +582,8 @@ def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:
     return tuple(keys)
 
 
-#: Role of the message of the system before the first user utterance: a greeting, or a title and a
-#: story that the questions refer to.
+#: Role of the system's message before the first user utterance. The message may be a greeting, or a
+#: title and a story to which the questions refer.
 OpeningRole = Literal["assistant", "system"]
 
 

@@ -52,7 +52,7 @@ from pytest_dstfuzz.dialogue.sampling import gather_dialogues
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.garbage import gc_paused
 
-#: Called with the file's name, the bytes received so far, and the total number if it is known.
+#: A function of the file's name, the number of bytes received, and the total number if known.
 Progress = Callable[[str, int, int | None], None]
 
 _CHUNK: Final = 1 << 16
@@ -95,7 +95,7 @@ def git_blob_id(path: Path) -> str:
 
 
 def check_archive(path: Path) -> None:
-    """Raise an error for a zip that is broken, or has a link or a path out of its folder."""
+    """Raise an error if a zip is broken, or has a link or a path outside of its folder."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -197,11 +197,11 @@ class Dataset:
 
     repository: str
     commit: str
-    #: Folder of the repository that the names in the cache omit.
+    #: Folder of the repository. The names in the cache leave it out.
     folder: str
     #: Path below ``folder`` -> git blob id.
     files: Mapping[str, str]
-    #: Data set with the lists of validation and test dialogues, if this one has none.
+    #: Another data set with the lists of validation and test dialogues, if this data set has none.
     lists_from: str | None = None
 
     def url(self, file: str) -> str:
@@ -284,7 +284,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     """Download the missing files of the data set ``name``, and return its folder.
 
     Archives stay packed, because the readers accept them. If the data set is published without
-    lists of its splits, the data set with the lists is downloaded too.
+    lists of its splits, the data set that has these lists is downloaded, too.
     """
     if name not in DATASETS:
         raise unknown_name("data set", name, DATASETS)
@@ -313,7 +313,7 @@ def find_fetched(name: str) -> tuple[Path, ...] | None:
     return None if lists is None else (folder, *lists)
 
 
-#: Least score from `Reader.detect` at which a file in a folder counts as dialogues.
+#: A file in a folder counts as dialogues if `Reader.detect` returns at least this score.
 _SURE: Final = 0.5
 _SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_ALIASES)})(?:[^a-z]|$)")
 _LIST_NAME = re.compile(r"(train|val|test)_?list_?file", re.IGNORECASE)
@@ -337,10 +337,10 @@ def split_of_list(file: SourceFile) -> str | None:
 def classify(file: SourceFile, readers: Sequence[Reader], least: float = _SURE) -> str | None:
     """Return the kind of content in ``file``, judged by its beginning and its name.
 
-    It is the name of the reader with the highest score, if that is at least ``least``. Otherwise
-    it is ``ontology``, ``schema``, ``list`` (of dialogue ids) or ``None``. Ontologies have no
-    typical content, so they must be named ``<stem>.ontology.json`` or ``ontology*.json``
-    (MultiWOZ: ``ontology-modified.json``).
+    If the highest score of a reader is at least ``least``, the kind is the name of this reader.
+    Otherwise it is ``ontology``, ``schema``, ``list`` (of dialogue ids) or ``None``. Ontologies
+    have no typical content, so they must have the name ``<stem>.ontology.json`` or
+    ``ontology*.json`` (MultiWOZ: ``ontology-modified.json``).
     """
     if split_of_list(file):
         return "list"
@@ -423,7 +423,7 @@ def catalogue(source: Path, lists: Path | None = None, layout: str | None = None
 
 
 def _unknown(source: Path, files: Sequence[SourceFile], readers: Sequence[Reader]) -> DataError:
-    """Return the error for files that no reader recognises; it names the most similar layout."""
+    """Return the error for files that no reader recognises, with the most similar layout."""
     own = [reader for reader in readers if not reader.published]
     filled = next((file for file in files if file.head(1 << 10).strip()), None)
     if filled is None:
@@ -444,12 +444,12 @@ def _unknown(source: Path, files: Sequence[SourceFile], readers: Sequence[Reader
     return DataError(f"{told} {nearest_one}. `dstfuzz check-data --help` lists all layouts")
 
 
-#: Least likeness of a layout that is named as the nearest.
+#: An error names the nearest layout only if it is at least this similar.
 _ALIKE: Final = 0.7
 
 
 def _likeness(found: Collection[str], reader: Reader) -> float:
-    """Return how similar the keys that were found are to those of a reader, from 0 to 1."""
+    """Return the similarity of the found keys to the keys of a reader, from 0 to 1."""
     return max(
         (
             sum(max((_ratio(key, one) for one in found), default=0.0) for key in keys) / len(keys)
@@ -464,7 +464,7 @@ def _ratio(key: str, other: str) -> float:
 
 
 def choose(files: Catalogue, split: str, layout: str | None) -> SplitFiles:
-    """Choose the files of a split in one layout, by default the first that has the split."""
+    """Choose the files of a split in one layout; by default, the first layout with the split."""
     candidates = [one for one in files.readers if layout in (None, one.name)]
     choices = [choice for reader in candidates if (choice := _of_layout(files, split, reader))]
     if not choices:
@@ -629,9 +629,9 @@ def load_dialogues(
             data, or the values of the labels.
         normalisation: ``multiwoz`` or ``plain``. The default is that of the reader.
         name: name of the set in test ids. The default is derived from the source.
-        outcome: the kind of answer to test. If replies are tested, no user utterance of JSON
-            Lines may be empty.
-        tools: JSON file with the tools of dialogues that have none. Only for tool calls.
+        outcome: the kind of answer to test. If replies are tested, no user utterance in JSON Lines
+            may be empty.
+        tools: JSON file with the tools for dialogues without tools. Only for tests of tool calls.
 
     Raises:
         UserError: If split, layout or normalisation is unknown, or tools need another outcome.
@@ -781,9 +781,9 @@ def _ontology(
     """Return the given ontology, or one found with the data, and notes.
 
     The ontology file of JSON Lines, ``<stem>.ontology.json``, must be valid. Other JSON files in
-    the folder need not be ontologies. The first one that can be read as an ontology is used, and
-    the notes name the files that failed before. Without such a file, the reader may find the slots
-    in other files.
+    the folder need not be ontologies. The first file that can be read as an ontology is used, and
+    the notes name the files that could not be read. If there is no such file, the reader may find
+    the slots in other files.
     """
     if given is not None:
         path = Path(given)

@@ -28,12 +28,12 @@ PROMPTS: Final = ("system", "developer")
 _LONGEST: Final = 100_000
 #: Maximum depth of the arguments of a call.
 _DEEPEST: Final = 100
-#: Most calls in one message. A model that makes more is repeating itself.
+#: Maximum number of calls in one message. A model that makes more calls is repeating itself.
 _MOST: Final = 100
 #: Keys for the arguments of a call: those of OpenAI, LangChain and Anthropic.
 _ARGUMENTS: Final = ("arguments", "args", "input")
-#: Other valid keys of a call. If a call has no arguments, any other key is an error, because it may
-#: be a misnamed key for the arguments.
+#: Other valid keys of a call. If a call has no arguments, any further key is an error, because it
+#: may be a misspelt key for the arguments.
 _BESIDE: Final = ("name", "id", "type", "index", "function", "caller")
 
 

@@ -1,8 +1,8 @@
 """Figures of test cases in the sense of MORTAR: a dialogue with one perturbation is a test case.
 
-They exist only if a relation assigns its variants to test cases. RETC, BPTC, Rate+, CV and L1 to L3
-follow Guo et al., MORTAR, section IV-G. Where its text and its tables differ, they follow the
-tables: bugs are divided by test cases, not by test seeds, and CV is of L1 and L2 alone.
+These figures exist only if a relation assigns its variants to test cases. RETC, BPTC, Rate+, CV and
+L1 to L3 follow Guo et al., MORTAR, section IV-G. If its text and its tables differ, the figures
+follow the tables: bugs are divided by test cases, not by test seeds, and CV uses only L1 and L2.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ class CaseFigures:
     """The figures of the test cases of one relation, or of all relations together."""
 
     name: str
-    #: Number of pairs of a dialogue and a perturbation with its draw, also those without a check.
+    #: Number of test cases: dialogue, perturbation and draw. Cases without a check count, too.
     cases: int
     effective: int  #: Test cases with a bug.
     #: Checks: variants with an answer. For relations between two variants: questions.
     detections: int
     bugs: int  #: Checks that break the relation.
-    #: Bugs by level. L1: the clean reply is wrong as well. L2: it is right, in a dialogue with
-    #: another wrong one. L3: the dialogue has no wrong one. ``None`` if no answers are recorded.
+    #: Bugs by level. L1: the clean reply is wrong, too. L2: the clean reply is right, but another
+    #: clean reply of the dialogue is wrong. L3: no clean reply of the dialogue is wrong. ``None``
+    #: if no answers are recorded.
     levels: tuple[int, int, int] | None
     #: Perturbation -> bugs in its cases. A bug between two perturbations counts for both.
     perturbations: dict[str, int]
@@ -56,10 +57,10 @@ class CaseFigures:
 
     @property
     def variation(self) -> float | None:
-        """CV: standard deviation of the numbers of L1 and L2 over their mean.
+        """CV: standard deviation of the numbers of L1 and L2, divided by their mean.
 
-        The lower, the more even. The deviation is that of a sample. The text of MORTAR defines CV
-        over three levels, but all twelve values of its table IV leave out L3.
+        If the numbers are similar, CV is low. The deviation is that of a sample. The text of MORTAR
+        defines CV over three levels, but all twelve values of its table IV leave out L3.
         """
         if self.levels is None or not any(self.levels[:2]):
             return None
@@ -83,7 +84,7 @@ class CaseFigures:
 
 
 class CasesTally:
-    """Counts the test cases of each relation that has any."""
+    """Counts the test cases of each relation that has test cases."""
 
     def __init__(self) -> None:
         self._found: dict[str, _CaseSums] = {}
@@ -103,9 +104,9 @@ class CasesTally:
 
     @property
     def figures(self) -> list[CaseFigures]:
-        """The figures of each relation with test cases, in their order, then those of all together.
+        """The figures of each relation with test cases, then those of all relations together.
 
-        Empty if no relation has test cases.
+        They are empty if no relation has test cases.
         """
         rows = self._replies.rows(0, 1)
         wrong = {number for number, (_, wrong) in enumerate(rows) if wrong}

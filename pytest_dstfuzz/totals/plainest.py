@@ -1,4 +1,4 @@
-"""Selection of violations to show: the simplest ones and the new ones."""
+"""Selection of violations to show: the simplest violations and the new violations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_dstfuzz.weaknesses.groups import member_id
 #: Maximum number of violations on a page, and number for each weakness that come first.
 MOST_ON_PAGE: Final = 2_000
 _MOST_OF_WEAKNESS: Final = 50
-#: The notes on a violation that is new since the baseline, and on one that is also in it.
+#: The notes on a violation that is new since the baseline, and on one that the baseline has, too.
 NEW: Final = "new"
 KNOWN: Final = "known: also in the baseline"
 #: Sort key of violations: simplicity, dialogue, turn, and order of appearance.
@@ -45,7 +45,7 @@ class PlainestTally:
             if name not in self._best or key < self._best[name][0]:
                 self._best[name] = (key, turn, variant)
         if len(self._best) > 2 * self._most:
-            # A dropped violation cannot return, because the others only become simpler.
+            # A dropped violation is never needed again, because the others only become simpler.
             self._best = dict(self._ranked())
 
     @property
@@ -118,8 +118,9 @@ class OnPage(NamedTuple):
 class OnPageTally:
     """Selects the violations of a page.
 
-    It selects all violations up to `MOST_ON_PAGE`. If there are more, it selects the simplest ones
-    of each weakness, worst weakness first, and then the simplest overall.
+    If there are at most `MOST_ON_PAGE` violations, it selects all. If there are more, it first
+    selects the simplest violations of each weakness, the worst weakness first. Then it adds the
+    simplest of all other violations.
     """
 
     def __init__(self, weaknesses: Iterable[Sequence[str]] = ()) -> None:
@@ -158,7 +159,7 @@ class OnPageTally:
 
 
 def _keep(keys: list[PlainKey], key: PlainKey, most: int) -> None:
-    """Add a key; if the list is twice as long as allowed, keep only the ``most`` smallest keys."""
+    """Add a key. If the list is twice as long as allowed, keep only the ``most`` smallest keys."""
     keys.append(key)
     if len(keys) >= 2 * most:
         keys.sort()

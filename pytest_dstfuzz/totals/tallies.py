@@ -27,7 +27,7 @@ _NO_REASON: Final = "no reason given"
 #: Marks an unknown value, because counts and distances are not negative.
 UNKNOWN: Final = -1.0
 
-#: Upper ends of the ranges of edit rates. Larger rates have a separate range.
+#: Upper ends of the ranges of edit rates. There is one more range for larger rates.
 _EDIT_RATE_ENDS = (0.0, 0.05, 0.10, 0.15, 0.20, 0.25)
 _IN_PERCENT = [f"{100 * end:g}" for end in _EDIT_RATE_ENDS]
 #: Names of the ranges, in order. Each range includes its upper end.
@@ -55,8 +55,8 @@ class HeatMap:
     Attributes:
         domains: the columns; ``""`` has slots without a domain.
         totals: counts of each domain; ``None`` for the column without one.
-        rows: name of a slot with its counts in each domain (``None`` = there is no such slot). For
-            tools, the name of an argument; ``""`` = the call itself.
+        rows: name of a slot with its counts in each domain (``None`` = the domain has no such
+            slot). For tools, the name is that of an argument; ``""`` = the call itself.
         between: separator of domain and name in the full name of a slot.
     """
 
@@ -73,9 +73,9 @@ class HeatMap:
 class RatesTally:
     """Computes the rates of transformations and of ranges of edit rates.
 
-    A variant counts once for each transformation among its edits. A violation counts only if the
-    variant's own edits caused it, as in a `Ledger`, and not an edit in an earlier turn. Ranges of
-    edit rates count valid variants only.
+    A variant counts once for each transformation among its edits. As in a `Ledger`, a violation
+    counts only if the variant's own edits caused it, and not if an edit in an earlier turn did.
+    Ranges of edit rates count only valid variants.
     """
 
     def __init__(self, numbers: DialogueNumbers | None = None) -> None:
@@ -133,7 +133,7 @@ class _RateSums:
 
 
 def edit_rate_range(rate: float) -> str:
-    """Return the name of the range of an edit rate, which is first rounded as in reports."""
+    """Return the name of the range of an edit rate. The rate is first rounded as in reports."""
     shown = round(rate, 4)
     place = next((n for n, end in enumerate(_EDIT_RATE_ENDS) if shown <= end), -1)
     return EDIT_RATE_RANGES[place]
@@ -257,13 +257,14 @@ def describe_applied(name: str, applied: int, reasons: Mapping[str, int], unit: 
 
 
 class SpreadTally:
-    """Collects how much a bot's replies to the same clean turn differ; ignores other answers.
+    """Collects how much a bot's replies to the same clean turn differ. Other answers are ignored.
 
     A turn counts once, even if several relations test it.
     """
 
     def __init__(self) -> None:
-        #: Has a reply, is unstable, number of answers, number of kinds, largest distance.
+        #: For each turn: whether it has a reply, whether it is unstable, the number of answers, the
+        #: number of kinds of answers, and the largest distance.
         self._turns = LastByTurn(5)
 
     def add(self, turn: TurnResult) -> None:

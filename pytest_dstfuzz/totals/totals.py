@@ -1,8 +1,8 @@
 """The totals of a run: all figures for reports and the gate, computed in one pass.
 
 Each relation has separate figures. A tracker that changes its state too easily breaks relations
-under which the state should stay. A tracker that never changes it breaks relations under which it
-should follow. A single number would let one fault hide the other.
+that expect the same state. A tracker that never changes its state breaks relations that expect a
+change. In a single number, one fault would hide the other.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class RelationTotals:
         self._summary, self._ledger = SummaryTally(numbers), LedgerTally()
         self._applied = AppliedTally()
         self._failures: Counter[Failure] = Counter()
-        #: Rewrites without a change of the state, rewrites that were run, turns that were not
-        #: skipped.
+        #: For each dialogue: rewrites without a change of the state, rewrites that were run, and
+        #: turns that were not skipped.
         self._dialogues = DialogueSums(3, numbers)
 
     def add(self, turn: TurnResult) -> None:
@@ -237,11 +237,11 @@ class Totals:
             facts: properties of relations by name.
             fallbacks: regular expressions of replies without an answer, in addition to the known
                 ones.
-            redact: removes the texts from a result; ``None`` = texts may be shown. Weaknesses are
-                computed from unredacted results.
-            accepted: weakness -> why it is accepted.
-            words: the words of the ontology, separated by blanks, for a spelling corrector whose
-                effect is measured; ``None`` = it is not measured.
+            redact: a function that removes the texts from a result; ``None`` = texts may be shown.
+                Weaknesses are computed before the texts are removed.
+            accepted: weakness -> the reason why it is accepted.
+            words: the words of the ontology, separated by blanks. They are for a spelling corrector
+                whose effect is measured; ``None`` = it is not measured.
         """
         self._facts, self._fallbacks, self._redact = facts or {}, fallbacks, redact
         #: Names of the relations in the order of the settings. Others come after them.
@@ -334,9 +334,9 @@ class Totals:
 
     @property
     def one_answer(self) -> tuple[str, ...]:
-        """One text for each tracker that gives the same clean answer to everything."""
+        """One text for each tracker that gives the same answer to all clean turns."""
         parts = [one.text for _, one in sorted(self._answers.items())]
-        # Tests with different settings may have few turns each but the same tracker.
+        # Several tests with few turns and different settings may have the same tracker.
         both = [*parts, "" if any(parts) else self._together.text]
         return tuple(dict.fromkeys(filter(None, both)))
 
@@ -354,7 +354,7 @@ class Totals:
     def sections(self, named: str) -> tuple[RelationTotals, ...]:
         """Return the figures of each relation with results.
 
-        Those that ``named`` lists, separated by commas, come first in its order.
+        Relations in ``named``, which are separated by commas, come first, in this order.
         """
         asked = [name for name in named.split(",") if name in self.relations]
         names = dict.fromkeys([*asked, *sorted(self.relations)])
@@ -378,7 +378,7 @@ class Totals:
 
     @property
     def fallbacks(self) -> tuple[int, int]:
-        """Number of distinct turns with a clean reply that is no answer, and with any reply."""
+        """Number of distinct turns whose clean reply is a fallback, and number with any reply."""
         rows = self._unanswered.rows()
         return sum(none > 0 for (none,) in rows), len(rows)
 

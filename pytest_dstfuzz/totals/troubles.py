@@ -13,13 +13,14 @@ from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
 
-#: Above this share of turns with a failure, the other figures are unreliable.
+#: If the tracker fails on more than this share of the turns, the other figures are unreliable.
 MOST_ERRORS: Final = 0.05
-#: Minimum share of the selected turns with results, for a verdict on a run that ended early.
+#: A run that ended early gets a verdict only if this share of the selected turns has results.
 LEAST_TESTED: Final = 0.5
-#: If all answers to at least this number of turns are equal, it is not by chance.
+#: If the answers to at least this number of turns are all equal, this is not by chance.
 LEAST_TELLING: Final = 20
-#: If none of this number of turns with recorded calls has a call, it is not by chance.
+#: If at least this number of turns have recorded calls and no answer has a call, this is not by
+#: chance.
 LEAST_CALLS: Final = 3
 #: Outcomes of turns for which the tracker was tested.
 _TESTED: tuple[TurnOutcome, ...] = ("held", "violation", "error")
@@ -36,7 +37,7 @@ class TroublesTally:
     """Collects the turns of a session and reports problems that make its figures unreliable."""
 
     def __init__(self, *, hidden: bool = False) -> None:
-        """Create an empty tally. ``hidden`` omits error messages, which may repeat a text."""
+        """Create an empty tally. If ``hidden``, leave out error messages, which may have texts."""
         self._hidden = hidden
         #: Relation -> its first group with a failure, and the text of the first failed turn.
         self._failures: dict[str, tuple[str, str]] = {}
@@ -64,8 +65,8 @@ class TroublesTally:
             before = self._failures.get(turn.relation)
             if before is None or group < before[0]:
                 self._failures[turn.relation] = group, failure_text(turn, hidden=self._hidden)
-        # By relation, and without turns to which it does not apply, because these would hide
-        # failures.
+        # Count each relation alone, and leave out turns to which it does not apply, because these
+        # would hide failures.
         self._relations.setdefault(turn.relation, Counter())[turn.outcome] += 1
         self._groups[turn.relation] = min(group, self._groups.get(turn.relation, group))
         if turn.outcome != "inapplicable":
@@ -217,8 +218,8 @@ class AnswersTally:
     def _no_calls(self) -> str:
         """Return a sentence if an assistant makes no calls although some are recorded, or ``""``.
 
-        If fewer than `LEAST_CALLS` turns have recorded calls, that may be chance. The sentence is
-        then returned only if the assistant makes no call at all, at no fewer than `LEAST_CALLS`
+        If fewer than `LEAST_CALLS` turns have recorded calls, missing calls may be chance. Then the
+        sentence is returned only if the assistant makes no call at all, in at least `LEAST_CALLS`
         turns.
         """
         recorded = self._recorded.value

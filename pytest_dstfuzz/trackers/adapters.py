@@ -173,9 +173,9 @@ def bound_concurrency(tracker: Tracker, concurrency: int) -> Tracker:
 
 
 def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
-    """Return the answer of a tracker as a prediction, not validated yet.
+    """Return the answer of a tracker as a prediction, without a check of its values.
 
-    A prediction is returned unchanged. A mapping slot -> value goes through `normalise_state`.
+    A prediction is returned unchanged. A mapping slot -> value is converted by `normalise_state`.
     ``who`` names the function that returned the answer, for messages.
     """
     if isinstance(answer, Prediction):
@@ -192,7 +192,7 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
 
 
 def _written_last(tracker: object, *methods: str) -> str:
-    """Return the one of ``methods`` that the object itself or its most derived class defines."""
+    """Return the method that the object itself or its most derived class defines."""
     written = [getattr(tracker, "__dict__", {}), *map(vars, type(tracker).__mro__)]
     # The classes of a proxy define none of the methods.
     written.append({name: None for name in methods if hasattr(tracker, name)})

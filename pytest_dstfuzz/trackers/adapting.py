@@ -56,8 +56,8 @@ def arriving(tracker: object, take: Take) -> Iterator[None]:
 def taker_of(tracker: object) -> Take:
     """Return the callback that `arriving` set for this tracker, or a no-op if it set none.
 
-    If a tracker passes a part of a batch to an inner tracker, the inner one gets the no-op, because
-    it does not know the places in the batch.
+    If a tracker passes a part of a batch to an inner tracker, the inner tracker gets the no-op,
+    because it does not know the places in the batch.
     """
     found = _TAKER.get()
     return found[1] if found is not None and found[0] is tracker else _ignore
@@ -67,9 +67,9 @@ def _ignore(_: int, __: object) -> None:
     """Ignore an answer."""
 
 
-#: Callback that takes a place and a result, or the exception raised instead.
+#: Callback that takes a place and a result or, instead of a result, an exception.
 Tell: TypeAlias = Callable[[int, object], None]
-#: Makes the coroutine to await at the end of a loop.
+#: A function that returns the coroutine to await at the end of a loop.
 AtEnd: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 #: Seconds for cancelled tasks to end.
 _GRACE: Final = 1.0
@@ -96,11 +96,11 @@ class EventLoop:
     """An event loop for synchronous callers. It runs while they wait.
 
     Clients that stay open between calls belong to the loop, and ``at_end`` closes them. The loop
-    ends when nothing refers to it any longer, so ``at_end`` must not refer to it.
+    ends when no object refers to it any longer, so ``at_end`` must not refer to it.
 
-    The loop runs in the waiting thread, as a user's bot expects. If ``apart`` is true, it runs in
-    its own thread. An exception from a signal handler then reaches the waiting thread and is not
-    lost in an asyncio callback. If several threads wait, they take turns.
+    The loop runs in the thread that waits, as a user's bot expects. If ``apart`` is true, the loop
+    has its own thread. Then an exception from a signal handler reaches the thread that waits, and
+    is not lost in an asyncio callback. If several threads wait, they take turns.
     """
 
     def __init__(self, at_end: AtEnd | None = None, *, apart: bool = False) -> None:
@@ -179,7 +179,7 @@ class EventLoop:
     def _leave(self, thread: threading.Thread, begun: Sequence[asyncio.Task[Any]]) -> None:
         """Cancel the tasks of a thread, and abandon the thread if it does not end.
 
-        Only the given tasks are cancelled, because the loop may already run something else when it
+        Only the given tasks are cancelled, because the loop may run other tasks by the time that it
         processes the cancellation.
         """
         loop = self._runner.get_loop()
@@ -409,7 +409,7 @@ class AsyncTracker(Adapter):
         return usage_of(self.wrapped)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return the result of the tracker, not validated yet."""
+        """Return the result of the tracker, without checks."""
         return cast("list[Prediction]", self._waited(self.wrapped.predict(contexts)))
 
     def _ask(self, context: Context) -> Prediction:

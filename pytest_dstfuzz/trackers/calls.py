@@ -123,8 +123,8 @@ class CallJudge(NamedTuple):
 
     #: The name shown with the figures.
     name: str
-    #: Takes a context, the recorded calls and the found calls. Returns the found calls, with paths
-    #: and values replaced by the recorded ones if they mean the same.
+    #: A function of a context, the recorded calls and the found calls. It returns the found calls,
+    #: in which recorded paths and values replace those that mean the same.
     aligned: Callable[[Context, Outcome, Outcome], Outcome]
 
 
@@ -133,7 +133,7 @@ EQUAL_CALLS = CallJudge("equality", lambda _context, _recorded, found: found)
 
 
 class ToolFigures(NamedTuple):
-    """Counts for one tool: recorded calls, recorded arguments, and the correct ones of both."""
+    """Counts for one tool: recorded calls and arguments, and correct calls and arguments."""
 
     tool: str
     calls: int
@@ -225,7 +225,7 @@ def evaluate_calls(
 def score_calls(
     data: DialogueSet, answers: Sequence[Prediction | TrackerError], judge: CallJudge
 ) -> CallEvaluation:
-    """Compare answers with recorded calls; each turn with a recorded message has one answer."""
+    """Compare answers with recorded calls. Each turn with a recorded message has one answer."""
     labelled = list_recorded_turns(data, TOOL_CALLS)
     _refuse_unrecorded(data, labelled)
     counts: dict[str, Counter[str]] = {}

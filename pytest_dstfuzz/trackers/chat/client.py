@@ -137,7 +137,7 @@ def _mappings(value: object) -> list[Mapping[str, Any]]:
 
 #: Path of the API if the address has none.
 _DEFAULT_PATH: Final = "/v1"
-#: Most model names in a message.
+#: Maximum number of model names in a message.
 _LISTED: Final = 10
 #: Statuses of a request that is refused because of its content.
 REFUSED: Final = (400, 422)
@@ -147,7 +147,7 @@ _SPARED: Final = ("temperature", "stream_options")
 #: The answer of a model that reached the limit for its length.
 _CUT_OFF: Final = "the model's answer was cut off: it reached the limit of tokens"
 
-#: Takes the answer to a request. Returns its usage and its choice of a completion.
+#: A function of the answer to a request. It returns the usage and the choice of a completion.
 ReadChoice = Callable[[Reply], tuple[Usage, Mapping[str, Any]]]
 
 
@@ -155,7 +155,7 @@ ReadChoice = Callable[[Reply], tuple[Usage, Mapping[str, Any]]]
 class ChatClient:
     """A client that asks a chat model at temperature 0, and counts its usage."""
 
-    #: Its address is the base of the API's paths.
+    #: The connection to the service. Its address is the base of the API's paths.
     transport: Transport
     #: The name under which the service knows the model.
     model: str
@@ -216,7 +216,7 @@ class ChatClient:
         self._used += usage
         if not self.stream:
             return choice
-        # A credential that is split over pieces was not masked in the body.
+        # Mask again, because a credential that was split over pieces was not masked in the body.
         cleaned: Mapping[str, Any] = in_json(self.transport.secrets.scrub_text, choice)
         return cleaned
 
