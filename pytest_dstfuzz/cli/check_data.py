@@ -241,7 +241,8 @@ COMMANDS = (
         examples=_EXAMPLES,
         options=_options,
         work=_check,
-        about="Read dialogues and print their speakers, tools and labels. Also print how many of\n"
-        "the labels' values are locked in the users' utterances, so that no edit changes them.",
+        about="Read dialogues and print their speakers, tools and labels. Also print how many\n"
+        "values of the labels are locked in the users' utterances, so that no edit changes\n"
+        "them.",
     ),
 )

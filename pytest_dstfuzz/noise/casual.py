@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 class WordSlip(NamedTuple):
-    """``utterance[start:end]`` becomes ``after``; ``value`` is not yet scaled by its kind."""
+    """``utterance[start:end]`` becomes ``after``. Its ``value`` is not yet scaled for the kind."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class WordSlip(NamedTuple):
 
 
 def places(utterance: str, tables: Tables) -> Iterator[Place]:
-    """Yield the places of an utterance in reading order; each word is in exactly one."""
+    """Yield the places of an utterance in reading order. Each word is in exactly one place."""
     parts = take_apart(utterance)
     phrases = tables.words.get("contraction", {})
     words = parts.words
@@ -281,14 +281,14 @@ def values_of(
 ) -> tuple[dict[str, dict[str, float]], float]:
     """Return the value of each form of a word, and the expected number of slips.
 
-    If a form is also a valid word, or careful writers use it too, its count is not evidence. Such a
-    form gets the prior value.
+    If a form is also a valid word, or careful writers use the form, too, its count is no evidence.
+    Such a form gets the prior value.
 
     Args:
         words: one or two words -> forms.
         counts: counts of words and of pairs of words, in lower case.
-        known: whether the values of the forms come from other texts and are the prior; otherwise
-            the mean is the prior.
+        known: whether the values of the forms come from other texts. If so, they are the prior.
+            Otherwise the mean is the prior.
     """
     told = {
         (word, form): (counts[form], counts[word])
@@ -389,8 +389,8 @@ def weigh(seen: Mapping[str, float], tables: Tables, texts: Sequence[str]) -> tu
     )
 
 
-#: The discount from the count of each form, the count that the forms of a list share, and the count
-#: of slips of a word without any known form.
+#: The discount from the count of each form, the total count for the forms of a list, and the count
+#: of slips for a word without any known form.
 _DISCOUNT: Final = 0.75
 _LISTED: Final = 0.5
 _PRIOR_OF_FORMS: Final = 4.0
@@ -403,8 +403,8 @@ def list_known_forms(
 ) -> dict[str, dict[str, float]]:
     """Return word -> misspelled form -> share of the form in the slips of the word.
 
-    Includes the forms of a list and those in at least two dialogues. A word with few slips keeps
-    most of its slips for other forms, which its letters predict.
+    The result includes the forms of a list, and the forms in at least two dialogues. If a word has
+    few slips, most of its slips are left for other forms, which its letters predict.
 
     Args:
         evidence: the texts and lists.

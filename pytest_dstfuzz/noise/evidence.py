@@ -14,7 +14,7 @@ from rapidfuzz.distance import OSA
 
 from pytest_dstfuzz.perturb.words import one_letter_away, word_list
 
-#: Minimum length of a slip; shorter ones are mostly abbreviations, endings and names.
+#: Minimum length of a slip. Shorter texts are mostly abbreviations, endings and names.
 SHORTEST: Final = 4
 #: A slip's intended word must be at least this many times more frequent than the slip.
 RARER: Final = 20
@@ -94,9 +94,9 @@ def propose(
 def propose_split(
     counts: TextCounts, is_word: Callable[[str], bool], names: Iterable[str] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """Return two texts with a blank between them -> the frequent word that they are in one.
+    """Return two texts with a blank between them -> the frequent word that they form together.
 
-    One of the two is no word and no name, and rare except in this word: `restau rant`.
+    One of the two texts is not a word or a name, and is rare except in this word: `restau rant`.
     """
     known = frozenset(names)
     found: dict[str, tuple[str, ...]] = {}
@@ -111,7 +111,7 @@ def propose_split(
     return found
 
 
-#: Minimum length of a word in which two slips are found, and how often its texts have it.
+#: Minimum length of a word in which two slips are found, and its minimum count in the texts.
 _LONG: Final = 6
 _FREQUENT: Final = 20
 
@@ -119,9 +119,9 @@ _FREQUENT: Final = 20
 def propose_two(
     counts: TextCounts, is_word: Callable[[str], bool], names: Iterable[str] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """Return texts with two slips of letters -> the only frequent word that is so near.
+    """Return texts with two slips of letters -> the only frequent word within two slips.
 
-    The first letter is right, and the text is no word with an ending.
+    The first letter is right, and the text is not a word with an ending.
     """
     known = frozenset(names)
     likely = {
@@ -183,7 +183,7 @@ def fit_of(left: str, word: str, right: str, counts: TextCounts) -> float:
     """Return how well one or two words fit between others, as a logarithm up to a constant."""
     chain = [left, *word.split(" "), right]
     joints = math.fsum(math.log(counts.pairs[pair] + _UNSEEN) for pair in pairwise(chain))
-    # Subtract only a part: a frequent word is also intended more often.
+    # Subtract only a part, because people also intend frequent words more often.
     return joints - _COMMON * math.fsum(
         math.log(counts.words[inner] + RARER) for inner in chain[1:-1]
     )
@@ -206,11 +206,11 @@ class Evidence:
     is_word: Callable[[str], bool]
 
     def finds(self, typed: str) -> bool:
-        """Return whether a slip of one letter can be found in a text: it makes no word."""
+        """Return whether a slip of one letter can be found in a text, because it makes no word."""
         return not all(map(self.is_word, typed.split(" ")))
 
     def part(self, number: int, parts: int) -> tuple[list[SlipEvidence], list[SlipEvidence]]:
-        """Return the slips of all other parts, and those of one; a dialogue is in one part."""
+        """Return the slips of all other parts, and those of one part. A dialogue is in one part."""
         inside = [part_of(slip.source, parts) == number for slip in self.slips]
         kept = [slip for slip, held in zip(self.slips, inside, strict=True) if not held]
         return kept, [slip for slip, held in zip(self.slips, inside, strict=True) if held]

@@ -47,7 +47,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.printable import format_count
 
-#: Factors closer to 1 are dropped, by the absolute value of their natural logarithm.
+#: A factor is dropped if the absolute value of its natural logarithm is below this.
 _NEGLIGIBLE: Final = 0.03
 
 Features = tuple[str, ...]
@@ -107,7 +107,7 @@ def fit_factors(
     return KindFactors(dict(sorted(factors.items())), math.fsum(current.values()) / max(words, 1.0))
 
 
-#: In a large vocabulary, rarer words do not count as occasions, since most are names.
+#: In a large vocabulary, words with a lower count are not occasions, since most are names.
 _RARE: Final = 5
 _MANY: Final = 2000
 #: Strengths of the prior; held-out likelihood chooses one.
@@ -201,10 +201,10 @@ def _fit_letters(
     kappa: float,
     start: Mapping[str, Mapping[str, float]],
 ) -> tuple[dict[str, KindFactors], dict[str, float], float]:
-    """Return the factors of each kind of letter slips, the numbers of slips, and that of others.
+    """Return the factors of each kind of letter slips, their numbers, and the number of others.
 
-    Nobody can find slips that make a word. So the factors are fitted to the occasions of slips
-    that can be found, and the numbers are extrapolated to all.
+    Slips that make another word cannot be found. So the factors are fitted to the occasions for
+    slips that can be found, and the numbers are extrapolated to all occasions.
     """
     counts = evidence.counts
     every: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
@@ -266,7 +266,7 @@ def fit_blanks(
         seen[pair_features(left, right)] += count
         exposure.setdefault(pair_features(left, right), 1)
     fitted = fit_factors(exposure, seen, kappa, words, start)
-    # Keep seen and prior features. A low factor shows that a frequent word is rarely joined.
+    # Keep seen and prior features: a low factor shows that a frequent word is rarely joined.
     named = {name for cell in seen for name in cell} | set(start or {})
     kept = {n: f for n, f in fitted.factors.items() if n in named or f < 0.5}
     return KindFactors(kept, _per_word(exposure, kept, words))

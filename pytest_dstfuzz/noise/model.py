@@ -75,7 +75,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Changes of one text that all give different texts; compared by identity."""
+    """Changes of one text that all give different texts. Objects are compared by identity."""
 
     #: The text before the changes.
     text: str
@@ -125,7 +125,7 @@ def distinct(text: str, changes: Iterable[Change], *, of_word: bool = False) -> 
         if change.weight <= 0.0 or made == text:
             continue
         known = best.setdefault(made, change)
-        if known is not change:  # Rare: few texts arise in two ways.
+        if known is not change:  # This is rare, since few texts arise in two ways.
             sums[made] = sums.get(made, known.weight) + change.weight
             if known.weight < change.weight:
                 best[made] = change
@@ -245,12 +245,12 @@ class Site:
         return {length: found[length] for length in sorted(found) if found[length]}
 
     def pick(self, number: float, rate: float) -> Slip | None:
-        """Return the slip for must be from 0 to 1, or ``None`` if the site stays clean."""
+        """Return the slip for a ``number`` from 0 to 1, or ``None`` if the site stays clean."""
         share = self.share(rate)
         if number >= share * self.weight:
             return None
         place = number / share
-        # Rounding may leave no slip: then take the last.
+        # Rounding may leave no slip. If so, take the last.
         reach = tuple(accumulate([part.weight for _, part in self.parts]))
         index = min(bisect_right(reach, place), len(reach) - 1)
         offset, part = self.parts[index]

@@ -54,7 +54,7 @@ failed: Final = partial(CheckOutcome, "failed")
 warned: Final = partial(CheckOutcome, "warned")
 skipped: Final = partial(CheckOutcome, "skipped")
 
-#: Most findings of the same kind that a message lists.
+#: Maximum number of findings of the same kind that a message lists.
 _SHOWN: Final = 3
 
 
@@ -267,8 +267,8 @@ class TrackerProbe:
     def few(self) -> list[ProbeTurn]:
         """Turns of those dialogues to which the tracker gives the most different answers.
 
-        A tracker that covers only one domain gives the same answer to most turns, and such turns
-        reveal nothing.
+        If a tracker covers only one domain, it gives the same answer to most turns. Such turns
+        would reveal nothing.
         """
         by_dialogue: dict[str, list[int]] = {}
         for place in self.answers:
@@ -340,9 +340,9 @@ def spread(items: Sequence[_Item], count: int) -> list[_Item]:
     return [items[(number + 1) * len(items) // count - 1] for number in range(count)]
 
 
-#: Two similar words with fewer letters are different words (``east``, ``west``).
+#: Two similar words with fewer letters than this are different words (``east``, ``west``).
 _LETTERS = 5
-#: A misspelling in fewer dialogues was probably copied from a user's typo.
+#: If a misspelling is in fewer dialogues than this, the tracker probably copied a user's typo.
 _SYSTEMATIC = 2
 
 
@@ -378,7 +378,7 @@ def values(probe: TrackerProbe) -> CheckOutcome:
         known = ontology.values.get(slot, ())
         meant = None if value == DONTCARE or value in known else find_meant_value(value, known)
         if meant is not None:
-            # If the tracker also writes the right spelling, it copies the typos of users.
+            # If the tracker sometimes writes the right spelling, it only copies typos of users.
             copied = len(where) < _SYSTEMATIC or (slot, meant) in dialogues
             count = format_count(len(where), "dialogue")
             shown = f"{slot} {value!r} instead of {meant!r} (in {count})"
@@ -408,9 +408,9 @@ def values(probe: TrackerProbe) -> CheckOutcome:
 def find_meant_value(value: str, known: Iterable[str]) -> str | None:
     """Return the known value that ``value`` is another spelling of, or ``None``.
 
-    Two spellings match if they have the same letters and digits (``09.30``, ``guest-house``), or if
-    they have the same number of words and each word is the same or a long word with one typo.
-    Numbers never match by similarity.
+    Two spellings match if they have the same letters and digits (``09.30``, ``guest-house``). They
+    also match if they have the same number of words, and each word is equal or a long word with one
+    typo. Numbers never match by similarity.
     """
     for candidate in known:
         if _letters(candidate) == _letters(value) != "":
@@ -608,7 +608,7 @@ def own_states(probe: TrackerProbe) -> CheckOutcome:
 def deterministic(probe: TrackerProbe) -> CheckOutcome:
     """Check that the same batch always has the same answers.
 
-    The first answers may differ from the others for another reason, which `memory` checks.
+    The first answers may differ from later answers for another reason, which `memory` checks.
     """
     _, second, *others = probe.repeats
     if not probe.repeatable:
@@ -782,7 +782,7 @@ class Check:
 
     name: str
     run: Callable[[TrackerProbe], CheckOutcome]
-    #: Earlier checks whose failure makes this one fail too.
+    #: Earlier checks. If one of them fails, this check fails, too.
     explained_by: tuple[str, ...] = ()
     #: Whether the check applies to a tracker without any valid answer.
     unanswered: bool = False
@@ -855,7 +855,7 @@ def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Fin
     except DstFuzzError as error:
         advice = "It answered the same contexts before: look for a cause that differs each time."
         finding = Finding(check.name, "failed", f"{probe.kind.words.who} failed: {error}", advice)
-    # A warned check explains failures too: a non-deterministic tracker may only be warned.
+    # A warning also explains failures: a tracker that is not deterministic may get only a warning.
     found = {earlier.check for earlier in before if earlier.status in ("failed", "warned")}
     cause = next((name for name in check.explained_by if name in found), None)
     if finding.status == "failed" and cause is not None:

@@ -18,8 +18,8 @@ from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction, descri
 __all__ = ["Evaluation", "evaluate"]
 
 
-#: Takes the context, the label and the predicted state. Returns the predicted state, with values
-#: replaced by equivalent values of the label.
+#: A function of the context, the label and the predicted state. It returns the predicted state, in
+#: which values of the label replace equivalent values.
 InWordsOf = Callable[[Context, Outcome, Outcome], Outcome]
 #: Called with the number of contexts predicted so far and the total.
 Progress = Callable[[int, int], None]
@@ -194,7 +194,7 @@ def evaluate(
 
 
 def score(data: DialogueSet, predictions: Sequence[Prediction]) -> Evaluation:
-    """Compare predictions with the labels; there is one normalised prediction for each turn.
+    """Compare predictions with the labels. There is one normalised prediction for each turn.
 
     Raises:
         UserError: the data has no turns, or none with a label.
@@ -263,7 +263,7 @@ def _count(
     labels: list[list[BeliefState]],
     answers: Sequence[Prediction | TrackerError],
 ) -> Evaluation:
-    # None stands for no answer. No label equals it.
+    # None stands for a missing answer, and equals no label.
     states = iter([answer.state if isinstance(answer, Prediction) else None for answer in answers])
     pairs = [[(label, next(states)) for label in turns] for turns in labels]
     every = [pair for turns in pairs for pair in turns]

@@ -107,10 +107,10 @@ def call_factory(
     offered: Mapping[str, object],
     keys: Mapping[str, str],
 ) -> object:
-    """Call a factory with the arguments that it names, and return the result.
+    """Call a factory with the arguments for its parameters, and return the result.
 
-    The factory need not accept the arguments in ``offered``, but it must accept every key in the
-    user's ``keys``. ``who`` is the subject of error messages.
+    The factory may lack parameters for the arguments in ``offered``, but it must accept every key
+    in the user's ``keys``. ``who`` is the subject of error messages.
     """
     parameters = parameters_of(factory)
     own = {
@@ -159,8 +159,8 @@ def _read(parameter: Parameter, text: str, where: str) -> object:
 
 #: The entry point group through which packages add a tracker. An entry point names its factory.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.trackers"
-#: Receives those of ``checkpoint``, ``device`` and ``batch_size`` that it names, and its own keys.
-#: May return anything that `as_tracker` accepts.
+#: A factory receives the arguments ``checkpoint``, ``device`` and ``batch_size`` if it has such
+#: parameters, and its own keys. It may return anything that `as_tracker` accepts.
 TrackerFactory = Callable[..., object]
 
 
@@ -179,7 +179,7 @@ class TrackerMaker(ABC):
     def fingerprint(self, checkpoint: str | None, device: str) -> str:  # noqa: ARG002 - as above
         """Return the fingerprint of the tracker that a call would make, or ``""`` if it is unknown.
 
-        A tracker with a fingerprint is made only when an answer is missing from the cache.
+        If a tracker has a fingerprint, it is made only when an answer is missing from the cache.
         """
         return ""
 
@@ -200,8 +200,8 @@ def register_tracker(name: str, factory: TrackerFactory) -> None:
 
     Args:
         name: the value for the option ``model``.
-        factory: a class or function that returns the tracker. It receives those of ``checkpoint``,
-            ``device`` and ``batch_size`` that it names, and its own keys.
+        factory: a class or function that returns the tracker. It receives ``checkpoint``,
+            ``device`` and ``batch_size`` if it has such parameters, and its own keys.
 
     Raises:
         UserError: a shipped tracker has this name, or the name is invalid.

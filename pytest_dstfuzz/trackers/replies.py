@@ -55,7 +55,7 @@ class ReplyFunction(FunctionAdapter):
 class StatefulReply(Adapter):
     """A system made from an object with ``reset()`` and ``reply(user)``.
 
-    The object cannot be given the recorded system utterances. Its own replies form the history.
+    The object cannot receive the recorded system utterances, so its own replies form the history.
     """
 
     #: Shown to the user, see `notes_of`.
@@ -106,7 +106,7 @@ def _adapted(candidate: object) -> Tracker:
 
 
 def as_reply(said: object, who: str) -> Prediction:
-    """Return a reply as a prediction without validation; ``who`` is the source of the reply."""
+    """Return a reply as a prediction without checks. ``who`` is the source of the reply."""
     if isinstance(said, Prediction):
         return said
     message = answered_message(said)
@@ -212,7 +212,7 @@ def evaluate_replies(
 def score_replies(
     data: DialogueSet, answers: Sequence[Prediction | TrackerError], judge: ReplyJudge
 ) -> ReplyEvaluation:
-    """Compare replies with recorded answers; there is one reply for each turn with such an answer.
+    """Compare replies with recorded answers. There is one reply for each turn with an answer.
 
     Raises:
         UserError: no turn has a recorded answer.

@@ -1,12 +1,13 @@
 """Systems whose history consists of their own answers instead of the recorded ones.
 
-The system is asked utterance by utterance, and each answer becomes part of the history for the next
-one. A sequence of n questions therefore costs n requests. Sequences with a common prefix share its
-requests.
+The system gets one utterance after the other, and each answer becomes part of the history for the
+next utterance. Therefore a sequence of n questions costs n requests. If sequences have a common
+prefix, its requests are made only once.
 
-An assistant that calls tools runs through a dialogue without recorded messages. Each call gets the
-result that was recorded for the same tool and arguments, or else an error, until the assistant
-replies. The answer to a context is the end state: all calls that took effect so far (`end_state`).
+An assistant that calls tools runs through a dialogue without recorded messages. Until it replies,
+each call gets the result that was recorded for the same tool and arguments. If there is none, the
+call gets an error. The answer to a context is the end state: all calls that took effect so far
+(`end_state`).
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ from pytest_dstfuzz.trackers.validation import Overrun, as_list, check_predictio
 
 __all__ = ["RollingReplies"]
 
-#: Most utterances whose answers stay in memory. The oldest are dropped first.
+#: Maximum number of utterances whose answers stay in memory. The oldest are dropped first.
 MEMORY: Final = 50_000
-#: Most messages with calls after one utterance. The next utterance follows then.
+#: Maximum number of messages with calls after one utterance. Then the next utterance follows.
 MOST_STEPS: Final = 8
 #: The result of a call that the recording does not contain.
 NOT_RECORDED: Final = canonical({"error": "no result of this call was recorded"})
 #: Errors in place of an answer that the caller must receive unchanged.
 _TOLD: Final = (GivenUpError, MalformedAnswerError)
-#: Everything that the answers to an utterance depend on: the opening (for calls, also the tools and
-#: their names), the utterances so far, and the number of the repetition.
+#: The key of an utterance has everything that affects its answer: the opening (for calls, also the
+#: tools and their names), the utterances so far, and the number of the repetition.
 _Key: TypeAlias = tuple[str, tuple[str, ...], int]
 
 
@@ -69,8 +70,8 @@ class _RolledTurn(NamedTuple):
 class OwnHistory(ABC):
     """A system whose history consists of its own answers.
 
-    Answers to shared prefixes of dialogues are cached. The answer to the last utterance is never
-    taken from this cache, so that it is visible if a system answers differently each time. A
+    Answers to common prefixes of dialogues are cached. The answer to the last utterance never comes
+    from this cache, so that reports can show whether a system answers differently each time. A
     repetition (`Again`) has a separate history.
 
     Attributes:
@@ -163,7 +164,7 @@ class OwnHistory(ABC):
                 answers[place] = why
 
     def _add(self, roll: _Rollout, depth: int, failure: TrackerError | None) -> TrackerError | None:
-        """Append the result of an utterance to a rollout; if there is none, return the error."""
+        """Append the result of an utterance to a rollout. If there is none, return the error."""
         key = roll.key(depth)
         if isinstance(failure, GivenUpError):
             return failure
@@ -189,7 +190,7 @@ class OwnHistory(ABC):
                 done(key)
 
     def _ask(self, turns: Mapping[_Key, _OpenTurn], done: Callable[[_Key], None]) -> None:
-        """Send one request for each utterance; call ``done`` when an utterance is finished."""
+        """Send one request for each utterance. Call ``done`` when an utterance is finished."""
         left = dict(enumerate(turns))
         batch = [turn.context() for turn in turns.values()]
         count = len(batch)

@@ -112,7 +112,8 @@ _DECODER = json.JSONDecoder(
 
 
 DEFAULT_PROMPT: Final = Path(__file__).with_name("default_prompt.jinja")
-#: Most values of a slot that a prompt lists completely, and the number it lists otherwise.
+#: A prompt lists all values of a slot up to the first number. If there are more, it lists only the
+#: second number of values.
 _MOST_VALUES = 12
 _FEW_VALUES = 5
 #: Name that Jinja2 gives to a template from a string.
@@ -135,7 +136,7 @@ class PromptSlot:
 class Prompt:
     """The template for the text of a request.
 
-    Without a ``path``, the default template is used. ``others`` says whether the data may have
+    If ``path`` is missing, the default template is used. ``others`` is true if the data may have
     slots that the ontology lacks. If the template is faulty, a `UserError` names file and line.
     """
 
@@ -225,8 +226,8 @@ def _line(error: BaseException) -> int:
 def answer_formats(slots: Sequence[str]) -> tuple[dict[str, Any] | None, ...]:
     """Return the values of ``response_format`` to try, the strictest first.
 
-    The last one is ``None``: then only the prompt asks for JSON. If no slots are known, there is no
-    schema.
+    The last value is ``None``, with which only the prompt asks for JSON. If no slots are known,
+    there is no schema.
     """
     by_words = {"type": "json_object"}, None
     if not slots:
@@ -309,7 +310,7 @@ class ChatTracker:
         try:
             return parse_answer(text, self.normalisation)
         except NoStateError as error:
-            # Mask first, because half a credential would not be found.
+            # Mask before the text is cut, because a part of a credential would not be found.
             shown = shorten_text(" ".join(redact(text).split()), _SHOWN)
             raise MalformedAnswerError(
                 f"the model's answer is not a belief state: {redact(str(error))}; it begins with "

@@ -427,7 +427,7 @@ def _read_tracker(reply: Reply) -> _RasaConversation:
 
 
 def _read_answer(reply: Reply) -> str:
-    """Return the texts of the bot's messages in an answer of the REST channel, one on each line."""
+    """Return the texts of the bot's messages in an answer of the REST channel, one per line."""
     answer = reply.json()
     if not isinstance(answer, list):
         raise MalformedReply(
@@ -440,7 +440,7 @@ def _read_answer(reply: Reply) -> str:
 def _read_version(reply: Reply) -> object:
     """Return the identity of the loaded model, or ``None``."""
     body = _object(reply, "a status")
-    # Up to version 2, a fingerprint of all files of the model. Since version 3, an id.
+    # Up to version 2, this is a fingerprint of the model's files. Since version 3, it is an id.
     return body.get("model_id") or body.get("fingerprint") or None
 
 
