@@ -26,6 +26,9 @@ _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 #: The name of an environment variable that cannot be a part of a secret.
 _PLAIN_VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z0-9]+)*")
+#: Names of keys whose value is a secret, even if it is a plain word.
+_SECRET_NAME = re.compile(r"auth|cred|key|pass|secret|token", re.IGNORECASE)
+_PLAIN_VALUE = re.compile(r"[A-Za-z]+|[\d.]+")
 #: The value is an environment variable, so the text contains no secret.
 _IN_ENVIRONMENT = re.compile(r"(?:[A-Za-z]+ )?\$(?:\w+|\{\w+\})")
 
@@ -117,7 +120,7 @@ class Header:
     def read(self) -> str:
         """Return the value with its environment variables resolved."""
         value = from_environment(self.value, f"the header {self.name!r}")
-        hide_in_messages(value.rpartition(" ")[2])
+        _hide(self.name, value.rpartition(" ")[2])
         return value
 
 
@@ -140,8 +143,14 @@ class OwnKey:
         value = self.value
         if _IN_ENVIRONMENT.fullmatch(value):
             value = from_environment(value, f"the key {self.name!r} of the tracker")
-        hide_in_messages(value)
+        _hide(self.name, value)
         return value
+
+
+def _hide(name: str, value: str) -> None:
+    """Mask a value in messages, but not a plain word or number: messages would be unreadable."""
+    if _SECRET_NAME.search(name) or not _PLAIN_VALUE.fullmatch(value):
+        hide_in_messages(value)
 
 
 def from_environment(text: str, who: str) -> str:

@@ -213,6 +213,14 @@ def test_a_bot_that_repeats_its_key_tells_no_secret(
     assert "bad key ***" in said
 
 
+def test_a_key_that_is_a_plain_word_stays_readable(pytester: pytest.Pytester) -> None:
+    bot = TALKER.format(condition="").replace("api_key", "mode")
+    pytester.makeconftest(bot)
+    typed = ("--dst-model=talker", "--dst-tracker=mode=strict")
+    result = pytester.runpytest_inprocess(*typed, *RUN)
+    assert "bad key strict" in result.stdout.str() + result.stderr.str()
+
+
 @cache
 def labels() -> dict[tuple[str, ...], dict[str, str]]:
     """Return what the shipped dialogues say: user utterances -> belief state."""
