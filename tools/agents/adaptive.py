@@ -179,13 +179,14 @@ def prior_of(folder: Path, without: str = "") -> dict[str, dict[str, float]]:
     precision is the inverse of the variance of the bots' own weights around it.
     """
     paths = [path for path in sorted(folder.glob("*.npz")) if path.stem != _slug(without)]
-    found = [np.load(path) for path in paths]
+    parts = []
+    for path in paths:
+        with np.load(path) as one:
+            weights = one["weights"] * _EDITS / len(one["rows"])
+            parts.append((one["rows"], one["labels"], weights))
     flat = Belief(np.zeros(len(FEATURES)), 0.5 * np.eye(len(FEATURES)))
-    parts = [
-        (one["rows"], one["labels"], one["weights"] * _EDITS / len(one["rows"])) for one in found
-    ]
-    rows, labels, weights = (np.concatenate(some) for some in zip(*parts, strict=True))
-    mean = flat.fit(rows, labels, weights).mean
+    rows, labels, all_weights = (np.concatenate(some) for some in zip(*parts, strict=True))
+    mean = flat.fit(rows, labels, all_weights).mean
     own = np.array([Belief(mean, np.eye(len(FEATURES))).fit(*one).mean for one in parts])
     variance = ((own - mean) ** 2).mean(axis=0) + _NOISE
     precision = np.clip(1.0 / variance, _LEAST, _MOST)
