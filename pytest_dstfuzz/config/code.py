@@ -48,7 +48,9 @@ def code_of(thing: Any, name: str = "") -> str:
     for part in _parts_of(thing):
         with suppress(OSError, TypeError):
             files.append(_on_disk(inspect.getsourcefile(part)))
-    found = sorted(_Walk().over(file for file in files if file is not None))
+    own = [file for file in files if file is not None]
+    # A walk looks at all loaded modules, and nearly all objects are of this package.
+    found = sorted(_Walk().over(own)) if own else []
     text = "\n".join(found)
     return hashlib.sha256(text.encode(errors="replace")).hexdigest() if found else ""
 
