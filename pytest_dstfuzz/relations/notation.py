@@ -18,8 +18,8 @@ from pytest_dstfuzz.relations.relation import Inapplicable, Replacement, Scene, 
 from pytest_dstfuzz.relations.values import inflections
 from pytest_dstfuzz.relations.wording import Change, Wording
 
-_NO_NUMBER: Final = "no number, time or date that has another usual notation"
-_OTHER_VALUE: Final = "the other notation of a value would count as another value"
+_NO_NUMBER: Final = "the turn has no number, time or date with another usual notation"
+_OTHER_VALUE: Final = "in the other notation, a value would count as a different value"
 #: Numbers from two to twelve, which people write both in words and in digits.
 _IN_WORDS: Final = {word: str(number) for number, word in enumerate(NUMBER_WORDS[2:13], 2)}
 _IN_DIGITS: Final = {digits: word for word, digits in _IN_WORDS.items()}
@@ -206,7 +206,7 @@ def _same_value(scene: Scene, before: str, after: str) -> bool:
     return True
 
 
-_ONE_CASE: Final = "the turn has no letter in the other case, or a word whose case counts"
+_ONE_CASE: Final = "no letter of the turn can change its case"
 
 
 @register_relation

@@ -414,7 +414,7 @@ def _equal(one: Sequence[str], other: Sequence[str]) -> int:
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-_NO_MISHEARD_WORD: Final = "no unlocked word sounds like another or is easily missed"
+_NO_MISHEARD_WORD: Final = "no unlocked word sounds like another word or is easily missed"
 _MOST_MISHEARD_WORDS: Final = 3
 
 

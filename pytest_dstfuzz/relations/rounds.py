@@ -232,7 +232,7 @@ def _round(scene: Scene, turn: Turn) -> SpokenRound:
     )
 
 
-_ASKS_FOR_MORE: Final = "each round asks for another one, for more, or for something different"
+_ASKS_FOR_MORE: Final = "each round asks for something else or for more"
 #: Words of a request that has another meaning if it is repeated.
 _COUNTED: Final = re.compile(
     r"\b(?:another|again|more|extra|additional|further|later|earlier|else|other|different|instead"
@@ -277,8 +277,8 @@ def _rewrite_duplicated(scene: Scene, index: int) -> Rewrite:
 
 _FEW: Final = "no two adjacent rounds after the first change the state"
 _SLOTS: Final = "adjacent rounds change the same slots"
-_SHUFFLE_UNSAID: Final = "a round does not mention all values that it changes"
-_SHUFFLE_VALUES: Final = "a round mentions a value that another round puts into a slot"
+_SHUFFLE_UNSAID: Final = "a round sets a value that the user does not mention"
+_SHUFFLE_VALUES: Final = "a round mentions a value that another round sets"
 _SHUFFLE_TAKEN_BACK: Final = "a round mentions another value for a slot that another round fills"
 _SHUFFLE_POINTS: Final = "a round refers to earlier rounds"
 _SHUFFLE_DOMAINS: Final = "the domain of a round's values would be unclear"
@@ -392,17 +392,17 @@ def _rewrite_shuffled(scene: Scene, order: Sequence[int]) -> Rewrite:
 
 
 _NONE: Final = "no round between the first and the last changes the state"
-_LATER: Final = "a later round changes the same slots"
+_LATER: Final = "a later round changes the same slots as this round"
 _LABELS: Final = (
-    "the changes in the round disagree with the labels of the round or of the last turn"
+    "the changes in this round disagree with the labels of this round or of the last turn"
 )
-_DROP_UNSAID: Final = "the user does not mention all values that the round changes"
-_MORE_VALUES: Final = "the user mentions a value that the round puts into no slot"
-_STANDS: Final = "without the round, an earlier value would count again"
-_CORRECTS: Final = "the user corrects something in the round"
-_DROP_VALUES: Final = "another round mentions a value that the round puts into a slot"
+_DROP_UNSAID: Final = "this round sets a value that the user does not mention"
+_MORE_VALUES: Final = "the user mentions a value, but this round fills no slot with it"
+_STANDS: Final = "without this round, an earlier value would be valid again"
+_CORRECTS: Final = "the user corrects something in this round"
+_DROP_VALUES: Final = "another round mentions a value that this round sets"
 _DROP_TAKEN_BACK: Final = "a later turn mentions another value for the slot, or corrects something"
-_NEEDED: Final = "the round mentions a value that a later round puts into a slot"
+_NEEDED: Final = "this round mentions a value that a later round sets"
 _DROP_POINTS: Final = "a later round refers to earlier rounds"
 _DROP_DOMAINS: Final = "the domain of later values would be unclear"
 

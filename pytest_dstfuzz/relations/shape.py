@@ -79,9 +79,9 @@ def _with_aside(scene: Scene, question: str, answer: str) -> Rewrite:
     return Rewrite(seen, scene.context, moves=moves, about="an aside")
 
 
-_ENDS_TALK: Final = "the turn is the first one, thanks for something, or ends in a question"
-_GIVES_NOTHING: Final = "the user says no value that the turn gives"
-_NOT_NEEDED: Final = "no earlier sentence says a need with values that still hold"
+_ENDS_TALK: Final = "the turn is the first one, says thanks, or ends in a question"
+_GIVES_NOTHING: Final = "the user mentions no value that the turn sets"
+_NOT_NEEDED: Final = "no earlier sentence states a need whose values are still valid"
 #: Words of a turn that ends something.
 _ENDS: Final = word_set("thank thanks thankyou bye goodbye")
 #: Words of a sentence that asks for something to be done, which would be done twice.
@@ -165,7 +165,7 @@ def _restated(scene: Scene, text: str, lead: str) -> Rewrite:
     return scene.rewrite([one], about="a need is said once more")
 
 
-_ONE_SENTENCE: Final = "the turn has no two sentences that can be said one after the other"
+_ONE_SENTENCE: Final = "the turn cannot be split between two sentences"
 #: Minimum number of words of the first part.
 _SHORTEST: Final = 3
 

@@ -390,8 +390,8 @@ def _mislabelled(scene: Scene, changes: Sequence[Difference]) -> bool:
     return diff_states(earlier, label) != tuple(changes)
 
 
-_NO_FROZEN: Final = "no frozen variant of the turn"
-_LOCKED: Final = "every frozen variant of the turn breaks a lock of this run"
+_NO_FROZEN: Final = "the file has no confirmed paraphrase of the turn"
+_LOCKED: Final = "every confirmed paraphrase of the turn breaks a lock of this run"
 
 
 @register_relation

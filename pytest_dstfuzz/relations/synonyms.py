@@ -168,7 +168,7 @@ class Synonyms(Wording):
                     yield (found,)
 
 
-_NO_REGISTER: Final = "no contraction, and no formal or casual word of the table"
+_NO_REGISTER: Final = "the turn has no contraction and no formal or casual word of the table"
 
 
 @register_relation

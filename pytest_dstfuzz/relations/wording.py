@@ -206,7 +206,7 @@ _ANSWERED: Final = word_set("yo yes yeah yep ok okay sure no nope well great and
 _FAREWELL: Final = word_set("thanks thank bye goodbye cheers")
 _LONGEST: Final = 18
 _FEWEST: Final = 3
-_NO_POLITENESS: Final = "no request or question to which politeness can be added, and none to drop"
+_NO_POLITENESS: Final = "no polite words can be added to the turn or removed from it"
 
 
 def requests(sentence: Sentence) -> bool:
@@ -417,7 +417,7 @@ def _wishes(one: Sentence) -> Iterator[Change]:
 _WANTED: Final = word_set("to a an the some two three four")
 
 
-_NO_QUESTION: Final = "no question that can be asked indirectly, and no indirect question"
+_NO_QUESTION: Final = "the turn has no direct or indirect question that can be rewritten"
 #: Words before an indirect question, and the mark after it.
 _FRAMES: Final = (
     ("I'd like to know", "."),
@@ -664,7 +664,7 @@ def _moved_to_end(
     return [lead, gone, _edit(at, at, f"{said[count]} ")]
 
 
-_NO_FILLER: Final = "no request or question beside which a filler sentence can stand"
+_NO_FILLER: Final = "no filler sentence fits before or after the turn"
 #: Sentences before a question, before the first request, and before an answer.
 _BEFORE_QUESTION: Final = (
     "I have a quick question.",

@@ -85,8 +85,8 @@ from pytest_dstfuzz.relations.values import (
     write_value,
 )
 
-SPELLED_OTHERWISE: Final = "no other value can be spelled like this one"
-NO_OTHER: Final = "no other value of the slot is known, or all were said already"
+SPELLED_OTHERWISE: Final = "no other value can be written in the style of this value"
+NO_OTHER: Final = "every known value of the slot was already said"
 
 #: Maximum number of values tried per slot.
 _MOST_SWAPS: Final = 8
@@ -202,7 +202,7 @@ def why_none(scene: Scene, site: ValueSite) -> str:
 
 
 GIVES_NOTHING: Final = "the turn fills no slot whose value can be replaced"
-IS_NAMED: Final = "the slot (such as the area) describes a place whose name the state has"
+IS_NAMED: Final = "the slot, such as the area, describes a place whose name is in the state"
 NO_NAME: Final = "no clear phrase for the slot is known"
 
 #: The system's words before the user's change of mind in a new turn.
@@ -389,7 +389,7 @@ def _without(scene: Scene, first: int, last: int) -> list[Replacement]:
 
 
 NO_ROLE: Final = (
-    "the turn does not fill both ends of a journey, and no time of departure or arrival either"
+    "the turn sets neither both ends of a journey nor a time of departure or arrival"
 )
 NO_CUE: Final = "the words before the value do not show its role"
 OTHER_HELD: Final = "the slot of the other role has a value"
@@ -603,7 +603,7 @@ def _is_twin(table: ValueTable, slot: str, other: str) -> bool:
     return same and alike(table.values[slot], table.values[other])
 
 
-COUNTED: Final = "a negated number or time does not say which one is wanted"
+COUNTED: Final = "the wanted value is unknown, because a number or time is negated"
 NOT_ALONE: Final = "the clause gives several values"
 NO_VERB: Final = "no rule negates a verb of the clause"
 
@@ -877,8 +877,8 @@ NOTHING_GIVEN: Final = "the turn changes nothing"
 NO_WORD: Final = "the turn has no words"
 TAKEN_AWAY: Final = "the turn removes the value of a slot"
 UNSAID: Final = "the turn sets a slot to a value that the user does not mention"
-MORE: Final = "the user mentions a value that the turn puts into no slot"
-EARLIER: Final = "an earlier round mentions a value that the turn puts into a slot"
+MORE: Final = "the user mentions a value, but the turn fills no slot with it"
+EARLIER: Final = "an earlier round mentions a value that the turn sets"
 
 #: Number of rewrites per turn.
 _DRAWS: Final = 4

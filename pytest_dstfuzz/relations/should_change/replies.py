@@ -16,8 +16,8 @@ from pytest_dstfuzz.relations.relation import (
 )
 from pytest_dstfuzz.relations.wording import Sentence, is_polite, requests, sentences
 
-NOT_ONE: Final = "the turn is not one statement or request, besides greetings and thanks"
-NO_OPPOSITE: Final = "no rule negates the statement, or takes its negation away"
+NOT_ONE: Final = "besides greetings and thanks, the turn is not a single statement or request"
+NO_OPPOSITE: Final = "no rule negates the statement or removes its negation"
 #: If a statement has one of these words, its negation need not change the reply: `I want to know
 #: when you open`.
 _IDLE: Final = word_set(
