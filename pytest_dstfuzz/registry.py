@@ -186,8 +186,8 @@ class Registry(Generic[T]):
 def entry_points(group: str) -> metadata.EntryPoints:
     """Return the entry points of a group.
 
-    The packages on a path are read once. A run asks thirty times, and to read a hundred packages
-    takes tens of milliseconds.
+    The packages on a path are read only once. A run calls this function about thirty times, and
+    each reading of a hundred packages would take tens of milliseconds.
     """
     return _entry_points(tuple(sys.path)).select(group=group)
 

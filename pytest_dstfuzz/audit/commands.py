@@ -32,14 +32,14 @@ def _audit_options(parser: Parser) -> None:
         "--decoys",
         integer(0),
         "N",
-        help="number of decoys among them: variants whose meaning was changed on purpose, to test "
-        "the judge (default: 0)",
+        help="number of decoys among the violations. A decoy is a variant whose meaning was "
+        "changed on purpose, to test the judge (default: 0)",
     )
     parser.value(
         "--fine-decoys",
         integer(0),
         "N",
-        help="number of additional decoys whose edits are as small as a slip (default: 0)",
+        help="number of additional decoys with edits as small as a slip (default: 0)",
     )
     parser.value("--seed", integer(0), "N", help="seed of the sample (default: 0)")
     parser.option(

@@ -261,7 +261,7 @@ class Store:
             if row is not None:
                 found[key] = _checked(key, row[0])
                 if not isinstance(row[1], int):
-                    raise _DamagedError("a day is not a number")
+                    raise _DamagedError("the last day of use of an entry is not a number")
                 if row[1] < today:
                     old.append((today, key))
         if old:

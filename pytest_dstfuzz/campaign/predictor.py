@@ -257,7 +257,7 @@ class Budget:
         return max(left, 0.0)
 
     def _metered_limits(self) -> Iterator[tuple[float, float, str]]:
-        """Yield limit, usage and unit of each limit on tokens and cost."""
+        """Yield the limit, the usage and the unit for tokens, and for cost, if they are limited."""
         usage = self.usage
         if usage is None:
             return

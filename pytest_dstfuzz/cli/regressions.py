@@ -234,7 +234,7 @@ def _read_corpora(folder: Path) -> dict[Path, Corpus]:
 
 
 def _find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Path, list[str]]:
-    """Return, for each file, the ids that begin as given. An id may be in several files."""
+    """Return the ids of each file that begin with one of ``starts``. Files may share an id."""
     from pytest_dstfuzz.regressions.regression import full_id  # noqa: PLC0415 - as above
 
     known = {name for corpus in corpora.values() for name in corpus}

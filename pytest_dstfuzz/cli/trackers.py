@@ -276,8 +276,8 @@ def _serve_options(parser: Parser) -> None:
         "--token-env",
         str,
         "NAME",
-        help="environment variable with the bearer token that requests must have; pytest sends "
-        "the token in DSTFUZZ_TOKEN",
+        help="environment variable with a bearer token; the server refuses requests without this "
+        "token. For pytest, set DSTFUZZ_TOKEN to the same token",
     )
 
 

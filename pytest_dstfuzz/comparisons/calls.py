@@ -137,7 +137,7 @@ class ToolCallComparison(Comparison):
 
     @cached_property
     def _texts(self) -> Comparison | None:
-        """The comparison of free texts, if an argument has one."""
+        """The comparison of free texts. ``None`` if no argument is a free text."""
         if self._make_texts is None or all(rule is not TEXT for _, rule in self._table.rules):
             return None
         return self._make_texts()

@@ -961,14 +961,14 @@ _VARIANT = (
     Option(
         "search",
         _NAME,
-        "search that chooses the edits: random, near-value, greedy, dialtest, adaptive (learns "
-        "during the run what this bot is weak at), agent (a policy "
-        "trained on the shipped trade), agent:simpletod (trained on the shipped simpletod), "
-        "agent:PATH (your own policy), bandit (a scorer of edits trained on the shipped "
-        "trade), bandit:PATH (your own scorer), noise (typical slips of people, to estimate "
-        "how many user turns fail; needs validity=natural), or a search of a package or of your "
-        "suite (default: bandit for the shipped trade under validity=natural, otherwise "
-        "random; with validity=natural, half of the variants come from noise)",
+        "search that chooses the edits. random, near-value, greedy and dialtest need no training. "
+        "adaptive learns the bot's weak points during the run. agent, agent:simpletod and "
+        "agent:PATH use a policy: trained on the shipped trade, on the shipped simpletod, or your "
+        "own. bandit and bandit:PATH use a scorer of edits: trained on the shipped trade, or your "
+        "own. noise makes typical slips of people, to estimate how many user turns fail; it needs "
+        "validity=natural. Packages and suites may add searches. (default: bandit for the shipped "
+        "trade under validity=natural, otherwise random; with validity=natural, half of the "
+        "variants come from noise)",
         scopes=("test", "decides", "content"),
     ),
     _decides(
@@ -1054,7 +1054,7 @@ _BUDGET = (
     _session(
         "max_cost",
         Value(parsers.positive("units of money"), "X", float),
-        "stop the run gracefully at this cost, computed from the key prices of --dst-tracker",
+        "stop the run gracefully at this cost, computed from --dst-tracker=prices=IN,OUT",
     ),
     Option(
         "cache",

@@ -418,7 +418,7 @@ def noise_models(value: str) -> tuple[str, ...]:
     for part in (found := entries(value)):
         parse_weight(part)
     if not found:
-        raise ValueError("contains no name: leave the option out to use typing and casual")
+        raise ValueError("contains no name: leave the option out to use 'typing' and 'casual'")
     return tuple(found)
 
 
@@ -456,7 +456,7 @@ def lines(value: str) -> tuple[str, ...]:
 
 
 def choice(kind: str, valid: Collection[str]) -> Callable[[str], str]:
-    """Return a parser for one of ``valid``. ``kind`` names them in messages."""
+    """Return a parser that accepts only the names in ``valid``. Messages call a name ``kind``."""
 
     def parse(value: str) -> str:
         if value not in valid:

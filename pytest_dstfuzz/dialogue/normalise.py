@@ -255,7 +255,7 @@ def normalise_state(state: Mapping[str, object], normalisation: str) -> BeliefSt
 
 
 def check_normalisation(name: str) -> str:
-    """Return ``name`` if it is a normalisation, else raise ``UserError``."""
+    """Return ``name``, or raise a ``UserError`` if no normalisation has this name."""
     if name not in NORMALISATIONS:
         raise unknown_name("normalisation", name, NORMALISATIONS)
     return name
@@ -279,9 +279,10 @@ def normalise_slot(slot: str, normalisation: str) -> str | None:
 
 @lru_cache(maxsize=65536)
 def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
-    """Return the canonical form of a value of a canonical slot, or ``None`` if it means absence.
+    """Return the canonical value of a canonical slot, or ``None`` if the value means absence.
 
-    A slot of MultiWOZ has one value, so its normalisations only take the first item of a list.
+    A slot of MultiWOZ has one value, so the MultiWOZ normalisations use only the first item of a
+    list.
     """
     listed = _listed(value)
     if listed is None:
@@ -298,7 +299,7 @@ def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
 
 
 def _listed(value: str) -> list[str] | None:
-    """Parse a text as a JSON list. Return ``None`` if it is not a list of values."""
+    """Parse a text as a JSON list. Return ``None`` if the text is not a list of values."""
     if "[" not in value:
         return None
     found = parse_list(value.strip())
@@ -398,7 +399,7 @@ def _clock(text: str) -> str:
 
 
 def _special(text: str, absent: frozenset[str], more_dontcare: tuple[str, ...]) -> str | None:
-    """Return ``None`` for absence, ``dontcare`` for its spellings, else the text."""
+    """Return ``None`` for absence, ``dontcare`` for a spelling of it, and any other text as is."""
     if text in absent:
         return None
     if text.replace("'", "") in _DONTCARE or text in more_dontcare:
@@ -435,7 +436,7 @@ def _time(text: str) -> str:
 
 
 def _hours(text: str, hour: int, minute: int, half: str) -> str:
-    """Return a time as ``HH:MM``, or the original text if there is no such time."""
+    """Return a time as ``HH:MM``, or the original text if no such time exists."""
     if hour > 24 or minute > 59 or (half and not 1 <= hour <= 12):
         return text
     if half:

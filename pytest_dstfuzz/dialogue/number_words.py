@@ -115,7 +115,7 @@ def _scaled(words: list[str], values: list[int]) -> int:
 
 
 def _spoken(values: list[int]) -> str:
-    """Return numbers below 100 that follow one another as a time, a year, or separate numbers."""
+    """Return consecutive numbers below 100 as a time, as a year, or as separate numbers."""
     numbers: list[int] = []
     open_tens = False
     for value in values:

@@ -123,9 +123,9 @@ def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:
 def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
     """Return a data set restricted to the named slots.
 
-    Their known values are kept. Labels of other slots are removed, because they can be neither
-    right nor wrong. Names may have any spelling that the normalisation of the data accepts. If
-    ``names`` is empty, return the data unchanged.
+    The named slots keep their known values. Labels of other slots are removed, because no
+    prediction of the named slots can match them. Names may have any spelling that the normalisation
+    of the data accepts. If ``names`` is empty, return the data unchanged.
     """
     if not names:
         return data
@@ -152,7 +152,7 @@ def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
 
 
 def partial_labels(data: DialogueSet) -> str:
-    """Return how many turns have labels, or ``""`` if all or none have them."""
+    """Return how many turns have labels, or ``""`` if all turns or no turns have labels."""
     if data.labelled:
         return ""
     counts = [sum(turn.state is not None for turn in one.turns) for one in data.dialogues]
@@ -165,7 +165,7 @@ def partial_labels(data: DialogueSet) -> str:
 
 
 def labels_note(data: DialogueSet) -> tuple[str, ...]:
-    """Return a note if labels are partial and the slots in them may not be all slots."""
+    """Return a note if only some turns have labels, and other slots may exist."""
     text = partial_labels(data)
     if not text or data.ontology is None or data.ontology.complete:
         return ()
@@ -215,7 +215,7 @@ def call_ontology(data: DialogueSet) -> Ontology | None:
 
 
 def arguments_of(tools: Iterable[Tool]) -> tuple[str, ...]:
-    """Return the tools and their arguments, as reports name them: ``book`` and ``book.people``."""
+    """Return the tools and their arguments as in reports: ``book`` and ``book.people``."""
     return tuple(
         name
         for tool in tools
@@ -224,7 +224,7 @@ def arguments_of(tools: Iterable[Tool]) -> tuple[str, ...]:
 
 
 def is_argument(name: str, tools: Iterable[Tool]) -> bool:
-    """Return whether a name may be a part of a call of one of the tools, at any depth."""
+    """Return whether a name may be a part of a call of any of these tools, at any depth."""
     for tool in tools:
         if name == tool.name:
             return True
@@ -252,7 +252,7 @@ def _enter(values: dict[str, dict[str, None]], slot: str, value: object) -> None
 def iterate_recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
     """Yield the arguments of all recorded calls with their JSON values.
 
-    This includes calls in later messages of a turn, which respond to results and not to a user.
+    This includes calls in later messages of a turn, which respond to results instead of a user.
     """
     labels = (turn.calls for turn in dialogue.turns if turn.calls)
     for calls in chain(

@@ -25,8 +25,8 @@ def sgd_paraphrases(source: str | Path, split: str = "test") -> tuple[ToolParaph
     """Return the tools of one split of SGD in the words of each SGD-X variant, sorted by name.
 
     Args:
-        source: a folder with the schemas of SGD and SGD-X, packed (``test.zip``, ``sgd_x.zip``)
-            or not.
+        source: a folder with the schemas of SGD and SGD-X, which may be in ``test.zip`` and
+            ``sgd_x.zip``.
         split: ``train``, ``val`` (``dev``) or ``test``.
 
     Raises:

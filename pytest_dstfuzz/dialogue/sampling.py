@@ -73,7 +73,7 @@ def _emptied(found: list[Dialogue]) -> Iterator[Dialogue]:
 class Records:
     """Byte strings in an unnamed file, accessed by number. All are written before any is read.
 
-    Several threads can read them, and so can processes forked after the file was written.
+    Several threads can read the file. Processes that were forked after writing can read it, too.
     """
 
     def __init__(self, records: Iterable[bytes]) -> None:
@@ -276,12 +276,12 @@ def sample_turns(
 ) -> Sequence[tuple[Dialogue, int]]:
     """Draw dialogues until they have ``count`` turns. Return each with its last turn.
 
-    They are in the order of the data. The last one drawn is truncated to get exactly ``count``
-    turns, or all turns if there are fewer. A dialogue's rank in the draw depends only on its id
-    and the seed. So the same seed draws the same dialogues first for any count, in any copy of
-    the data, and among any other dialogues. With ``domains``, only dialogues count whose labels
-    name a slot of one of the domains (the part of a slot's name before the first ``-``). Large
-    data is read on access.
+    The dialogues are in the order of the data. The last dialogue drawn is cut to get exactly
+    ``count`` turns. If the data has fewer turns, all are returned. A dialogue's rank in the draw
+    depends only on its id and the seed. So the same seed draws the same dialogues first for any
+    count, in any copy of the data, and among any other dialogues. If ``domains`` are given, only
+    dialogues with a label for a slot of these domains are drawn. The domain is the part of a
+    slot's name before the first ``-``. Large data is read on access.
     """
     if count is not None and count < 1:
         raise UserError(f"the number of turns must be at least 1 or 'all', got {count}")
@@ -320,14 +320,14 @@ def _drawn(
 
 
 def rank_in_draw(seed: int, dialogue_id: str) -> int:
-    """Return the rank of a dialogue in the draw of `sample_turns`: low ranks are drawn first."""
+    """Return the rank of a dialogue in the draw of `sample_turns`. Low ranks are drawn first."""
     return derive(seed, "sample", dialogue_id)
 
 
 def in_shard(dialogue_id: str, shard: tuple[int, int] | None) -> bool:
-    """Return whether a dialogue is in a shard ``(number from 1, count)``; ``None`` has them all.
+    """Return whether a dialogue is in a shard ``(number from 1, count)``. ``None`` means all data.
 
-    Only the id decides, so a dialogue stays in its shard if the seed or other dialogues change.
+    The shard depends only on the id, so it does not change with the seed or other dialogues.
     """
     if shard is None:
         return True
@@ -393,7 +393,7 @@ def _check_domains(
     known: set[str],
     slots: Sequence[str] | None,
 ) -> None:
-    """Raise an error for unknown domains. ``slots`` is ``None`` if there are no labels."""
+    """Raise an error for unknown domains. ``slots`` is ``None`` if the data has no labels."""
     if slots is None:
         raise DataError(
             f"the dialogues of {dialogues.name!r} have no labels, so they cannot be chosen by "
@@ -415,9 +415,7 @@ def _check_domains(
 
 
 def end_state(calls: Iterable[ToolCall], tools: Iterable[Tool]) -> Outcome:
-    """Return an outcome with all calls that took effect; of each `loose_key`, the first call.
-
-    Calls of read-only tools take no effect.
+    """Return an outcome with the first call of each `loose_key`, without calls of read-only tools.
 
     >>> two = ToolCall("book", {"people": 2})
     >>> dict(end_state([two, ToolCall("find"), two], [Tool("find", read_only=True)]))
@@ -511,7 +509,7 @@ def _rolled_out(dialogue: Dialogue) -> Dialogue:
 
 
 def _called(block: Iterable[str]) -> Iterator[tuple[ToolCall, str | None]]:
-    """Yield the calls in recorded messages with their results, ``None`` for no result."""
+    """Yield the calls in recorded messages with their results. The result may be ``None``."""
     made: list[ToolCall | None] = []
     results: dict[int, str] = {}
     # A later call may reuse an id after the earlier call has its result.

@@ -43,13 +43,14 @@ class DstGame:
             agent: the agent under test, see `GoalAgent`.
             game: the rules and scores, see `Game`.
             games: the number of reported scenarios; each adversary plays one game in each.
-            budget: the number of games for each adversary before the reported ones: half for
-                learning in other scenarios, and half for searching in the reported scenarios.
+            budget: the number of games that each adversary plays as preparation, without a report:
+                half for learning in other scenarios, and half for searching in the scenarios of
+                the reported games.
             seed: the seed of scenarios and adversaries. By default the seed of --dst-seed.
             adversaries: the names of the adversaries. By default all that can play against this
                 agent.
-            side: what the adversaries may use: a voice (an agent that plays their side), a language
-                model, and a limit of perplexity.
+            side: optional resources of the adversaries: an agent that speaks for them, a language
+                model that measures perplexity, and a maximum perplexity of their utterances.
         """
         __tracebackhide__ = True
         try:

@@ -106,8 +106,8 @@ TRAININGS: dict[str, Training] = {
             ),
             "first_weights": "share of the weights at the start in the saved ones",
             "loss_limit": (
-                "largest loss of joint goal accuracy on validation; of the rounds within it, the "
-                "one with the highest accuracy on rewritten turns is kept"
+                "maximum loss of joint goal accuracy on validation; the training keeps the round "
+                "with the highest accuracy on rewritten turns among those below this loss"
             ),
             "dialogues": "number of validation dialogues whose clean turns are measured",
             "checked": "number of rewrites of each relation that are measured on validation",

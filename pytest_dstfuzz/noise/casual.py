@@ -371,9 +371,10 @@ def weigh(seen: Mapping[str, float], tables: Tables, texts: Sequence[str]) -> tu
     """Return kinds with their shares, computed from numbers of slips.
 
     Args:
-        seen: kind -> number of slips, counted or expected in texts of the same size.
+        seen: kind -> number of slips, counted or expected. The numbers of all kinds must refer to
+            the same amount of text.
         tables: the lookup tables of the kinds.
-        texts: similar texts, to compute the table values per word.
+        texts: texts of the same sort. A share is relative to the mean table value of their words.
     """
     total = math.fsum(seen.values())
     values: dict[str, list[float]] = {kind: [] for kind in seen}

@@ -54,7 +54,7 @@ Features = tuple[str, ...]
 
 
 class KindFactors(NamedTuple):
-    """The factors of one kind."""
+    """The fitted factors of one kind of slip."""
 
     factors: dict[str, float]
     #: Sum of the products of factors over the slips of a word, as the mean over all words.

@@ -695,9 +695,9 @@ def _notes(curves: Curves) -> list[str]:
             "that show the cause of a violation, but not those asked while shrinking"
         ),
         (
-            "- all turns get one variant, then a second one, and so on; a campaign is cut when its "
-            "calls are spent; if a search runs out of proposals earlier, it counts with its "
-            "findings until then"
+            "- all turns get one variant, then a second variant, and so on, until the calls of the "
+            "campaign are spent. If a search has no proposals left before that, its findings so "
+            "far count"
         ),
         (
             "- way: how the calls are spread over the turns, for each search in the better of two "

@@ -79,9 +79,10 @@ def refuse_early_exit(config: pytest.Config, message: str, started: SessionHooks
 
 
 def early_exit_status(config: pytest.Config) -> int:
-    """Return the status of a run that ``pytest.exit`` ended with 0 before its tests were known.
+    """Return the exit status if ``pytest.exit(returncode=0)`` ended a run before collection.
 
-    Nobody knows whether it had robustness tests, so it fails even if only a file sets the gate.
+    The run may have had robustness tests. So it fails if a gate is set, also if only a
+    configuration file sets the gate, or if the command line names a tracker.
     """
     try:
         settings = read_settings(config)

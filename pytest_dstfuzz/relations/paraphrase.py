@@ -588,7 +588,7 @@ class PlugIn(Relation):
     reasons = (_SILENT, _NO_BLOCK)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return an object that searches for the place of the sentences."""
+        """Return a search for the place at which inserted sentences confuse the tracker most."""
         if not scene.parts.words:
             return Inapplicable(_SILENT)
         guard_of = scene.guards.guard_of

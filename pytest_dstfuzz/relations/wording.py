@@ -254,7 +254,7 @@ class Politeness(Wording):
     reasons = (_NO_POLITENESS,)
 
     def changes(self, scene: Scene) -> Iterator[Change]:
-        """Return the polite words that fit the turn, and those that may go."""
+        """Yield the changes that add polite words to the turn or remove them."""
         parts = list(sentences(scene.turn.user))
         yield from _greetings(scene, parts)
         yield from _thanks(scene, parts)

@@ -188,7 +188,7 @@ def _export_options(parser: Parser) -> None:
         "--measured",
         required=True,
         metavar="DATA",
-        help="dialogues that the trained bot is measured on, which are refused: a path or a name "
+        help="dialogues on which the trained bot is measured, which are refused: a path or a name "
         f"as for --data, or {_NOTHING}",
     )
     parser.value(
@@ -272,5 +272,5 @@ EXPORT = Command(
     _export_options,
     _export,
     about="Write the dialogues of violations, and of variants that change the request, with the\n"
-    "answer that would be right. Reports of the split that measures the bot are refused.",
+    "right answer. Reports on the dialogues of --measured are refused.",
 )

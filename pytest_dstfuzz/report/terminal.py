@@ -155,7 +155,9 @@ def show_plainest(
         _show_violation(page, turn, variant, novelty)
     if gate and command and settings.variant.variant is None:
         page.field(
-            "  ", f"to repeat variant I of turn ID alone: {command} --dst-variant=I -k ID", "dim"
+            "  ",
+            f"to repeat one variant, number I of turn ID: {command} --dst-variant=I -k ID",
+            "dim",
         )
 
 

@@ -103,7 +103,7 @@ def mark_edits(
 
 
 def shorten(text: str, limit: int = 400) -> str:
-    """Return ``text`` with visible characters. If it exceeds ``limit``, leave out its middle."""
+    """Return ``text`` without its middle if it exceeds ``limit``, converted by `visible`."""
     return visible(text if len(text) <= limit else _shortened(text, limit // 2, limit // 2))
 
 

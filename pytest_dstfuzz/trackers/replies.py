@@ -68,7 +68,7 @@ class StatefulReply(Adapter):
 
 
 def as_replier(candidate: object, history: History = "recorded") -> Tracker:
-    """Return a system that replies as a `Tracker`, or raise a `UserError`.
+    """Adapt a system that replies to the `Tracker` protocol, or raise a `UserError`.
 
     ``candidate`` may be a tracker whose predictions have a `Prediction.reply`, an object with
     ``reset`` and ``reply``, an object with ``reply`` alone, a function from messages to text, or a

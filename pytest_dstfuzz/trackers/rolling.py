@@ -1,13 +1,13 @@
-"""Systems whose history consists of their own answers instead of the recorded ones.
+"""Systems whose history consists of their own answers instead of recorded answers.
 
 The system gets one utterance after the other, and each answer becomes part of the history for the
-next utterance. Therefore a sequence of n questions costs n requests. If sequences have a common
-prefix, its requests are made only once.
+next utterance. Therefore a sequence of n questions costs n requests. Sequences with a common prefix
+share the requests of the prefix.
 
 An assistant that calls tools runs through a dialogue without recorded messages. Until it replies,
-each call gets the result that was recorded for the same tool and arguments. If there is none, the
-call gets an error. The answer to a context is the end state: all calls that took effect so far
-(`end_state`).
+each call gets the result that was recorded for the same tool and arguments. If no such result was
+recorded, the call gets an error. The answer to a context is the end state: all calls that took
+effect so far (`end_state`).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class OwnHistory(ABC):
 
     Attributes:
         wrapped: the system.
-        requests: number of contexts sent to it.
+        requests: number of contexts sent to the system.
         note: explanation of this history for the user.
     """
 
@@ -107,7 +107,7 @@ class OwnHistory(ABC):
 
     @property
     def usage(self) -> Usage:
-        """The usage of the system. If it counts no tokens, only the number of requests."""
+        """The usage of the system. If the system counts no tokens, only the number of requests."""
         counted = usage_of(self.wrapped)
         return Usage(self.requests, self.requests) if counted is None else counted
 
@@ -164,7 +164,7 @@ class OwnHistory(ABC):
                 answers[place] = why
 
     def _add(self, roll: _Rollout, depth: int, failure: TrackerError | None) -> TrackerError | None:
-        """Append the result of an utterance to a rollout. If there is none, return the error."""
+        """Append the result of an utterance to a rollout. If the utterance failed, return its error."""
         key = roll.key(depth)
         if isinstance(failure, GivenUpError):
             return failure
@@ -380,7 +380,7 @@ class _CallTurn(_OpenTurn):
         return self._roll.context(self._depth, self._messages)
 
     def take(self, answer: object) -> None:
-        """Process the assistant's next message: run its calls, or finish if it has none."""
+        """Process the assistant's next message: run its calls, or finish if it has no calls."""
         try:
             made = list_calls(check_prediction(answer, outcome=TOOL_CALLS).state)
         except TrackerError as error:
@@ -416,7 +416,7 @@ class _Stubs:
             self._results.setdefault(key, []).append(result)
 
     def result(self, call: ToolCall, earlier: Iterable[ToolCall]) -> str:
-        """Return the result of a call. A repeated call gets the next recorded result, if any."""
+        """Return the result of a call. If it was called before, use the next recorded result, if any."""
         key = self._key(call)
         found = self._results.get(key)
         if found is None:

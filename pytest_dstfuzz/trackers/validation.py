@@ -75,14 +75,14 @@ class Deadline:
         self._closer: tuple[float, str] | None = None
 
     def start(self) -> float:
-        """Start the clock unless it runs already. Any other use of the deadline starts it too."""
+        """Start the clock if it is not running. Any other use of the deadline also starts it."""
         if self._started is None:
             self._started = self._clock()
         return self._started
 
     @property
     def left(self) -> float:
-        """Seconds until the end: 0 after it, ``inf`` if there is none."""
+        """Seconds until the end. 0 after the end, ``inf`` without a time limit."""
         return max(0.0, self._end()[0] - self._clock())
 
     @property
@@ -113,7 +113,7 @@ _AGAIN: Final = 0.25
 
 
 class Overrun(BaseException):
-    """The time is over, but a call has not returned.
+    """The time is over, but a call has still not returned.
 
     Like ``KeyboardInterrupt``, it is not caught by ``except Exception``.
     """
@@ -213,13 +213,13 @@ def check_prediction(
 ) -> Prediction:
     """Return the answer to one context as a prediction whose ``state`` is the tested part.
 
-    That is the belief state in the normalisation of the data, the reply under the path ``reply``,
-    or the tool calls as in `calls_outcome`. The answer may be a prediction, a mapping slot -> value
-    (a prediction without probabilities), or a text if replies are tested. If the ontology is
-    ``None`` or not complete, every slot is accepted.
+    The tested part is the belief state in the normalisation of the data, the reply under the path
+    ``reply``, or the tool calls as in `calls_outcome`. The answer may be a prediction, a mapping
+    slot -> value (a prediction without probabilities), or, if replies are tested, a text. If the
+    ontology is ``None`` or not complete, every slot is accepted.
 
     Raises:
-        MalformedAnswerError: the answer does not have the form of one.
+        MalformedAnswerError: the value does not have the form of an answer.
         TrackerError: the answer is itself a `TrackerError`, or has an unknown slot or an invalid
             impurity.
     """
@@ -245,7 +245,7 @@ def check_prediction(
 
 
 def is_malformed(answered: object, outcome: OutcomeKind = "state") -> bool:
-    """Return whether an answer does not have the form of one, so that it is worth another try."""
+    """Return whether a value lacks the form of an answer, so that the caller should ask again."""
     if isinstance(answered, TrackerError):
         return isinstance(answered, MalformedAnswerError)
     try:
@@ -282,7 +282,7 @@ def _unreadable(raw: object, error: Exception) -> MalformedAnswerError:
 
 
 def _checked_reply(answered: object) -> Prediction:
-    """Return the reply of a system as a prediction with nothing else."""
+    """Return a prediction that has only the reply of a system."""
     text = answered.reply if isinstance(answered, Prediction) else answered
     if text is None and isinstance(answered, Prediction) and answered.state:
         text = answered.state
@@ -298,7 +298,7 @@ def _checked_reply(answered: object) -> Prediction:
 
 
 def _checked_calls(answered: object) -> Prediction:
-    """Return the calls of an assistant as a prediction with nothing else."""
+    """Return a prediction that has only the calls of an assistant."""
     calls = answered.calls if isinstance(answered, Prediction) else answered
     if not isinstance(calls, Mapping):
         raise MalformedAnswerError(
@@ -352,9 +352,9 @@ def passes_through(error: BaseException) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return type and message of an exception in one line that is the same in every run.
+    """Return the type and message of an exception in one line that is the same in every run.
 
-    A `TrackerError` is described by its message alone, which is written for users.
+    For a `TrackerError` return only its message, which is written for users.
     """
     message = " ".join(message_of(error).split())
     if not isinstance(error, TrackerError):
@@ -417,11 +417,11 @@ def ask_raw(
 ) -> list[object]:
     """Return one unchecked answer of a tracker for each context of a batch.
 
-    The tracker receives the batch itself, and may modify it.
+    The tracker receives the original list of contexts, and may modify the list.
 
     Raises:
         TrackerRaisedError: the tracker raised an exception.
-        TrackerError: the tracker raised this itself, or did not return one answer per context.
+        TrackerError: the tracker raised this error, or did not return one answer per context.
     """
     # Copied first, because a tracker may remove contexts from the list.
     asked = list(batch)
@@ -443,7 +443,7 @@ def ask_raw(
 
 
 class AskedAgain(NamedTuple):
-    """The answers to a batch, and for each the number of malformed answers received."""
+    """The answers to a batch, and the number of malformed answers to each context."""
 
     answers: list[object]
     malformed: list[int]
@@ -547,11 +547,11 @@ def preflight(
     answers. ``spend`` receives the number of contexts of each request, and its result surrounds the
     request.
 
-    Return how often a tracker that need not be repeatable disagreed with itself. All other trackers
-    must not disagree.
+    Return how often the answers to the same context differed. They may only differ if the tracker
+    declares that it is not repeatable.
 
     Raises:
-        OutOfReachError: the time was over, or nobody answered any more.
+        OutOfReachError: the time was over, or the tracker stopped answering.
         NoAnswerError: the tracker has no valid answer to any of the contexts.
         UserError: the tracker is in training mode, raises, returns malformed answers, is not
             deterministic, or answers differently in another order or batch.
@@ -588,7 +588,8 @@ def preflight(
 def _changes_its_mind(who: str, moved: str, again: str) -> str:
     """Return the message for different answers to a reversed batch.
 
-    ``moved`` describes the difference. ``again`` describes that for the same order, if any.
+    ``moved`` describes the difference. ``again`` describes the difference between two answers in
+    the same order, or is ``""``.
     """
     if not again:
         return (
@@ -673,7 +674,7 @@ def _disagreement(
 ) -> Disagreement:
     """Ask twice more, and count the contexts whose answers are not all the same.
 
-    A context without an answer each time is left out, because such a tracker may fail sometimes.
+    A context is left out if any of its requests failed, because such a tracker may fail sometimes.
     """
     rounds: list[list[object]] = [[*singles], asker.raw(batch), asker.raw(batch[::-1])[::-1]]
     answered, differed, failure = 0, 0, ""
@@ -708,9 +709,9 @@ def _answered_alone(
 ) -> tuple[list[Context], list[Prediction]]:
     """Return the contexts that the tracker can answer, and the answers.
 
-    The contexts are asked one by one in a mixed order, and returned in their own order. A tracker
-    that fails on some contexts can be tested, and the campaign reports them. A tracker without any
-    answer cannot be tested.
+    The contexts are sent one by one in a mixed order, and returned in their original order. A
+    tracker that fails on some contexts can be tested, and the campaign reports these contexts. A
+    tracker without any answer cannot be tested.
     """
     answers: dict[int, Prediction] = {}
     failure: UserError | None = None

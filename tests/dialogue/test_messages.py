@@ -209,7 +209,7 @@ def test_states_are_labels_of_their_own(write: Write):
         ([user("a"), calls(("boook", {}))], [BOOK], r"'boook' is called, .* did you mean 'book'\?"),
         ([user("a"), user(" ")], None, r"User messages have no text"),
         ([{**user("a"), "name": "x"}], None, r"keys besides role and content"),
-        ([user("a"), {"role": "assistant"}], None, r"neither a text nor a call"),
+        ([user("a"), {"role": "assistant"}], None, r"no text and no call"),
     ],
 )
 def test_what_looks_like_a_fault_is_taken_and_told(

@@ -70,7 +70,7 @@ def test_the_summary_of_a_gate_says_how_to_repeat(calls: pytest.Pytester, own: b
     text = re.sub(r"\s+", " ", text)
     shown = re.findall(r" calls-test-([^:]*?), variant (\d) ", text)
     assert len(set(shown)) == 5
-    line = re.search(r"to repeat variant I of turn ID alone: pytest (.*? -k ID)", text)
+    line = re.search(r"to repeat one variant, number I of turn ID: pytest (.*? -k ID)", text)
     assert line is not None
     for name, variant in shown:
         word = re.search(r"\(ID (.*)\)$", name)

@@ -1,12 +1,12 @@
 """Conversion of recorded messages of other APIs and frameworks to OpenAI's form.
 
-All these forms say the same in other words: a role, texts, calls with arguments, results of calls.
-The tables below list the words: ``human`` is a user, ``functionCall`` is a call, ``args`` are its
-arguments. They cover the items of OpenAI's Responses, ShareGPT, LangChain, pydantic-ai, Gemini,
-Bedrock, spans of OpenTelemetry, inspect_ai and the tau benchmarks. Anthropic's form has its own
-module, with checks of its own.
+All these forms have the same content under other names: a role, texts, calls with arguments, and
+results of calls. The tables below list the names: ``human`` is a user, ``functionCall`` is a call,
+and ``args`` are its arguments. The tables cover the items of OpenAI's Responses, ShareGPT,
+LangChain, pydantic-ai, Gemini, Bedrock, spans of OpenTelemetry, inspect_ai and the tau benchmarks.
+Anthropic's form has a separate module, which also checks messages.
 
-A message whose words are unknown is left as it is: the reader then reports it.
+A message with unknown names stays unchanged, and the reader reports it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _DROPPED: Final = "Messages have parts of the type {!r}, which are ignored"
 
 
 def chat_form(messages: Iterable[Any], place: str, odd: Oddities) -> list[Any]:
-    """Convert messages to OpenAI's form. Those that have it, and unknown ones, stay unchanged.
+    """Convert messages to OpenAI's form. Messages of this or of an unknown form stay unchanged.
 
     Consecutive messages of the assistant become one if the second has calls, because some forms
     have an item for each call.
@@ -113,7 +113,7 @@ def is_foreign(message: object) -> bool:
     calls = message.get("tool_calls")
     content = message.get("content")
     if role == "tool" and "tool_call_id" not in message and "id" in message:
-        return True  # tau2-bench: the id is that of the call.
+        return True  # tau2-bench: this id is the id of the call.
     return (
         message.get("role") not in ("user", "assistant", "system", "developer", "tool", "function")
         or ("content" not in message and any(key in message for key in (*_CONTENTS, "api_name")))
@@ -141,7 +141,7 @@ def _listed(value: object) -> list[Any]:
 
 
 def _is_flat(call: Mapping[str, Any]) -> bool:
-    """Return whether a call has its name and arguments beside its id."""
+    """Return whether the name and arguments of a call are at the same level as its id."""
     return not isinstance(call.get("function"), Mapping) and (
         _first(call, _ARGUMENTS) is not None and isinstance(_first(call, _NAMES), str)
     )
@@ -190,7 +190,7 @@ def _body(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _converted(message: Mapping[str, Any], place: str, odd: Oddities) -> Iterator[Json]:
-    """Convert a message to messages in OpenAI's form; prompts and results in it come first."""
+    """Convert a message to messages in OpenAI's form. Its prompts and results come first."""
     role, parts, made = _role_and_parts(message, place)
     texts: list[Any] = []
     in_parts = not made  # LangChain repeats the calls of Anthropic's blocks.
@@ -212,7 +212,7 @@ def _converted(message: Mapping[str, Any], place: str, odd: Oddities) -> Iterato
 
 
 def _role_and_parts(message: Mapping[str, Any], place: str) -> tuple[str, list[Any], list[Json]]:
-    """Return the role of a message, its parts, and the calls beside them."""
+    """Return the role of a message, its parts, and the calls outside its parts."""
     role, content = role_of(message), _first(message, _CONTENTS)
     made = [call for raw in _calls_beside(message) for call in _calls(raw, place)]
     if role is None:
@@ -260,7 +260,7 @@ def _text(part: Any) -> str:
 
 
 def _texts(part: Any, kind: str | None, role: str, place: str, odd: Oddities) -> list[Any]:
-    """Return the texts of a part, and the pictures among them; count a dropped part in ``odd``."""
+    """Return the texts and pictures of a part. Count a dropped part in ``odd``."""
     if kind == "text":
         inner = None if isinstance(part, str) else _first(part, _TEXTS)
         if not isinstance(inner, list):
@@ -284,7 +284,7 @@ def _picture(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _calls_beside(message: Mapping[str, Any]) -> list[Any]:
-    """Return the calls that a message has beside its content."""
+    """Return the calls that a message has outside its content."""
     old = message.get("function_call")
     broken = message.get("invalid_tool_calls")
     listed = [*_listed(message.get("tool_calls")), *_listed(broken)]
@@ -344,7 +344,7 @@ def _result(part: Mapping[str, Any]) -> Json:
     return {"role": "tool", "tool_call_id": known, "content": content}
 
 
-#: Types in schemas that are not those of JSON Schema.
+#: Types in schemas that JSON Schema lacks.
 _TYPES: Final = {"dict": "object", "float": "number", "double": "number", "tuple": "array"}
 _BUILT_IN: Final = "Tools of the service, such as a web search, are ignored"
 

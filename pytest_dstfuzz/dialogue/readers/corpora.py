@@ -98,7 +98,7 @@ _LOG: Final = re.compile(r'"log"\s*:\s*\[')
 
 
 def schema_guided(file: SourceFile, head: str) -> str:
-    """Return the corpus of a schema-guided file, ``sharded`` or ``sgd``, or ``""`` for others."""
+    """Return ``sharded`` or ``sgd`` for a schema-guided file, and ``""`` for any other file."""
     if json_start(file, head) != "[" or '"dialogue_id"' not in head or '"turns"' not in head:
         return ""
     return "sgd" if _SGD_SERVICE.search(head) else "sharded"
@@ -368,9 +368,9 @@ class Sgd(Reader):
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
         """Yield the dialogues of one file, with slots named ``service-slot``.
 
-        A service keeps its state until a later turn changes it. If a value has several spellings,
-        use that of the previous turn if it is among them, else the first. The calls of the services
-        are also read if tool calls are tested.
+        A service keeps its state until a later turn changes the state. If a value has several
+        spellings, use the spelling of the previous turn if it is listed, otherwise the first
+        spelling. If tool calls are tested, the calls of the services are also read.
         """
         tools = _tools_of(how) if how.outcome == TOOL_CALLS else None
         for entry, place in file.entries(_Conversation, "dialogue_id"):
@@ -400,7 +400,7 @@ class Sgd(Reader):
             yield dialogue if tools is None else _with_calls(dialogue, entry, place, tools)
 
     def phrases(self, how: ReadOptions) -> Mapping[str, str]:
-        """Return the names of the slots in the schema, if there is one."""
+        """Return the names of the slots in the schema, if the source has a schema."""
         return schema_phrases(how.schemas[0], how.normalisation) if how.schemas else {}
 
 
@@ -445,7 +445,7 @@ def _with_calls(
 
 
 def _called(frames: Sequence[_ServiceFrame], first: int) -> list[Message]:
-    """Return the message with the calls of one system turn, followed by those with the results."""
+    """Return the message with the calls of a system turn, then the messages with the results."""
     calls: dict[str, ToolCall] = {}
     results: list[Message] = []
     for number, frame in enumerate(frames, start=first):
@@ -473,7 +473,7 @@ class _Intent(msgspec.Struct):
     required_slots: list[str] = []
     #: In SGD a mapping from each slot to its default value.
     optional_slots: Any = ()
-    #: Whether it changes something, such as a booking. Otherwise it is only a look-up.
+    #: Whether the intent changes something, such as a booking. Otherwise it only looks things up.
     is_transactional: bool = True
 
 
@@ -498,8 +498,8 @@ _NUMBERED: Final = re.compile(r"\w+_\d+")
 def schema_values(file: SourceFile) -> Iterator[tuple[str, list[Any]]]:
     """Yield the slots of a schema with their listed values.
 
-    For SGD these are only slots that an intent takes, named ``service-slot``, because a user fills
-    no others. Values of open slots are omitted, because SGD lists only a sample.
+    For SGD these are only the slots of intents, because a user fills no other slots. They are named
+    ``service-slot``. Values of open slots are omitted, because SGD lists only a sample.
     """
     for service in convert_checked(list[_SchemaService], file.json(), file.place):
         of_sgd = _NUMBERED.fullmatch(service.service_name) is not None
@@ -584,7 +584,7 @@ def paraphrase(original: SourceFile, other: SourceFile, name: str) -> ToolParaph
 
     Raises:
         DataError: If the numbers of services differ, or a service has other intents or slots. The
-            message names the first one.
+            message names the first such service.
     """
     ours = convert_checked(list[_SchemaService], original.json(), original.place)
     theirs = convert_checked(list[_SchemaService], other.json(), other.place)

@@ -1,8 +1,8 @@
 """Readers of recordings of frameworks and benchmarks, each described by its keys.
 
-A `Form` says which keys an entry has, and where its messages, tools and prompt are. Its messages
-are converted by `conversion.chat_form`. If the entries of a form have no messages, a function makes
-messages from them.
+A `Form` says which keys an entry has, and where its messages, tools and prompt are.
+`conversion.chat_form` converts the messages. If the entries of a form have no messages, a function
+of the form makes messages from them.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ class Form(Reader):
     #: Returns the entries of a value, each with ``messages`` and maybe ``system`` and ``tools``.
     #: The second argument is the result of ``beside``.
     convert: Callable[[Any, Any], Iterator[Json]] | None = None
-    #: Returns what another file has for this one.
+    #: Returns data of another file that belongs to this file.
     beside: Callable[[SourceFile], Any] | None = None
-    #: Whether a list is one entry, and not a list of entries.
+    #: Whether a list is a single entry. Otherwise it is a list of entries.
     whole: bool = False
-    #: Whether the entries are calls of a model. Those without words of the user are left out, and
-    #: those that another entry continues.
+    #: Whether the entries are calls of a model. An entry is left out if it has no words of the
+    #: user, or if another entry continues it.
     growing: bool = False
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Recognise the first object of a file by its keys."""
+        """Recognise a file by the keys of its first object."""
         found = begun_object(head) if json_start(file, head) else {}
         return 0.9 if any(found.keys() >= {*keys} for keys in self.keys) else 0
 
@@ -81,7 +81,7 @@ class Form(Reader):
         for entry in self._entries(file):
             raw = entry.raw
             if begun and _key(raw["messages"]) in begun:
-                odd.add("Requests that a later request continues are left out", entry.place)
+                odd.add("Requests are left out if a later request continues them", entry.place)
                 continue
             messages = chat_form(raw["messages"], f"{entry.place}: messages", odd)
             messages = [_only_known(one) for one in messages]
@@ -104,7 +104,7 @@ class Form(Reader):
         odd.tell(how.tell)
 
     def _entries(self, file: SourceFile) -> Iterator[Entry]:
-        """Yield the entries of a file. The key ``given`` has the value that each was made from."""
+        """Yield the entries of a file. Their key ``given`` has the original value."""
         beside = None if self.beside is None else self.beside(file)
         whole = [(file.json(), file.place, file.stem)] if self.whole else values_of(file)
         for value, place, name in whole:
@@ -124,7 +124,7 @@ class Form(Reader):
         try:
             made = list(self._made(raw, beside))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            made = [{"messages": None}]  # The keys are those of the form, but not the values.
+            made = [{"messages": None}]  # The keys have the form, but the values do not.
         if all(isinstance(one["messages"], list) for one in made):
             return made
         raise DataError(
@@ -142,7 +142,7 @@ class Form(Reader):
 
 
 def at(value: object, path: str) -> Any:
-    """Return the value at a path of keys, or ``None`` if there is none."""
+    """Return the value at a path of keys, or ``None`` if a key is missing."""
     for key in path.split(".") if path else ():
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
@@ -155,7 +155,7 @@ def _key(messages: list[Any]) -> tuple[str, ...]:
 def _begun(entries: Iterator[Entry]) -> frozenset[tuple[str, ...]]:
     """Return the messages of the entries that another entry continues."""
     found = sorted({_key(entry.raw["messages"]) for entry in entries})
-    # Messages that others continue are next to one of them in this order.
+    # In this order, messages stand directly before messages that continue them.
     pairs = pairwise(found)
     return frozenset(key for key, after in pairs if key and after[: len(key)] == key)
 
@@ -165,7 +165,7 @@ def _first(raw: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
 
 
 def _listed(value: object, role: str = "user") -> list[Any]:
-    """Return a list of messages, given that list, a single message, or the text of one."""
+    """Return a list of messages from such a list, a single message, or the text of a message."""
     if isinstance(value, str):
         return [{"role": role, "content": value}]
     if isinstance(value, list) and value and isinstance(value[0], list):
@@ -237,7 +237,7 @@ def _glaive(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the 
 
 
 def _objects(text: str) -> Iterator[Json]:
-    """Yield the functions that stand as JSON objects between other words of a text."""
+    """Yield the functions that are JSON objects between other words of a text."""
     place = text.find("{")
     while place >= 0:
         found = begun_json(text[place:])
@@ -248,7 +248,7 @@ def _objects(text: str) -> Iterator[Json]:
 
 
 def _exchange(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
-    """Yield the request and the answer of a call of a model, as one conversation."""
+    """Yield the request to a model and its answer as one conversation."""
     given = _first(raw, ("request.body", "request", "body", "inputs", "input"))
     request = given if isinstance(given, Mapping) else {}
     asked = _asked(given if given is not None else raw.get("messages"))
@@ -264,7 +264,7 @@ def _exchange(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as th
     }
 
 
-#: Paths of the answer of a model beside its request.
+#: Paths of a model's answer in an entry with its request.
 _ANSWERS: Final = (
     *("response.body", "response", "outputs", "output", "expectedOutput", "expected_output"),
     *("completion", "preferred_output", "chosen_messages"),
@@ -367,7 +367,7 @@ def _possible_answers(file: SourceFile) -> Mapping[str, Any]:
 
 
 def _bfcl(raw: Json, beside: Mapping[str, Any]) -> Iterator[Json]:
-    """Yield a question of BFCL with the calls of its answer, if there is one."""
+    """Yield a question of BFCL with the calls of its answer, if an answer is recorded."""
     truth = beside.get(str(raw.get("id")))
     turns = [_listed([one] if isinstance(one, Mapping) else one) for one in raw["question"]]
     nested = isinstance(truth, list) and any(isinstance(one, list) for one in truth)
@@ -376,7 +376,7 @@ def _bfcl(raw: Json, beside: Mapping[str, Any]) -> Iterator[Json]:
     for number, said in enumerate(turns):
         messages += said
         calls = of_turns[number] if number < len(of_turns) else None
-        if said:  # Else the turn only adds a tool.
+        if said:  # Otherwise the turn only adds a tool.
             messages += [call for one in calls or () for call in _bfcl_calls(one)]
         if said and calls == []:
             messages.append(_says("assistant", ""))
@@ -386,7 +386,7 @@ def _bfcl(raw: Json, beside: Mapping[str, Any]) -> Iterator[Json]:
 
 
 def _bfcl_calls(one: Any) -> Iterator[Json]:
-    """Yield the calls of an answer, which has alternatives of each argument, or a Python call."""
+    """Yield the calls of an answer: calls with alternatives of each argument, or Python calls."""
     if isinstance(one, str):
         found = _python_call(one)
         if found is not None:
@@ -397,7 +397,7 @@ def _bfcl_calls(one: Any) -> Iterator[Json]:
 
 
 def _first_values(arguments: Mapping[str, Any]) -> Json:
-    """Return the first value of each argument. If that is an empty text, omit the argument."""
+    """Return the first value of each argument. Omit an argument if this value is empty."""
     return {
         name: _chosen(values[0])
         for name, values in arguments.items()
@@ -417,7 +417,7 @@ def _python_call(text: str) -> tuple[str, object] | None:
         if not isinstance(parsed, ast.Call):
             return None
         name = ast.unparse(parsed.func)
-        if parsed.args:  # Their names are not in the file: no label.
+        if parsed.args:  # The file lacks their names, so the turn gets no label.
             return name, text
         return name, {one.arg: ast.literal_eval(one.value) for one in parsed.keywords}
     except (SyntaxError, ValueError):
@@ -456,7 +456,7 @@ def _adk(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the othe
     yield {**known, "messages": [one for one in messages if one]}
 
 
-#: A word of the simulated user to its own program.
+#: A word that a simulated user sends to its own program.
 _SIGNAL: Final = re.compile(r"(?:(?<!\s)\s+)?###[A-Z_-]+###\s*")
 
 
@@ -467,7 +467,7 @@ def _tau(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the oth
 
 
 def _without_signal(message: Json) -> Json | None:
-    """Return a message without signals of a simulated user; ``None`` if nothing else is in it."""
+    """Return a message without the signals of a simulated user; ``None`` for signals alone."""
     content = message.get("content")
     if message.get("role") != "user" or not isinstance(content, str):
         return message

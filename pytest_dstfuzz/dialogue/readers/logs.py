@@ -7,18 +7,20 @@ JSON Lines have one dialogue per line in one of three forms. The first form has 
 is optional and has one entry per user utterance. The third form has only the user:
 ``{"dialogue_id": "a", "users": ["hi", "a pizza"], "states": [{}, {}]}``. ``states`` is optional.
 
-The ``answer`` to the last turn is a key of the turn, or the last system utterance. Any other turn
-needs the key only if the next turn lacks the system utterance. Four lines of a user under
-``utterances`` would be read as two turns, and nothing in the file shows the mistake. If there are
-no states either, a note tells the user how the utterances were read.
+The recorded answer to a turn is the ``system`` of the next turn. If the next turn has none, or the
+turn is the last, its own key ``answer`` may have the answer. In the second form, the answer to the
+last turn is the last system utterance.
+
+A file may have only user texts under ``utterances`` by mistake. Then every second text is read as
+the system's, and a dialogue without states shows no fault. So a note says how they were read.
 
 A table has one utterance per row: the dialogue, the speaker and the text. Columns are found by
 name, in any order, and other columns are ignored. Rows of a dialogue stay in the order of the file
 and need not be adjacent.
 
-User texts are one per line, or in JSON. Each is a dialogue of one turn. Several texts of one
-dialogue form a list: ``["a table for two", "at nine"]`` as a line of JSON Lines, or as an entry of
-a JSON array.
+User texts are one per line, or in JSON. Each text is a dialogue of one turn. Several texts of the
+same dialogue form a list: ``["a table for two", "at nine"]`` as a line of JSON Lines, or as an
+entry of a JSON array.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ class JsonLines(Reader):
     keys = tuple(("dialogue_id", form) for form in _FORMS)
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Recognise the first line by its keys."""
+        """Recognise a file by the keys of its first line."""
         if json_start(file, head) != "{":
             return 0
         if (found := first_object(head)) is not None:
@@ -226,7 +228,7 @@ class Table(Reader):
 
 
 class _Rows:
-    """The rows of a table by dialogue. The texts are stored in a file, see `Records`."""
+    """The rows of a table, grouped by dialogue. Their texts are stored in a file, see `Records`."""
 
     def __init__(
         self, file: SourceFile, columns: Mapping[str, int], width: int, delimiter: str
@@ -354,7 +356,7 @@ _USERS_FORM: Final = (
 
 
 class UserTexts(Reader):
-    """Texts of the user alone, one per line or in JSON."""
+    """User texts without a system, one per line or in JSON."""
 
     name = "users"
     about = "a .txt with one user utterance per line"

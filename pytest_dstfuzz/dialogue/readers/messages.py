@@ -1,9 +1,10 @@
 """Reader of recorded conversations with tool calls: messages of chat APIs, and tools.
 
-A file is JSON Lines of ``{"id": "a", "messages": [...], "tools": [...]}``, one dialogue per line, a
-JSON array of such objects, or a single one. A list of messages alone is a dialogue too. ``tools``
-and ``id`` are optional. ``states`` may give the belief state of each turn. Messages in the form of
-Anthropic's API, with ``system`` next to them, are also accepted.
+A dialogue is an object ``{"id": "a", "messages": [...], "tools": [...]}``, or a list of messages
+alone. A file is JSON Lines with one dialogue per line, a JSON array of dialogues, or a single
+dialogue. ``tools`` and ``id`` are optional. ``states`` may give the belief state of each turn.
+Messages in the form of Anthropic's API, with the key ``system`` next to ``messages``, are also
+accepted.
 
 A turn is a user message with a text. All messages between two turns are stored as recorded
 (`Turn.recorded`), and the assistant's calls in the next message are the label of the turn.
@@ -82,7 +83,7 @@ class Entry(NamedTuple):
 
 
 class Messages(Reader):
-    """Recorded messages in the form of OpenAI's API, Anthropic's, or another one that is known."""
+    """Recorded messages in the form of OpenAI's API, Anthropic's API, or another known API."""
 
     name = "messages"
     about = 'recorded messages, {"messages": [{"role": "user", "content": "..."}], "tools": [...]}'
@@ -109,14 +110,14 @@ class Messages(Reader):
 def _is_recorded(head: str) -> bool:
     """Return whether the first part of a file shows a recorded conversation.
 
-    If it contains only tools, because these come first and are long, that is enough.
+    A part with only tools is enough, because tools come first and may be long.
     """
     cut_off = len(head) > HEAD_BYTES // 5  # A character has up to four bytes.
     return bool(MESSAGES_KEY.search(head) or (cut_off and _TOOLS.search(head)))
 
 
 def _is_message(value: object) -> bool:
-    """Return whether a value is a message of a form that is known."""
+    """Return whether a value is a message of a known form."""
     return isinstance(value, dict) and (
         is_foreign(value) or (value.get("role") in ROLES and "content" in value)
     )
@@ -125,8 +126,8 @@ def _is_message(value: object) -> bool:
 def values_of(file: SourceFile) -> Iterator[tuple[Any, str, str]]:
     """Yield the dialogues of a JSON file, each with its place and a name.
 
-    They are the lines of JSON Lines, the members of a list, or the whole file. If the lines or
-    members are messages, they are one dialogue.
+    The dialogues are the lines of JSON Lines, the members of a list, or the whole file. If the
+    lines or members are messages, all of them together are one dialogue.
 
     Raises:
         DataError: If the file or a line is not JSON.
@@ -192,7 +193,7 @@ def _entry(parsed: object, place: str, name: str) -> Entry:
 
 
 def _tools_in(raw: Json, place: str, odd: Oddities) -> tuple[Tool, ...]:
-    """Return the tools of an entry, also of Bedrock's form."""
+    """Return the tools of an entry, which may have Bedrock's form."""
     config = raw.get("toolConfig")
     listed = config.get("tools") if isinstance(config, dict) else None
     for key in ("functions", "tools"):
@@ -228,7 +229,7 @@ def dialogue_of(entry: Entry, normalisation: str, odd: Oddities) -> Dialogue:
 
 
 def _is_of_anthropic(raw: Json) -> bool:
-    """Return whether messages have Anthropic's form, not another one with some of its blocks."""
+    """Return whether messages have Anthropic's form. Other forms may have some of its blocks."""
     messages = raw["messages"] if isinstance(raw["messages"], list) else []
     listed = [one for one in messages if isinstance(one, dict)]
     contents = [one["content"] for one in listed if isinstance(one.get("content"), list)]
@@ -284,7 +285,7 @@ def read_messages(raw: object, place: str, odd: Oddities) -> list[Message]:
             made = calls.made(typed, given, where)
             left_out |= {"tool_calls"}
             if not made and typed.content is None:
-                odd.add("Assistant messages have neither a text nor a call", where)
+                odd.add("Assistant messages have no text and no call", where)
         elif role in ("tool", "function"):
             answers = calls.answered(typed, where)
             left_out |= {"tool_call_id"} | ({"name"} if role == "function" else set())
@@ -368,7 +369,7 @@ class _Calls:
         return made
 
     def _free_id(self) -> str:
-        """Return an id for a call that has none."""
+        """Return a new id for a call that lacks an id."""
         self._count += 1
         while f"call_{self._count}" in self._open:
             self._count += 1
@@ -434,7 +435,7 @@ def turns_of(
 
 
 def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
-    """Return the parts of a user message that are not text, such as pictures, as a message."""
+    """Return a message with the parts of a user message that are not text, such as pictures."""
     if message.more:
         odd.add("User messages have keys besides role and content, which are ignored", place)
     parts = without_text(message.content)
@@ -442,7 +443,7 @@ def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
 
 
 def _last_text(messages: Iterable[Message]) -> str:
-    """Return the last text of the assistant, ``""`` if there is none."""
+    """Return the last text of the assistant, or ``""`` if it wrote no text."""
     said = [one.text for one in messages if one.role == "assistant"]
     return next((text for text in reversed(said) if text.strip()), "")
 
@@ -450,7 +451,7 @@ def _last_text(messages: Iterable[Message]) -> str:
 def _count_unknown(
     messages: Iterable[Message], tools: tuple[Tool, ...], place: str, odd: Oddities
 ) -> None:
-    """Count calls of tools that are not in the list, if there is one."""
+    """Count calls of tools that are not in the list of tools, if the dialogue has a list."""
     names = {tool.name for tool in tools}
     for number, message in enumerate(messages if tools else ()):
         for call in message.calls:

@@ -1,10 +1,11 @@
 """Readers of Rasa's files: stories and end-to-end tests, NLU examples, and dumps of trackers.
 
 The domain of the project gives the texts of the bot's responses and the slots that an entity fills.
-Its slots are the ontology, with the values of categorical slots, and of entities in NLU examples. A
-step without the user's words gets the first NLU example of its intent. A turn has a belief state
-as its label if only entities and ``slot_was_set`` can have filled slots so far. After a form or an
-action there is no label. In the dump of a tracker, events name every slot that is filled.
+The slots of the domain are the ontology. Their values come from categorical slots, and from
+entities in NLU examples. A step without the user's words gets the first NLU example of its intent.
+A turn has a belief state as its label only if entities and ``slot_was_set`` are the only causes of
+filled slots so far. Turns after a form or an action have no label, because both may fill slots. In
+the dump of a tracker, events name every filled slot.
 """
 
 from __future__ import annotations
@@ -251,7 +252,7 @@ class _Talk:
             self._states[-1] = dict(self._slots) if self._known else None
 
     def dialogue(self, name: str, place: str, how: ReadOptions) -> Dialogue | None:
-        """Return the dialogue, or ``None`` if the words of a user are not known."""
+        """Return the dialogue, or ``None`` if the files lack the words of a user turn."""
         if not all(map(str.strip, self._users)) or not self._users:
             return None
         turns = tuple(
@@ -268,12 +269,12 @@ class _Talk:
         return Dialogue(name, turns)
 
     def _reply(self, number: int) -> str:
-        """Return the bot's utterances before a turn; ``""`` if the files lack a part of them."""
+        """Return the bot's utterances before a turn, or ``""`` if the files lack some of them."""
         said = [one.text for one in self._before[number] if one.role == "assistant"]
         return "" if number in self._mute else "\n".join(said)
 
     def _recorded(self, number: int) -> tuple[str, ...] | None:
-        """Return the messages before a turn, or ``None`` if they are only utterances of the bot."""
+        """Return the messages before a turn, or ``None`` if all are utterances of the bot."""
         block = self._before[number]
         if all(one.role == "assistant" for one in block):
             return None
@@ -284,18 +285,18 @@ _FORM: Final = 'a story has a name and steps, {"story": "...", "steps": [{"user"
 
 
 class _RasaReader(Reader):
-    """The parts that the readers of Rasa's files share."""
+    """The common parts of the readers of Rasa's files."""
 
     def _talks(self, file: SourceFile) -> Iterator[tuple[str, str, Iterable[_Event], _Project]]:
         """Yield the name of each dialogue, its place, its events and its project."""
         raise NotImplementedError
 
     def slot_values(self, file: SourceFile) -> Mapping[str, Sequence[object]]:
-        """Return the slots of the domain, with the values there and those of the NLU examples."""
+        """Return the slots of the domain, with the values in the domain and in the NLU examples."""
         return _project(file).values
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of a file, and note those without words of the user."""
+        """Yield the dialogues of a file, and note dialogues without words of the user."""
         odd = Oddities()
         used: dict[str, int] = {}
         for name, place, events, project in self._talks(file):
@@ -361,14 +362,14 @@ class RasaExamples(_RasaReader):
 
 
 class RasaTrackers(_RasaReader):
-    """Dumps of trackers, with all events of a conversation."""
+    """Dumps of Rasa's trackers, with all events of a conversation."""
 
     name = "rasa-tracker"
     about = 'dumps of Rasa\'s trackers, {"sender_id": "...", "events": [...]}'
     keys = (("sender_id", "events"),)
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Recognise the keys of a tracker."""
+        """Recognise a dump by the keys of a tracker."""
         found = begun_object(head) if json_start(file, head) else {}
         known = {"sender_id", "events"} <= found.keys() or {"sender_id", "slots"} <= found.keys()
         return 0.9 if known else 0

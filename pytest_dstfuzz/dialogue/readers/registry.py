@@ -1,4 +1,4 @@
-"""Registry of readers: shipped ones, those of installed packages, and those of a test suite."""
+"""Registry of readers, which are shipped, from installed packages, or from a test suite."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def register_reader(reader: _Given) -> _Given:
         The argument.
 
     Raises:
-        UserError: If it is not a reader, or a shipped one has its name.
+        UserError: If the argument is not a reader, or has the name of a shipped reader.
     """
     READERS.register(_CheckedReader(reader, "register_reader()").name, reader)
     return reader
@@ -67,8 +67,8 @@ def register_reader(reader: _Given) -> _Given:
 def find_readers(wanted: str | None = None) -> tuple[Reader, ...]:
     """Return all readers, shipped ones first.
 
-    If the reader of a package cannot be loaded, it is replaced by one that recognises no file and
-    has the reason in ``about``.
+    If the reader of a package cannot be loaded, a placeholder takes its place. The placeholder
+    recognises no file and has the reason in ``about``.
 
     Raises:
         UserError: If the ``wanted`` reader cannot be loaded.
@@ -149,6 +149,6 @@ class _CheckedReader(Reader):
                 yield found
 
     def phrases(self, how: ReadOptions) -> Mapping[str, str]:
-        """Return the reader's words for slots, if it has the method."""
+        """Return the reader's words for slots, if the reader has this method."""
         with blame_errors(f"phrases() of the reader {self.name!r}"):
             return dict(self._given.phrases(how)) if hasattr(self._given, "phrases") else {}

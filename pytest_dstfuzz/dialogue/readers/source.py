@@ -1,4 +1,4 @@
-"""Source files in a folder, in a zip or alone, JSON parsing, and the base class of readers."""
+"""Source files, which may be in a folder or zip, and the base class of readers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _BEGUN: Final = 1 << 16
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
-    """Return an opened zip. It is opened only once, because a long directory takes time to read."""
+    """Return a zip, which is opened only once, because a long directory takes time to read."""
     found = path.stat()
     return _opened_archive(path, os.getpid(), found.st_ino, found.st_mtime_ns, found.st_size)
 
@@ -269,8 +269,8 @@ class Reader:
     def slot_values(self, file: SourceFile) -> Mapping[str, Sequence[object]]:  # noqa: ARG002 - as above
         """Return all slots and their known values, if other files of the project define them.
 
-        They are used as the ontology if there is no file of one. ``file`` is the first file of the
-        dialogues.
+        They are the ontology if the data has no file of an ontology. ``file`` is the first file of
+        the dialogues.
         """
         return {}
 
@@ -291,7 +291,7 @@ def first_line(head: str) -> str:
 
 
 def first_object(head: str) -> Mapping[str, Any] | None:
-    """Parse the first line as a JSON object. Return ``None`` if it is not a complete one."""
+    """Return the JSON object in the first line, or ``None`` if the line has no complete object."""
     try:
         found = json.loads(first_line(head))
     except (ValueError, RecursionError):
@@ -338,7 +338,7 @@ def begun_json(head: str) -> object:
 
 
 def begun_object(head: str) -> Mapping[str, Any]:
-    """Return the first object of a JSON text that may be cut off, also if it is in a list."""
+    """Return the first object of a JSON text, which may be cut off and may begin with a list."""
     found = begun_json(head)
     first = found[0] if isinstance(found, list) and found else found
     return first if isinstance(first, dict) else {}
@@ -535,8 +535,8 @@ def _in_zip(path: Path, prefix: str) -> Iterator[SourceFile]:
 def _refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
     """Reject a member that would take more memory than dialogues need.
 
-    Unpacking stops at the stated length of the member, but only deflate guarantees that each
-    piece stays within it.
+    Unpacking stops at the stated length of the member. Only deflate guarantees that no single
+    piece exceeds this length.
     """
     size, packed = member.file_size, max(member.compress_size, 1)
     if member.compress_type in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):

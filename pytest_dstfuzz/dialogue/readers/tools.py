@@ -45,7 +45,7 @@ def read_tools(given: object, place: str) -> tuple[Tool, ...]:
     """Return the tools in a list of any form, given as JSON or as text.
 
     Raises:
-        DataError: If a tool has no name, two have the same name, or a schema is not an object. The
+        DataError: If a tool has no name, two tools share a name, or a schema is not an object. The
             message begins with ``place``.
     """
     if isinstance(given, str):
@@ -110,7 +110,7 @@ def _schema(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _check(schema: Mapping[str, Any], where: str) -> None:
-    """Reject a schema whose arguments or values cannot be listed. Other errors are ignored."""
+    """Reject a schema whose arguments or values cannot be listed. Ignore its other errors."""
     properties, items = schema.get("properties") or {}, schema.get("items")
     if not isinstance(properties, dict):
         raise DataError(
@@ -183,8 +183,8 @@ def read_tool_words(file: SourceFile, tools: Iterable[Tool]) -> tuple[ToolParaph
     """Return the paraphrases in a file for the tools of the data.
 
     Raises:
-        DataError: If a tool or parameter is unknown, or two would have the same name. The message
-            names the first one.
+        DataError: If a tool or parameter is unknown, or two of them would have the same name. The
+            message names the first wrong name.
     """
     parsed = file.json()
     if not isinstance(parsed, list):

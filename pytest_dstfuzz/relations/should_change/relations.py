@@ -652,7 +652,7 @@ class Negation(ShouldChange):
     reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS, NOT_ONE, NO_OPPOSITE)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the turn with its wish negated, or the reason why there is none."""
+        """Return the turn with a negated wish, or the reason why the relation does not apply."""
         return negate_statement(scene) if scene.kind.name == REPLY else super().begin(scene)
 
     def edited(self, scene: Scene) -> EditedTurn:

@@ -525,10 +525,10 @@ _CLOCK: Final = re.compile(r"\d[:.]\d\d|\d ?[ap]\.?m\b", re.IGNORECASE)
 
 
 def says_more(scene: Scene, text: str, given: Collection[Difference]) -> bool:
-    """Return whether a text mentions a value that it fills into no slot.
+    """Return whether a text mentions values beyond the ``given`` changes.
 
-    A word of a value in the state counts, too. It means that the label is wrong, or that other
-    slots would lose their values without the text.
+    A word of another slot's value in the state is also such a mention. If the result is true, the
+    label is wrong, or other slots would lose their values without the text.
 
     Args:
         scene: provides the state and the values of the data.

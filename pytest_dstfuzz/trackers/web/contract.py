@@ -53,11 +53,11 @@ _OTHER_KINDS: Final[Mapping[tuple[OutcomeKind, str], str]] = {
 
 
 class ContractError(DstFuzzError):
-    """A request or an answer has the wrong shape. The message names the right one."""
+    """A request or an answer has the wrong shape. The message names the expected shape."""
 
 
 class UnreadableAnswerError(ContractError):
-    """The answer to a dialogue does not have the form of one; the next answer may be valid."""
+    """The reply to a dialogue lacks the form of an answer. The next reply may be valid."""
 
 
 def wrong(value: object, place: str, right: str) -> ContractError:
@@ -72,7 +72,7 @@ def other_kind(body: object, outcome: OutcomeKind) -> str:
 
 
 def show_without_key(body: object, key: str) -> str:
-    """Return the beginning of an answer that lacks a key, and a similar key if there is one."""
+    """Return the beginning of an answer that lacks a key, and a similar key that it has."""
     keys = map(str, body) if isinstance(body, Mapping) and key not in body else ()
     guess = nearest(key, keys)
     return describe(body) + (f' (there is a key "{guess}")' if guess else "")
@@ -334,7 +334,8 @@ def read_answers(
 ) -> list[Prediction | str | UnreadableAnswerError]:
     """Return the predictions in an answer to ``asked`` dialogues.
 
-    In their place are the texts of failures, and the errors of answers that cannot be read.
+    If a dialogue failed, its text of the failure is in place of a prediction. If an answer cannot
+    be read, its error is in that place.
     """
     answers = body.get("answers") if isinstance(body, Mapping) else None
     if not isinstance(answers, list):

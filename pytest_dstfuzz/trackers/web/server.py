@@ -85,7 +85,7 @@ class Batcher:
         self._thread.start()
 
     def submit(self, contexts: Sequence[Context]) -> Future[list[ServiceAnswer]]:
-        """Ask for the contexts of one request. If the tracker fails, the answer is an error."""
+        """Ask the tracker for answers to one request. If the tracker fails, the answer is an error."""
         request = _Request(contexts)
         self._waiting.put(request)
         return request.future
@@ -127,7 +127,7 @@ class Batcher:
         return batch[: self._batch_size], requests
 
     def _answer(self, batch: Sequence[_Item]) -> None:
-        """Answer a batch. If the whole batch fails, ask for each context alone."""
+        """Answer a batch. If the whole batch fails, send each context to the tracker separately."""
         if not batch:
             return
         try:
@@ -172,8 +172,9 @@ def make_app(
     """Return the application that serves a tracker, in batches of at most ``batch_size`` contexts.
 
     ``outcome`` is the kind of answer. Callers must send ``token`` as ``Authorization: Bearer``,
-    unless it is ``""``. If there is no token and ``host`` is a loopback address, requests must use
-    a name of this machine. That protects against DNS rebinding by a page in a local browser.
+    unless ``token`` is ``""``. If ``token`` is ``""`` and ``host`` is a loopback address, requests
+    must use a name of this machine. This protects against DNS rebinding by a page in a local
+    browser.
     """
     batcher = Batcher(tracker, batch_size, outcome)
 

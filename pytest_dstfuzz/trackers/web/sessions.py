@@ -42,8 +42,9 @@ _REQUEST: Final = (
     '"$text"}, with a path before it if the address needs one: /chat {"text": "$text"}'
 )
 _RESPONSE: Final = (
-    "response must be a JSON pointer, such as /slots, or an object with one for each slot, such as "
-    '{"hotel-area": "/slots/area"}, or for entities {"/entities/*/name": "/entities/*/value"}'
+    "response must be a JSON pointer, such as /slots. It may also be an object: each slot -> its "
+    'pointer, such as {"hotel-area": "/slots/area"}, or, for entities, the pointer to the names -> '
+    'the pointer to the values: {"/entities/*/name": "/entities/*/value"}'
 )
 
 
@@ -86,7 +87,7 @@ class Request:
         """Read the option ``request``.
 
         Raises:
-            UserError: the text is no JSON, or has no placeholder for the message.
+            UserError: the text is not JSON, or has no placeholder for the message.
         """
         path, rest = "", text.strip()
         if rest.startswith("/"):
@@ -154,7 +155,7 @@ class Response:
 
     @property
     def collects(self) -> bool:
-        """Whether the entities in all answers form the state, not the slots in the last one."""
+        """Whether the state is the entities of all answers. Otherwise it is the last answer's slots."""
         return any(name.startswith("/") for name in self.slots or ())
 
     def read(self, body: object, outcome: OutcomeKind) -> Prediction:
@@ -194,7 +195,7 @@ class Response:
 
 
 class SessionTracker:
-    """A tracker that holds one conversation for each context, several at once."""
+    """A tracker that holds a separate conversation for each context, with several at once."""
 
     def __init__(
         self,

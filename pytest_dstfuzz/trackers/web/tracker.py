@@ -42,7 +42,7 @@ _LEAST: Final = 4
 class WebTracker:
     """A tracker that asks a service, with several requests in flight.
 
-    A request holds one context, or several if the service accepts that. Then the contexts are
+    A request holds one context. If the service accepts several contexts per request, they are
     spread evenly over the connections.
 
     Attributes:
@@ -89,7 +89,7 @@ class WebTracker:
         return [answers[place] for place in range(len(contexts))]
 
     def _groups(self, contexts: Sequence[Context], most: int) -> list[list[int]]:
-        """Return groups of places whose contexts are asked together. They have similar lengths."""
+        """Return groups of places. The contexts of a group have similar lengths and share a request."""
         count = len(contexts)
         places = sorted(range(count), key=lambda place: contexts[place].size())
         groups = max(min(self.transport.concurrency, -(-count // _LEAST)), -(-count // most))
@@ -104,7 +104,8 @@ class WebTracker:
     ) -> None:
         """Record the answers to groups of contexts. A group that fails has no answers.
 
-        If the run is over or the service is dead, that error is the answer to the rest.
+        If the run is over or the service is dead, this error is the answer to all remaining
+        contexts.
         """
         found: Mapping[int, object] = {}
         stop = None
@@ -139,7 +140,8 @@ class WebTracker:
     def _read_group(self, asked: int, reply: Reply) -> list[Prediction | str | TrackerError]:
         """Return the answers to a group, with an error in place of each that cannot be read.
 
-        If none can be read, and none ever was, the group fails: a service may not know this form.
+        If no answer can be read, and no group was ever read, the group fails, because the service
+        may not support groups.
         """
         read = partial(_read, partial(contract.read_answers, asked=asked, outcome=self._outcome))
         found = clean = read(reply)

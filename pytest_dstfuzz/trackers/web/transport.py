@@ -269,8 +269,8 @@ def _refuse_constant(name: str) -> None:
 def backoff(failures: int, jitter: random.Random) -> float:
     """Return a random wait in seconds after ``failures`` earlier failures, with full jitter.
 
-    It is uniform between 0 and a limit that doubles each time, so that requests that failed
-    together do not return together.
+    The wait is uniform between 0 and a limit that doubles with each failure. So requests that
+    failed together are not repeated together.
     """
     # Limit the exponent, because 2.0 ** 2000 overflows.
     return jitter.uniform(0.0, min(_LONGEST_PAUSE, _FIRST * 2.0 ** min(failures, 16)))
@@ -279,7 +279,7 @@ def backoff(failures: int, jitter: random.Random) -> float:
 def retry_after(value: str, now: datetime | None = None) -> float:
     """Return the seconds that the header ``Retry-After`` asks for (RFC 9110, 10.2.3).
 
-    The result is at least 0. It is 0 if the value is neither a number of seconds nor an HTTP date.
+    The result is at least 0. If the value is no number of seconds and no HTTP date, it is 0.
     """
     try:
         seconds = float(value)
@@ -361,9 +361,9 @@ class Transport:
     ) -> list[T | TrackerError]:
         """Run jobs that call `ask`, several at once, and return their results in the given order.
 
-        Each result goes to ``take`` with its place as soon as it is there. If a job raises a
-        `TrackerError`, the error takes the place of its result. If the run is over or the service
-        is dead, the remaining jobs get such an error too.
+        Each result is passed to ``take`` with its place as soon as it arrives. If a job raises a
+        `TrackerError`, the error is its result. If the run is over or the service is dead, such an
+        error is also the result of each remaining job.
 
         Raises:
             BatchInterrupt: Ctrl-C was pressed. The exception has the results so far.
@@ -409,8 +409,8 @@ class Transport:
 
         The path is relative to the address, percent-encoded, and may have a query. A
         `MalformedReply` from ``read`` counts as a failed attempt. An attempt may take ``worth``
-        times the usual timeout. If the service must get the request only ``once``, it is only sent
-        again if the service was too busy for it.
+        times the usual timeout. With ``once``, the service must not process the request twice. So
+        the request is only sent again if the service was too busy to process it.
 
         Raises:
             ServiceError: the service refused, failed at every attempt, or returned an unexpected
@@ -445,8 +445,8 @@ class Transport:
     def _count_unanswered(self, what: str) -> None:
         """Count a request without an answer to any attempt. ``what`` describes the last attempt.
 
-        Any answer of a working service resets the count. A service works even if it refuses a
-        dialogue or fails on it (500).
+        Any answer of a working service resets the count. A service that refuses a dialogue, or
+        fails on it with status 500, also counts as working.
         """
         self._unanswered += 1
         most = self._service.dead_after
@@ -466,7 +466,7 @@ class Transport:
             raise GivenUpError(over + shown)
 
     async def _attempt(self, method: str, path: str, content: bytes | None, worth: int) -> Reply:
-        """Send one request. Raise `FailedAttempt` unless the status is below 300."""
+        """Send one request. Raise a `FailedAttempt` if the status is 300 or more."""
         headers = {} if content is None else {"Content-Type": "application/json"}
         granted = min(self._service.timeout * worth, self._service.deadline.left)
         # httpx applies its timeouts to each read or write. They never catch a service that sends a
