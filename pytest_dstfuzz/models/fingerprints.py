@@ -14,7 +14,7 @@ TOKENISER: Final = Path(__file__).with_name("tokenise.py")
 
 
 def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
-    """Return the SHA-256 of everything that the answers of a tracker depend on, as 64 digits.
+    """Return a SHA-256, as 64 digits, of everything on which a tracker's answers depend.
 
     The answers depend on the model files, on the Python files in the folder ``code`` that run the
     model, and on other things that ``more`` names, such as the version of a library.

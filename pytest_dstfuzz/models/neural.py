@@ -1,4 +1,4 @@
-"""Code that all neural trackers share: devices, threads, files and averaged weights."""
+"""Common code of all neural trackers: devices, threads, files and averaged weights."""
 
 from __future__ import annotations
 

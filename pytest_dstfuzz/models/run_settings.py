@@ -1,4 +1,4 @@
-"""Settings and results that the trainings of all trackers share. Imports no torch."""
+"""Settings and results of the trainings of all trackers. Imports no torch."""
 
 from __future__ import annotations
 

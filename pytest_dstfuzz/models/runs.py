@@ -52,7 +52,7 @@ def make_folder(folder: Path) -> None:
     """Create the output folder of a training, if it does not exist.
 
     Raises:
-        UserError: it cannot be created.
+        UserError: the folder cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -331,7 +331,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         }
 
     def kept_weights(self) -> Sequence[Tensor]:
-        """Return the weights to measure and to save: the averaged ones."""
+        """Return the weights to measure and to save, which are averages."""
         return self.average.values
 
     @contextmanager

@@ -28,7 +28,7 @@ class ShippedTracker(TrackerMaker):
     def __call__(
         self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
     ) -> Tracker:
-        """Return the tracker. If there is no checkpoint, it has the shipped weights."""
+        """Return the tracker. Without a checkpoint, the tracker has the shipped weights."""
         with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
             module = importlib.import_module(f"{__package__}.{self.name}.tracker")
         load = getattr(module, f"load_{self.name}")
@@ -44,7 +44,7 @@ class ShippedTracker(TrackerMaker):
         return f"{self.name} keeps a belief state and {lacks}" if lacks else ""
 
     def fingerprint(self, checkpoint: str | None, device: str) -> str:
-        """Compute the fingerprint by the module ``files``, or return ``""`` if there is none."""
+        """Compute the fingerprint with the module ``files``, or return ``""`` without this module."""
         if not self.known:
             return ""
         files = importlib.import_module(f"{__package__}.{self.name}.files")

@@ -119,10 +119,10 @@ def _apply(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def tokenise(text: str) -> tuple[str, ...]:
-    """Return the normalised words of ``text``, or ``()`` if none is left.
+    """Return the normalised words of ``text``, or ``()`` if no word is left.
 
-    Applying it to its own joined result changes nothing. The original text and the TRADE layout
-    nearly always give the same words.
+    The function does not change its own result, joined by spaces. The original text and the TRADE
+    layout nearly always give the same words.
     """
     before, after = text, _apply(text)
     # Repeat, because a rule may apply to the result of a later one (``four o'clock``). The limit

@@ -151,14 +151,14 @@ class Site:
 
     @cached_property
     def weight(self) -> float:
-        """Expected slips at slip rate 1, without excluded ones."""
+        """Expected number of slips at slip rate 1, without excluded slips."""
         total = 0.0
         for _, part in self.parts:
             total += part.weight
         return total
 
     def given(self, found: Sequence[ConditionalChanges]) -> Site:
-        """Return the site on the condition that only the kept changes of its parts happen."""
+        """Return the site under the condition that only the changes in ``kept`` happen."""
         pairs = zip(self.parts, found, strict=True)
         parts = tuple((at, kept.changes) for (at, _), kept in pairs if kept.changes.changes)
         lost = math.fsum(chain.from_iterable([kept.lost for kept in found]))
@@ -245,7 +245,7 @@ class Site:
         return {length: found[length] for length in sorted(found) if found[length]}
 
     def pick(self, number: float, rate: float) -> Slip | None:
-        """Return the slip for a ``number`` from 0 to 1, or ``None`` if the site stays clean."""
+        """Return the slip for a random ``number`` from 0 to 1, or ``None`` for no slip."""
         share = self.share(rate)
         if number >= share * self.weight:
             return None
@@ -390,8 +390,8 @@ class NoisyUtterance:
     def draw(self, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
         """Draw slips at a slip rate, as edits; return no edits if nothing slips.
 
-        The edits are ordered from last to first, so that the offsets of each refer to the clean
-        utterance. Each site takes exactly one number from the generator.
+        The edits are ordered from last to first, so that the offsets of every edit refer to the
+        clean utterance. Each site takes exactly one number from the generator.
         """
         _check_rate(rate)
         numbers = generator.random(len(self.sites))
@@ -535,8 +535,8 @@ class NoiseModel:
     def slips(self, utterance: str) -> tuple[tuple[Slip, ...], ...]:
         """Return the slips of each site of an utterance, in a fixed order.
 
-        No two slips of a site give the same text. If several kinds do, the most likely kind names
-        the slip, and the weights are added up.
+        Each slip of a site gives a different text. If several kinds of slips give the same text,
+        the slip gets the name of the most likely kind and the sum of their weights.
         """
         return tuple(site.slips for site in self.of(utterance).sites)
 
@@ -569,7 +569,7 @@ class NoiseModel:
     def _parts(
         self, left: str, clean: str, ahead: str, count: int, ends: bool
     ) -> tuple[tuple[int, Changes], ...]:
-        """Return the changes of the words of a site, and those around them.
+        """Return the changes of the words of a site, and the changes around these words.
 
         Args:
             left: the word before the site; ``""`` at the start of the utterance.
@@ -620,7 +620,8 @@ class NoiseModel:
     def _inside_word(self, word: str, letters: Sequence[Change]) -> list[Change]:
         """Return the slips of letters in a word with its misspellings and slips of two letters.
 
-        The letters of the word say how often it slips. A misspelling takes its share of that.
+        The weight of all slips of the word depends on its letters. A misspelling takes its share of
+        this weight.
         """
         one = math.fsum(change.weight for change in letters)
         if not one:
@@ -675,7 +676,7 @@ def load_models(names: tuple[str, ...]) -> NoiseModel:
 
 @lru_cache(maxsize=8)
 def _load_models(given: tuple[tuple[str, float], ...], contents: tuple[str, ...]) -> NoiseModel:
-    """Return the mixture, built once for the ``contents`` of its files, which may change."""
+    """Return the mixture. It is built again only if the ``contents`` of its files change."""
     del contents
     models = [NoiseModel.load(name) for name, _ in given]
     if len(models) == 1:
@@ -686,8 +687,8 @@ def _load_models(given: tuple[tuple[str, float], ...], contents: tuple[str, ...]
 def mix_models(files: Sequence[ModelFile], weights: Sequence[float]) -> ModelFile:
     """Return the mixture of several models by weight.
 
-    A kind that several models have takes its tables from the first one, and its share from all.
-    Keyboards also come from the first model that has the letter.
+    If several models have a kind, its tables come from the first such model, and its share from all
+    of them. The keys around a letter also come from the first model that has the letter.
     """
     total = math.fsum(weights)
     shares: dict[str, float] = {}

@@ -59,11 +59,11 @@ class LetterSlip(NamedTuple):
 
 
 def letter_slips(word: str, keyboard: Keyboard) -> Iterator[LetterSlip]:
-    """Yield the slips of letters in a word as typed; no two give the same text.
+    """Yield the slips of letters in a word as typed. Each slip gives a different text.
 
-    In a word of one letter, the letter is never replaced or dropped, since that would make another
-    word. It can only be repeated, or get another letter beside it. Characters that are neither
-    letters nor digits stay.
+    In a word of one letter, the letter is never replaced or dropped, because the result would be
+    another word. It can only be repeated, or get a second letter next to it. Characters other than
+    letters and digits stay.
 
     Args:
         word: the word as typed.
@@ -102,7 +102,7 @@ def _changed(word: str, low: str, keyboard: Keyboard) -> Iterator[LetterSlip]:
 
 
 def slip_between(word: str, typed: str, keyboard: Keyboard) -> LetterSlip | None:
-    """Return the slip of a letter that turns one text in lower case into another, if one does.
+    """Return the slip of a letter that turns a lower-case text into another, if possible.
 
     >>> keyboard = {"o": "ip", "p": "o", "e": "wr", "n": "bm"}
     >>> found = slip_between("open", "opne", keyboard)
@@ -171,7 +171,7 @@ def _replaced(word: str, low: str, place: int, new: str, keyboard: Keyboard) -> 
 
 
 def _insertable(low: str, place: int, keyboard: Keyboard) -> Iterable[str]:
-    """Return the letters that a slip puts in at a place, in a fixed order."""
+    """Return the letters that a slip can insert at a place, in a fixed order."""
     left, right = low[place - 1 : place], low[place : place + 1]
     found = keyboard.get(left, "") + keyboard.get(right, "")
     if any(side in _LOW for side in (left, right) if side):
@@ -207,7 +207,7 @@ def _split(low: str, place: int) -> LetterSlip:
 
 
 def _echo(around: str, new: str, low: str) -> str:
-    """Return whether a new letter is one of the letters around it, or of the word."""
+    """Return whether a new letter repeats one of its neighbours or a letter of the word."""
     return "letter around" if new in around else "letter of word" if new in low else "new letter"
 
 

@@ -73,7 +73,7 @@ class TextWriter:
             ) from error
 
     def write(self, texts: Sequence[str], beams: int) -> list[list[str]]:
-        """Return the ``beams`` most likely texts for each text, or none for an empty text."""
+        """Return the ``beams`` most likely texts for each text. An empty text gets no texts."""
         asked = [text for text in texts if self._tokenizer(text)["input_ids"]]
         if not asked:
             return [[] for _ in texts]

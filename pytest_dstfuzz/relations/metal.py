@@ -53,8 +53,8 @@ class Metal(Relation):
     """Expects the same reply although words of the question are changed.
 
     The shipped embedding measures the shift in meaning between the question and a rewrite. If the
-    shift is above a threshold, the rewrite is discarded and another is drawn, as in METAL. A
-    subclass defines ``name``, ``none``, `places` and `changed`.
+    shift is above a threshold, the rewrite is replaced by another draw, as in METAL. A subclass
+    defines ``name``, ``none``, `places` and `changed`.
     """
 
     on = ("reply",)
@@ -75,7 +75,7 @@ class Metal(Relation):
         return (self.name,)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return random rewrites of the question, or the reason why there are none."""
+        """Return random rewrites of the question, or the reason why the relation cannot apply."""
         places = self.places(scene)
         if not places:
             return Inapplicable(self.none)

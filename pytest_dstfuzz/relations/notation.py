@@ -1,4 +1,4 @@
-"""Relations that change the notation of a turn: of numbers, times and dates, or of letters."""
+"""Relations that change the notation of numbers, times and dates, or the case of letters."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class NumberFormat(Wording):
         return True
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return rewrites in other notations, or the reason why there are none."""
+        """Return rewrites in other notations, or the reason why the relation cannot apply."""
         return super().begin(scene) if any(_notations(scene)) else Inapplicable(_NO_NUMBER)
 
     def changes(self, scene: Scene) -> Iterator[Change]:

@@ -70,7 +70,7 @@ class OtherReply(Relation):
     expects = "the reply changes"
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the rewrites of a turn, or the reason why there are none."""
+        """Return the rewrites of a turn, or the reason why the relation cannot apply."""
         if is_fallback(scene.kind.text(scene.now), scene.reply.fallback):
             return Inapplicable(FALLBACK)
         found = self.edited(scene)
@@ -83,7 +83,7 @@ class OtherReply(Relation):
 
     @abstractmethod
     def edited(self, scene: Scene) -> Sequence[Replacement] | str:
-        """Return the edits, each for one rewrite, or the reason why there are none."""
+        """Return one edit for each rewrite, or the reason why no edit is possible."""
 
 
 def _told(scene: Scene, one: Replacement) -> str:
@@ -147,7 +147,7 @@ class FirstAntonym(OtherReply):
     reasons = (FALLBACK, NO_ANTONYM)
 
     def edited(self, scene: Scene) -> Sequence[Replacement] | str:
-        """Return one edit for each antonym of the word, in an order drawn by seed."""
+        """Return one edit for each antonym of the word. The seed decides their order."""
         for word in scene.parts.words:
             if scene.lexicon.majority_pos(word.lower) not in _CHANGEABLE:
                 continue
@@ -168,10 +168,11 @@ _DRAWS: Final = 4
 
 @register_relation
 class ValuesOnly(ShouldChange):
-    """Replaces all words by random ones, except those of values. It shows which slots survive.
+    """Replaces all words outside values by random words, to show which slots keep their values.
 
-    This is the strategy "random inputs with kept entities" of the paper. It is a diagnostic: each
-    slot that keeps its value was read from the value alone. That need not be wrong.
+    This is the strategy "random inputs with kept entities" of the paper. The relation is a
+    diagnostic: if a slot keeps its value, the tracker needs no other words to fill the slot. This
+    need not be a fault.
     """
 
     name = "values-only"

@@ -1,4 +1,4 @@
-"""Finds relations by name: shipped ones, those of installed packages and of test suites."""
+"""Finds relations by name. They are shipped, from installed packages, or from test suites."""
 
 from __future__ import annotations
 
@@ -117,11 +117,11 @@ def relations_named(
 ) -> tuple[Relation, ...]:
     """Return the relations of a comma-separated list of names, in the given order.
 
-    ``all`` stands for the shipped relations except ``gold``, which repeats ``metamorphic``, and
-    those in the form of a paper, such as ``metal``. If ``data`` is given, ``all`` leaves out
-    relations that cannot apply to it. If ``outcome`` is given, it leaves out relations that do not
-    support this kind of answer. ``mortar`` and ``metal`` stand for four relations each, and
-    ``wording`` for seven.
+    ``all`` means the shipped relations without ``gold``, which repeats ``metamorphic``, and without
+    relations in the form of a paper, such as ``metal``. If ``data`` is given, ``all`` leaves out
+    relations that cannot apply to this data. If ``outcome`` is given, ``all`` leaves out relations
+    that do not support this kind of answer. ``mortar`` and ``metal`` mean four relations each, and
+    ``wording`` means seven.
 
     Raises:
         UserError: a relation does not exist (the message suggests the nearest name), a name

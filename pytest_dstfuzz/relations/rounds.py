@@ -154,7 +154,7 @@ class SpokenRound:
 
     @property
     def complete(self) -> bool:
-        """Whether the round mentions all values that it changes, and so needs no other round."""
+        """Whether the round mentions all values that it changes, so it needs no other round."""
         return bool(self.delta) and all(map(self.says, self.changes))
 
     @property
@@ -190,7 +190,7 @@ class SpokenRound:
 def points_back(user: str, lexicon: Lexicon) -> bool:
     """Return whether the words of a user refer to earlier rounds of the dialogue.
 
-    `there` in `is there` does not, nor does `that` in `one that has parking`.
+    `there` in `is there` and `that` in `one that has parking` do not refer to earlier rounds.
     """
     words = [word.replace("’", "'").partition("'")[0] for word in word_list(user)]
     for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
@@ -365,8 +365,9 @@ class _Bonds:
     def continues(self, order: Sequence[int]) -> bool:
         """Return whether it stays clear to which domain the values of each round belong.
 
-        It is clear if the round names its domain. Otherwise, the last round before it that changes
-        the state must have the same domain, or be the same round as in the clean dialogue.
+        The domain is clear if the round names it. Otherwise, look at the last earlier round that
+        changes the state. That round must have the same domain, or be the same round as in the
+        clean dialogue.
         """
         before = {one.index: _last_changed(self._rounds[: one.index]) for one in self._rounds}
         for place, index in enumerate(order):
@@ -445,7 +446,7 @@ class Drop(Relation):
         return (_rewrite_dropped(scene, rounds[index]) for index in found)
 
     def _needed(self, scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound) -> str:
-        """Return why a round cannot be left out, or ``""`` if it can."""
+        """Return why a round cannot be left out, or ``""`` if it can be left out."""
         later = rounds[one.index + 1 :]
         others = [*rounds[: one.index], *later]
         # In the order of `reasons`.

@@ -42,8 +42,8 @@ _RETURN: Final = "As I was saying:"
 class Aside(Relation):
     """Puts a question about something else, and its answer, before the turn.
 
-    The system answers the question, and repeats its text from before the aside. The answer to the
-    turn must stay the same.
+    The system answers the question, and repeats its own message from before the question. The
+    answer to the turn must stay the same.
 
     Source: method, section 21.
     """
@@ -121,14 +121,14 @@ class Restate(Relation):
 
 
 def _given(scene: Scene) -> list[str]:
-    """Return the values that the turn gives."""
+    """Return the values that the turn adds to the state, or of the calls after it."""
     if scene.kind.has_tools:
         return list(scene.kind.slot_values(scene.now).values())
     return [scene.now[slot] for slot in scene.given]
 
 
 def _needs_before(scene: Scene) -> Iterator[str]:
-    """Yield the sentences of earlier turns that say a need with values that still hold."""
+    """Yield earlier sentences that state a need whose values are still in the state."""
     values = scene.kind.slot_values(scene.now) if scene.kind.has_tools else scene.now
     for turn in scene.dialogue.turns[: scene.index]:
         for one in sentences(turn.user):
@@ -142,7 +142,7 @@ def _needs_before(scene: Scene) -> Iterator[str]:
 
 
 def _hold(scene: Scene, index: int, text: str, values: Mapping[str, str]) -> bool:
-    """Return whether all values of a turn still hold, and a sentence of it says one of them.
+    """Return whether the state still has all values of a turn, and a sentence mentions a value.
 
     The values must belong to the domain of the newest turn.
     """
@@ -198,7 +198,7 @@ class Split(Relation):
 
 
 def _may_cut(parts: Sequence[Sentence], place: int) -> bool:
-    """Return whether nobody has to answer between two sentences, and both say something."""
+    """Return whether no answer is due between two sentences, and both have content."""
     left, right = parts[:place], parts[place:]
     said = sum(len(one.said) for one in left), sum(len(one.said) for one in right)
     return not any(one.asks for one in left) and said[0] >= _SHORTEST and said[1] >= _SHORTEST

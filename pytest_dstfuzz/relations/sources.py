@@ -237,7 +237,7 @@ class Template(NamedTuple):
     values: tuple[tuple[str, ValueMention], ...]
 
     def filled(self, table: ValueTable, values: Mapping[str, str]) -> str | None:
-        """Return the utterance with other values, or ``None`` if one of them does not fit."""
+        """Return the utterance with other values, or ``None`` if one of the values does not fit."""
         text = self.user
         for slot, mention in reversed(self.values):
             model = text[mention.start : mention.end]
@@ -260,8 +260,8 @@ class Retrieval(Relation):
     """Rephrases a turn in the words of another dialogue. The answer must stay the same.
 
     The relation assumes that labels are correct. Both turns fill the same slots, and the system's
-    messages before them name the same slots. The values of the other turn are replaced by those of
-    this turn.
+    messages before them name the same slots. The values of this turn replace the values of the
+    other turn.
     """
 
     name = "retrieval"
@@ -334,7 +334,7 @@ def _plain(text: str) -> tuple[str, ...]:
 
 
 def _template(dialogue: str, user: str, changes: Sequence[Difference]) -> Template | None:
-    """Return an utterance with the places of its values; ``None`` unless each is said once."""
+    """Return an utterance with the places of its values, or ``None`` unless each occurs once."""
     said: SpokenText = split_spoken(user)
     found = []
     for change in changes:
@@ -368,7 +368,7 @@ def _place(table: ValueTable, system: str, user: str, slots: Sequence[str]) -> _
 
 
 def _nouns(table: ValueTable, slot: str) -> frozenset[str]:
-    """Return other words with which a system asks for a slot of this kind."""
+    """Return words, besides the slot's name, with which a system asks for this kind of slot."""
     return _ASKED.get(table.kinds.get(slot, "name"), frozenset())
 
 
@@ -382,7 +382,7 @@ _ASKED: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _mislabelled(scene: Scene, changes: Sequence[Difference]) -> bool:
-    """Return whether the labels, if any, change other slots than the tracker's answers do."""
+    """Return whether the labels, if any, and the tracker's answers change different slots."""
     earlier = scene.dialogue.turns[scene.index - 1].state if scene.index else BeliefState()
     label = scene.turn.state
     if earlier is None or label is None:
@@ -408,7 +408,7 @@ class FrozenWording(Relation):
     reasons = (_NO_FROZEN, _LOCKED)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Return an error text if there is no file, or none of its rows fits the data."""
+        """Return an error text if no file is given, or no row of the file fits the data."""
         if data.frozen is None:
             return (
                 "it needs a file of reviewed variants: give --dst-relation=frozen:FILE; dstfuzz "
@@ -467,7 +467,7 @@ def relation_source(name: str) -> CandidateSource:
 
 
 def pool_source(pool: DialogueSet) -> CandidateSource:
-    """Return the source of wordings that takes them from other labelled data."""
+    """Return a source that takes wordings from other labelled data."""
     others = templates(pool)
 
     def words(scenes: Sequence[Scene]) -> Iterator[Sequence[str]]:

@@ -1,4 +1,4 @@
-"""Relations that replace words by words of a table: synonyms, and casual or formal words."""
+"""Relations that replace words by synonyms, or by casual or formal words, from a table."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class WordRow(NamedTuple):
 
 
 class WordTable(NamedTuple):
-    """Rows of a table, by the first word that each replaces."""
+    """Rows of a table, grouped by the first word that a row replaces."""
 
     rows: Mapping[str, tuple[WordRow, ...]]
 

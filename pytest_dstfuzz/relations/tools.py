@@ -36,7 +36,7 @@ RenamedTools = tuple[str, Transcript]
 
 
 class ToolRelation(Relation):
-    """Gives the assistant another list of its tools. The calls must stay the same.
+    """Changes the assistant's list of tools. The calls must stay the same.
 
     A subclass defines ``name``, ``reasons`` and `transcripts`.
     """
@@ -46,13 +46,13 @@ class ToolRelation(Relation):
     expects: ClassVar[str] = "{stays}"
 
     def impossible(self, data: DialogueSet) -> str:
-        """Return an error text if no dialogue has tools, else ``""``."""
+        """Return an error text if no dialogue has tools, otherwise ``""``."""
         if data.tools:
             return ""
         return "it edits the list of tools, and no dialogue has tools"
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the turn with other lists of tools, or the reason why there are none."""
+        """Return the turn with other lists of tools, or the reason why no list is possible."""
         transcript = scene.context.transcript
         if transcript is None or not transcript.tools:
             return Inapplicable(NO_TOOLS)
@@ -62,7 +62,7 @@ class ToolRelation(Relation):
         return (_rewritten(scene, one, about) for about, one in found)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterable[RenamedTools] | str:
-        """Return the dialogue with other lists of tools, or the reason why there are none."""
+        """Return the dialogue with other lists of tools, or the reason why no list is possible."""
         raise NotImplementedError
 
 
@@ -136,7 +136,7 @@ class ToolsDistractor(ToolRelation):
     reasons = (NO_TOOLS, NONE_APART)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[RenamedTools] | str:
-        """Return dialogues with one more tool, first those of the data, then the shipped ones."""
+        """Return dialogues with one more tool: first a tool of the data, then a shipped tool."""
         here = _said(scene, clean.tools)
         names = {tool.name for tool in clean.tools}
         apart: list[Tool] = []
@@ -208,7 +208,7 @@ class ToolsOptional(ToolRelation):
     reasons = (NO_TOOLS, NONE_SPARE)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[RenamedTools] | str:
-        """Return dialogues without one parameter. Those of tools with calls come first."""
+        """Return dialogues without one parameter. Parameters of tools with calls come first."""
         used, unread = used_parameters(scene), unread_tools(scene.dialogue)
         spare = [
             (place, name)
@@ -262,7 +262,7 @@ NO_OTHER_WORDS: Final = "no tool of the dialogue has a paraphrase"
 class ToolsParaphrase(ToolRelation):
     """Describes the tools in other words. The calls must stay the same, except for the names.
 
-    The words come from ``--dst-relation=tools-paraphrase:PATH``, which is a file of the user or
+    ``--dst-relation=tools-paraphrase:PATH`` names the source of the words: a file of the user, or
     SGD-X. The recorded calls get the new names, too. The names in an answer are mapped back.
     """
 

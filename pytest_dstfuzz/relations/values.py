@@ -139,12 +139,12 @@ class ValueMention(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def _wanted(value: str) -> str:
-    """Return the letters that a text must have in sequence to mention a value."""
+    """Return the letters that a text must contain in this order to mention a value."""
     return "".join(content(value))
 
 
 class SpokenText(NamedTuple):
-    """A text with its words, in a form that can be compared with values."""
+    """A text whose words are in the form in which values are compared."""
 
     text: str
     parts: Parts
@@ -298,7 +298,7 @@ def kind_of(slot: str, values: Collection[str]) -> SlotKind:
 
 
 def end_of(slot: str) -> Literal["from", "to", ""]:
-    """Return which end of a journey a slot stands for, or ``""`` for none.
+    """Return which end of a journey a slot describes, or ``""`` if it describes no end.
 
     >>> end_of("taxi-departure"), end_of("train-destination"), end_of("hotel-area")
     ('from', 'to', '')
@@ -312,7 +312,7 @@ def end_of(slot: str) -> Literal["from", "to", ""]:
 
 
 def moment_of(slot: str) -> Literal["leave", "arrive", ""]:
-    """Return whether a time slot is about leaving or arriving, or ``""`` for neither.
+    """Return whether a time slot is about leaving or arriving, or ``""`` for another slot.
 
     >>> moment_of("train-leaveat"), moment_of("taxi-arriveby"), moment_of("hotel-book time")
     ('leave', 'arrive', '')
@@ -324,7 +324,7 @@ def moment_of(slot: str) -> Literal["leave", "arrive", ""]:
 
 
 def list_counted_nouns(slot: str) -> frozenset[str]:
-    """Return the nouns that a number in this slot counts, including those of the slot's name.
+    """Return the nouns that a number in this slot counts, including nouns of the slot's name.
 
     >>> ["guests" in list_counted_nouns(slot) for slot in ("hotel-book people", "hotel-stars")]
     [True, False]
@@ -428,10 +428,10 @@ class ValueTable:
     def others(self, slot: str, old: str) -> tuple[str, ...]:
         """Return the values that may replace ``old`` in a slot, sorted.
 
-        A value is left out if it contains the old one or is part of it, or if it has another unit
-        or format (`15 %` and `0.2`). It is also left out if it is or contains a value of another
-        slot (`museum` in a name) that the old value does not contain. Slots with the same values,
-        such as two cities, do not exclude each other's values.
+        A value is left out if it contains the old value or is part of the old value, or if it has
+        another unit or format (`15 %` and `0.2`). A value is also left out if it contains a value
+        of another slot (`museum` in a name) that the old value does not contain. Slots with the
+        same values, such as two cities, do not exclude each other's values.
         """
         if (slot, old) not in self._others:
             self._others[slot, old] = tuple(
@@ -452,7 +452,7 @@ class ValueTable:
         return self.kinds[slot] in _CLOSED or self._inside(slot, value) <= self._inside(slot, old)
 
     def _inside(self, slot: str, value: str) -> frozenset[str]:
-        """Return the values of other slots that a value contains, and other slots that have it."""
+        """Return the values of other slots that a value contains, and the other slots with it."""
         words = word_list(value)
         whole = join_value(value)
         found = set()
@@ -466,7 +466,7 @@ class ValueTable:
         return frozenset(found)
 
     def _is_alike(self, slot: str, other: str) -> bool:
-        """Return whether another slot has half of a slot's values, like both ends of a journey."""
+        """Return whether another slot shares half of the values, like both ends of a journey."""
         if (slot, other) not in self._alike:
             own = self.joined_values[slot]
             self._alike[slot, other] = 2 * len(own & self.joined_values[other]) >= len(own)
@@ -503,7 +503,7 @@ def join_value(value: str) -> str:
 
 
 def _measure(value: str) -> tuple[str, bool] | None:
-    """Return the unit of an amount and whether it has decimals, or ``None`` if it is no amount.
+    """Return an amount's unit and whether it has decimals, or ``None`` for another value.
 
     >>> _measure("15"), _measure("0.2"), _measure("$ 20"), _measure("15%"), _measure("cheap")
     (('', False), ('', True), ('$', False), ('%', False), None)

@@ -1,6 +1,7 @@
 """Relations on wording: politeness, indirect questions, synonyms, register, numbers, fillers.
 
-Each says a turn in other words with the same meaning, and expects the same answer of every kind.
+Each relation says a turn in other words with the same meaning, and expects the same answer. Any
+kind of answer can be tested.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ class Wording(Relation):
         """Return the changes of wording that fit the turn."""
 
     def keeps_locks(self, scene: Scene, text: str) -> bool:
-        """Return whether a text has all locked words of the turn, and no others."""
+        """Return whether a text has exactly the locked words of the turn."""
         return not find_broken_lock(scene, text)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return rewrites with one or more changes, or the reason why there are none."""
+        """Return rewrites with one or more changes, or the reason why no change is possible."""
         found = [one for one in self.changes(scene) if self._fits(scene, one)]
         if not found:
             return Inapplicable(self.reasons[-1])
@@ -121,12 +122,12 @@ class Sentence(NamedTuple):
 
     @property
     def asks(self) -> bool:
-        """Whether it ends in a question mark."""
+        """Whether the sentence ends in a question mark."""
         return "?" in self.mark
 
     @property
     def capital(self) -> bool:
-        """Whether the first word has a capital letter that it owes to its place."""
+        """Whether the first word has a capital letter only because it begins the sentence."""
         return self.words[0].text[0].isupper()
 
 
@@ -164,7 +165,7 @@ def _raised(text: str, like: Sentence) -> str:
 
 
 def _at_end(sentence: Sentence, mark: str, operator: str) -> Change:
-    """Return the change of the mark that ends a sentence, or nothing if it stays."""
+    """Return the change of the mark that ends a sentence, or no change if the mark stays."""
     if sentence.mark == mark:
         return ()
     at = sentence.mark_at
@@ -287,7 +288,7 @@ def _greetings(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
 
 
 def _from_word(scene: Scene, sentence: Sentence, place: int, operator: str) -> Change:
-    """Return the change that lets a sentence begin with a later word of it."""
+    """Return the change after which a sentence begins with one of its later words."""
     word = sentence.words[place]
     free = scene.guarded.reasons[sentence.first + place] in {"", "cue", "request"}
     text = _raised(word.text, sentence) if free else word.text
@@ -295,13 +296,13 @@ def _from_word(scene: Scene, sentence: Sentence, place: int, operator: str) -> C
 
 
 def _speaks(sentence: Sentence) -> bool:
-    """Return whether a sentence asks for something."""
+    """Return whether a sentence is a request."""
     asks = sentence.asks and len(sentence.said) > _FEWEST
     return asks or requests(sentence) or says_need(sentence) or _asks_to(sentence)
 
 
 def _thanks(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
-    """Yield the turn with thanks at the end, and without the thanks that it has."""
+    """Yield the turn with thanks at its end, or without its thanks."""
     said = {word for one in parts for word in one.said}
     if _FAREWELL.isdisjoint(said):
         if parts and _speaks(parts[-1]):
@@ -468,7 +469,7 @@ def _edit(start: int, end: int, after: str) -> Replacement:
 
 @register_relation
 class IndirectQuestion(Wording):
-    """Asks direct questions indirectly, and indirect ones directly. The answer must stay the same.
+    """Makes direct questions indirect, or the other way round. The answer must stay the same.
 
     Source: own.
     """
@@ -478,7 +479,7 @@ class IndirectQuestion(Wording):
     reasons = (_NO_QUESTION,)
 
     def changes(self, scene: Scene) -> Iterator[Change]:
-        """Return the questions of the turn with other frames."""
+        """Return the turn's questions in direct form, or with another indirect beginning."""
         for one in sentences(scene.turn.user):
             frame = _INDIRECT.match(" ".join(one.said))
             if frame:
@@ -505,7 +506,7 @@ def _framed(scene: Scene, one: Sentence) -> Iterator[Change]:
 
 
 def _reframed(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
-    """Yield an indirect question with other words before it, and without any if it can."""
+    """Yield an indirect question with other words before it, and, if possible, without them."""
     old = " ".join(one.said[:count])
     whether = one.said[count] in {"if", "whether"}
     if any(gap.strip() for gap in one.gaps[:count]) or len(one.said) > 2 * _MOST_WORDS:
@@ -690,7 +691,7 @@ _ENOUGH: Final = 4
 
 @register_relation
 class FillerSentences(Wording):
-    """Adds a sentence that says nothing before or after a turn. The answer must stay the same.
+    """Adds a filler sentence before or after a turn. The answer must stay the same.
 
     Source: own.
     """

@@ -164,7 +164,7 @@ class OwnHistory(ABC):
                 answers[place] = why
 
     def _add(self, roll: _Rollout, depth: int, failure: TrackerError | None) -> TrackerError | None:
-        """Append the result of an utterance to a rollout. If the utterance failed, return its error."""
+        """Append the result of an utterance to a rollout, or return the error of the utterance."""
         key = roll.key(depth)
         if isinstance(failure, GivenUpError):
             return failure
@@ -416,7 +416,7 @@ class _Stubs:
             self._results.setdefault(key, []).append(result)
 
     def result(self, call: ToolCall, earlier: Iterable[ToolCall]) -> str:
-        """Return the result of a call. If it was called before, use the next recorded result, if any."""
+        """Return the result of a call. If it is repeated, use the next or last recorded result."""
         key = self._key(call)
         found = self._results.get(key)
         if found is None:

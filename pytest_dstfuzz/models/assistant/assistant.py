@@ -158,8 +158,7 @@ def _of_spans(
 ) -> list[tuple[Slot, str]]:
     """Return the values of text spans, the most certain span first.
 
-    A span that overlaps a more certain one is left out, and so is a span with the name of a tool or
-    slot.
+    A span is left out if it overlaps a more certain span, or has the name of a tool or slot.
     """
     found: list[tuple[Slot, str]] = []
     taken: set[int] = set()
@@ -176,7 +175,7 @@ def _of_spans(
 def _whole(value: str, slot: Slot, memory: Memory) -> str:
     """Complete a value that the assistant has just named in a result.
 
-    If ``value`` is part of the value in the result, return all of it, else ``value``.
+    If ``value`` is part of a value in the result, return the whole value, otherwise ``value``.
     """
     part = fold_value(value)
     for one in memory.candidates(slot):
@@ -186,7 +185,7 @@ def _whole(value: str, slot: Slot, memory: Memory) -> str:
 
 
 def _repeated(turn: TurnText, memory: Memory, slot: Slot, value: str) -> bool:
-    """Return whether the assistant repeated the current value and the user named no other one."""
+    """Return whether the assistant repeated the current value and the user named no new value."""
     current = memory.values.get(slot, ANY)
     if ANY in (current, value) or slot.boolean:
         return False

@@ -136,7 +136,7 @@ def shapes(read: list[TextToken], *, user: bool) -> Array:
 def fold_value(text: str) -> str:
     """Write a text in the form in which values are compared.
 
-    That is lower case with single spaces, and numbers as digits.
+    This form has lower case, single spaces, and numbers as digits.
     """
     return " ".join(with_digits(text).lower().split()).strip(" .,!?")
 
@@ -170,7 +170,7 @@ class DescribedObject:
 
     @cached_property
     def label(self) -> list[str]:
-        """The words of the name, without those that are numbers."""
+        """The words of the name, without numbers."""
         return [word for word in label_words(self.name) if not word.isdigit()]
 
     @cached_property
@@ -190,7 +190,7 @@ class DescribedObject:
 
     @cached_property
     def label_rows(self) -> Array:
-        """The word vectors of the name ``[words, WIDTH]``. Longer ones are scaled to length 1."""
+        """The word vectors of the name ``[words, WIDTH]``. Longer vectors are scaled to length 1."""
         return _rows(self.label)
 
     @cached_property
@@ -385,7 +385,7 @@ class Memory:
         )
 
     def begin_answer(self) -> None:
-        """Prepare for the assistant's next message: forget what belongs to the last one."""
+        """Prepare for the assistant's next message: clear the data about its last message."""
         self.system = ""
         self.after_results = False
         self.said.append("")
@@ -694,7 +694,7 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
 
 
 def _listed(turn: TurnText, slot: Slot) -> Slot:
-    """Return the slot. If it is a number whose schema lists no values, list possible numbers."""
+    """Return the slot. List possible numbers if its value is a number and its schema has no list."""
     if not slot.number or slot.values:
         return slot
     said = {word for word in turn.plain if _FIGURE.fullmatch(word)}

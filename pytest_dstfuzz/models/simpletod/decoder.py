@@ -77,7 +77,7 @@ class PrefixCache:
         return found
 
     def keep(self, key: tuple[int, ...], prefix: CachedPrefix) -> None:
-        """Add a new prefix. If the cache is full, drop the oldest ones."""
+        """Add a new prefix. If the cache is full, drop the oldest prefixes."""
         self._kept[key] = prefix
         self._size += prefix.bytes
         while self._size > self._capacity and len(self._kept) > 1:
@@ -186,7 +186,7 @@ class KVBatch:
         return scores.argmax(-1).tolist(), impurities.tolist()
 
     def accept(self, sizes: Sequence[int]) -> None:
-        """Keep in each row the first ``sizes`` tokens of the last `read`, and mask the others."""
+        """Keep the first ``sizes`` tokens of the last `read` in each row, and mask its other tokens."""
         width = torch.tensor(sizes)[:, None]
         accepted = torch.arange(self._used - self._start) < width
         self._seen[:, self._start : self._used] = accepted.to(self._seen.device)
@@ -446,10 +446,10 @@ class SpeculativeDecoder:
         return found or [(0, len(prompt))]
 
     def _ready(self, texts: Sequence[_Text]) -> tuple[list[_Text], list[_Text]]:
-        """Split texts into those to generate now and those that will find a cached prefix later.
+        """Split texts into texts to generate now, and texts that will find a cached prefix later.
 
-        If texts have the same prefix, one is generated now, and the others wait for it. Texts of
-        earlier turns go first.
+        If texts have the same prefix, one of them is generated now, and the other texts wait.
+        Texts of earlier turns are generated first.
         """
         said = {text.said for text in texts}
         ready: list[_Text] = []

@@ -63,7 +63,7 @@ def learn_subwords(lines: Iterable[str], size: int) -> PreTrainedTokenizerFast:
 
 
 def add_marks(tokeniser: PreTrainedTokenizerBase) -> None:
-    """Make each mark of SimpleTOD a token of its own. Existing tokens keep their ids."""
+    """Add a token for each mark of SimpleTOD. Existing tokens keep their ids."""
     tokeniser.add_tokens(_MARKS, special_tokens=True)
 
 
@@ -144,7 +144,7 @@ def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
 
 
 def positions_of(model: PreTrainedModel) -> int:
-    """Return the maximum number of tokens of a model, or 1,024 if the model does not say."""
+    """Return the maximum number of tokens of a model, or 1,024 if the model states no maximum."""
     return getattr(model.config, "max_position_embeddings", None) or 1024
 
 

@@ -28,8 +28,8 @@ TURNOVER = (END_OF_CONTEXT, BELIEF)
 def utterance_words(text: str, *, common: bool) -> tuple[str, ...]:
     """Return the words of an utterance.
 
-    If ``common`` is true, they are in the normalised form that TRADE uses too. Otherwise they are
-    only lower-cased, as in the published models of SimpleTOD.
+    If ``common`` is true, the words are in the normalised form of TRADE. Otherwise they are only
+    lower-cased, as in the published models of SimpleTOD.
     """
     return tokenise(text) if common else tuple(text.lower().split())
 
@@ -104,7 +104,7 @@ class BeliefParser:
     def _read(self, part: Sequence[str]) -> tuple[str, str]:
         """Return the longest known slot at the start of a part, and the value after it.
 
-        If there is none, both are empty.
+        If no known slot is there, both are empty.
         """
         for length in range(min(self._longest, len(part)), 0, -1):
             slot = self._slots.get(tuple(part[:length]))

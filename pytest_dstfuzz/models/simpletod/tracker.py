@@ -93,8 +93,8 @@ class SimpleTodTracker:
 
     The impurity of a slot says how uncertain its value is. It is the mean over the tokens of the
     slot's part of the belief, including the slot name and the separator after the value. Slots that
-    are not generated have none. The impurity is rounded to 4 decimals, because further digits
-    depend on the batch.
+    are not generated have no impurity. The impurity is rounded to 4 decimals, because further
+    digits depend on the batch.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class SimpleTodTracker:
         return (note,)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return one prediction for each context. If two texts are equal, one is generated."""
+        """Return one prediction for each context. Equal texts are generated only once."""
         common = self.reading.common
         texts = [" ".join((*context_words(item, common=common), *TURNOVER)) for item in contexts]
         distinct = sorted(set(texts))

@@ -254,8 +254,8 @@ def batches(
 ) -> list[list[int]]:
     """Group sequences of similar length, with at most ``tokens`` per batch including padding.
 
-    A longer sequence is a batch by itself. With an ``rng``, sequences of similar length and the
-    batches are shuffled. Otherwise they are sorted.
+    A longer sequence is a separate batch. With an ``rng``, sequences of similar length are
+    shuffled, and so are the batches. Otherwise both are sorted.
     """
     lengths = [len(sequence.tokens) for sequence in sequences]
     result: list[list[int]] = [[]]
@@ -358,9 +358,9 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
     def accuracy(self, sequences: Sequence[TreeSequence], turns: int) -> float:
         """Return the joint goal accuracy of the model, in [0, 1].
 
-        Greedy decoding gives the right belief exactly if each of its tokens is the most likely one
-        after the right tokens before it. The beliefs are therefore not generated. ``turns`` is the
-        number of all turns. Turns that were too long to encode count as wrong.
+        Greedy decoding gives the right belief exactly if, after each right prefix, the right token is
+        the most likely token. Therefore no belief is generated. ``turns`` is the number of all
+        turns. Turns that were too long to encode count as wrong.
         """
         self.model.train(mode=False)
         right = 0

@@ -56,7 +56,7 @@ ANSWERS: Final = ("repaired", "old", "margin")
 
 @dataclass(frozen=True)
 class TradeHardeningConfig(TradeRunSettings):
-    """The settings of the adversarial training of TRADE. An epoch is a round of it."""
+    """The settings of the adversarial training of TRADE. An epoch is a round of this training."""
 
     #: The share of the first weights concerns only the saved model.
     CHANGEABLE = (*TradeRunSettings.CHANGEABLE, "first_weights")
@@ -101,7 +101,7 @@ class TradeEpoch(EpochFigures):
 
 @dataclass(frozen=True, kw_only=True)
 class HardeningRound(TradeEpoch):
-    """The results of one round, with those of the first weights beside them."""
+    """The results of one round, and the results of the first weights."""
 
     LOSSES: ClassVar[str] = "{gate_loss:.3f} + {value_loss:.3f} + {margin_loss:.3f}"
 

@@ -1,4 +1,4 @@
-"""Adversarial training of TRADE: rounds of rewrites that break it, and of training on them."""
+"""Adversarial training of TRADE, in rounds: find rewrites that break TRADE, and train on them."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class HardeningTurn(LabelledTurn):
 def margin_loss(network: TradeNetwork, turns: Sequence[HardeningTurn], rate: float) -> Tensor:
     """Return the loss ``max(0, M + log p(t|rewritten) - log p(t|clean))``, summed over all ``t``.
 
-    These are the gates and the words of the old values of the slots that should change. The share
-    ``rate`` of the words is masked.
+    ``t`` is a gate, or a word of the old value, of a slot that should change. The share ``rate`` of
+    the words is masked.
     """
     device = network.gate.device
     changed = torch.zeros(len(turns), len(turns[0].gates), dtype=torch.bool)
@@ -94,7 +94,7 @@ class TradeHardener(TradeTrainer):
     """A run of adversarial training. An epoch is a round.
 
     At the start of a round, rewrites of training turns are drawn, and the tracker answers them.
-    Those that break it are preferred. The round trains on them and on clean turns.
+    Rewrites that break the tracker are used first. The round trains on rewrites and on clean turns.
     """
 
     FIGURES = HardeningRound
@@ -121,7 +121,7 @@ class TradeHardener(TradeTrainer):
         self._checked = checked.draw(config.checked, "validation")
 
     def kept_weights(self) -> Sequence[Tensor]:
-        """Return the averaged weights, mixed with the first ones as the settings say."""
+        """Return the averaged weights, mixed with the first weights as the settings say."""
         share = self.hardening.first_weights
         pairs = zip(super().kept_weights(), self._first, strict=True)
         return [torch.lerp(mean, first, share) for mean, first in pairs]
@@ -191,7 +191,7 @@ class TradeHardener(TradeTrainer):
         return gate + value + margin, [item for part in parts for item in (part.detach(), 1)]
 
     def measure(self) -> dict[str, float]:
-        """Return the accuracies on validation, with those of the first weights beside them."""
+        """Return the accuracies on validation, and the accuracies of the first weights."""
         if self.history:
             first = self.history[0]
             assert isinstance(first, HardeningRound)  # noqa: S101 - see FIGURES
@@ -222,8 +222,8 @@ class TradeHardener(TradeTrainer):
     def best(self) -> TradeEpoch:
         """Return the round with the highest accuracy on rewritten turns.
 
-        The accuracy on clean turns must not fall further than the settings allow. If it does in
-        all rounds, the best round is the one in which it falls least.
+        The accuracy on clean turns must not fall further than the settings allow. If it falls
+        further in all rounds, return the round in which it falls least.
         """
         return max(self.history, key=self._rank)
 
@@ -254,7 +254,7 @@ def harden_trade(config: TradeHardeningConfig, progress: Progress) -> TrainingRu
     """Train TRADE further, on turns that relations have rewritten and on clean turns.
 
     Raises:
-        UserError: a dialogue for training measures the tracker, too.
+        UserError: a dialogue for training is also used to measure the tracker.
     """
     train, valid = (_unmeasured(config, part, progress) for part in begin(config))
     tracker = load_trade(config.start, config.device)
@@ -265,7 +265,7 @@ def harden_trade(config: TradeHardeningConfig, progress: Progress) -> TrainingRu
 
 
 def _unmeasured(config: TradeHardeningConfig, data: DialogueSet, progress: Progress) -> DialogueSet:
-    """Return data without the dialogues that say the same as one that measures the tracker."""
+    """Return data without dialogues that equal a dialogue for measuring, apart from their ids."""
     if config.measured == NOTHING:
         return data
     same = config.measured is None

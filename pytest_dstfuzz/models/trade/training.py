@@ -153,7 +153,8 @@ def make_rows(
 def bucket(lengths: Sequence[int], size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
     """Group row indices into batches of similar length, with ``size`` rows each.
 
-    With an ``rng``, rows of similar length and the batches are shuffled. Otherwise they are sorted.
+    With an ``rng``, rows of similar length are shuffled, and so are the batches. Otherwise both are
+    sorted.
     """
     order = by_length(lengths, rng)
     batches = [order[start : start + size] for start in range(0, len(order), size)]

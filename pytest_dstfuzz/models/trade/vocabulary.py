@@ -61,7 +61,7 @@ class Vocabulary:
         return [numbers.get(word, UNKNOWN) for word in words]
 
     def copy_numbers(self, words: Sequence[str]) -> tuple[list[int], list[str]]:
-        """Return the copy indices of a history's words, and those words that cannot be generated.
+        """Return the copy indices of a history's words, and the words that cannot be generated.
 
         A word that can be generated keeps its own index. The k-th distinct other word has the index
         ``outputs + k``.
@@ -84,8 +84,8 @@ class Vocabulary:
 def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:
     """Build the vocabulary of labelled dialogues, which should be a training split.
 
-    It has all slots that ever have a value. Its words are those that occur at least twice, and all
-    words of values and slot names.
+    The vocabulary has all slots that have a value in any label. Its words are all words that occur
+    at least twice, and all words of values and slot names.
     """
     turns = [turn for dialogue in dialogues for turn in dialogue.turns]
     states = [turn.state for turn in turns if turn.state]

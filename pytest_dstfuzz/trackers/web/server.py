@@ -85,7 +85,7 @@ class Batcher:
         self._thread.start()
 
     def submit(self, contexts: Sequence[Context]) -> Future[list[ServiceAnswer]]:
-        """Ask the tracker for answers to one request. If the tracker fails, the answer is an error."""
+        """Queue the contexts of one request. If the tracker fails, the answer is an error."""
         request = _Request(contexts)
         self._waiting.put(request)
         return request.future

@@ -155,7 +155,7 @@ class Response:
 
     @property
     def collects(self) -> bool:
-        """Whether the state is the entities of all answers. Otherwise it is the last answer's slots."""
+        """Whether all answers' entities form the state. Otherwise the last answer's slots do."""
         return any(name.startswith("/") for name in self.slots or ())
 
     def read(self, body: object, outcome: OutcomeKind) -> Prediction:

@@ -89,7 +89,7 @@ class WebTracker:
         return [answers[place] for place in range(len(contexts))]
 
     def _groups(self, contexts: Sequence[Context], most: int) -> list[list[int]]:
-        """Return groups of places. The contexts of a group have similar lengths and share a request."""
+        """Return groups of places, one per request. A group has contexts of similar length."""
         count = len(contexts)
         places = sorted(range(count), key=lambda place: contexts[place].size())
         groups = max(min(self.transport.concurrency, -(-count // _LEAST)), -(-count // most))
