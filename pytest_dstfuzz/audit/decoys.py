@@ -78,7 +78,7 @@ class KnownTurns:
         )
 
     def said_before(self, turn: TurnResult) -> str:
-        """Return all that was said in the dialogue before a user utterance, in lower case."""
+        """Return the text of the dialogue before a user utterance, in lower case."""
         earlier = (self._said.get((turn.dialogue_id, i), "") for i in range(turn.turn_index))
         return "\n".join((*earlier, turn.system)).casefold()
 
@@ -118,7 +118,7 @@ class KnownTurns:
 
 
 def state_of(turn: TurnResult) -> Mapping[str, str]:
-    """Return the label of a turn if it has one, else the clean prediction."""
+    """Return the label of a turn, or the clean prediction if the turn has no label."""
     if turn.label is not None:
         return turn.label
     return turn.clean_state if turn.clean_state is not None else {}
@@ -364,7 +364,7 @@ class FineDecoyMaker:
                     yield _put(text, *match.span(1), new)
 
     def _other_reach(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text with "not" made "not just", or "not just" made "not"."""
+        """Yield the text with "not" changed to "not just", or the other way round."""
         for match in _LIMITED.finditer(text):
             if self._known.bears(turn, text, match.end(1)):
                 yield _put(text, *match.span(1), "")
@@ -384,7 +384,7 @@ class FineDecoyMaker:
                 yield _put(text, end - len("not"), end, "now")
 
     def _another_digit(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text with one digit changed, so that a value becomes another known one."""
+        """Yield the text with one digit changed, so that a value becomes another known value."""
         for mention in self._known.mentioned_numbers(turn, text):
             others = [
                 other
@@ -396,7 +396,7 @@ class FineDecoyMaker:
             yield from instead(text, mention, others)
 
     def _another_name(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text with a name made another name, by deleting or replacing one word."""
+        """Yield the text with one word of a name deleted or replaced, which gives another name."""
         for mention in self._known.mentions(turn, text):
             words = mention.value.casefold().split()
             if len(words) < 2 or any(map(str.isdigit, mention.value)):
@@ -480,7 +480,7 @@ NOTHING = "no slot changes"
 
 
 class StatedDecoyMaker:
-    """Makes decoys for a relation that expects a change: the stated change is a wrong one."""
+    """Makes decoys for a relation that expects a change, by stating a wrong change."""
 
     def __init__(self, known: KnownTurns, turns: Sequence[TurnResult]) -> None:
         """Store the facts of the report, and the changes that all rewrites should cause."""

@@ -270,7 +270,7 @@ class Audit:
     def lines(self, judge: str) -> list[str]:
         """Return a judge's statistics, or only the progress if the judge has rows left.
 
-        Earlier statistics would reveal which rows are decoys, and what other judges think.
+        Earlier statistics would reveal which rows are decoys, and the verdicts of other judges.
         """
         left = len(self.left(judge))
         if left:

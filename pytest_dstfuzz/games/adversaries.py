@@ -1,7 +1,7 @@
 """Adversaries, which talk to an agent so that it acts against its own goal.
 
-Some only see what the agent says (black-box). Others use its predictions (white-box), or search for
-the best line with them (lookahead).
+Black-box adversaries only see the agent's utterances. White-box adversaries also use the agent's
+predictions. Lookahead uses the predictions to search for the best line.
 """
 
 from __future__ import annotations
@@ -180,8 +180,8 @@ _KEPT: Final = 10
 class GameAdversary(ABC):
     """A strategy of the agent's counterpart, who wants the opposite of the agent's goal.
 
-    `learn` is called once, then `script` for each scenario of the report. Within its budget,
-    `script` may first try lines in that scenario.
+    `learn` is called once, and then `script` for each scenario of the report. `script` may first
+    try lines in its scenario, within its budget.
     """
 
     name: ClassVar[str]
@@ -197,7 +197,7 @@ class GameAdversary(ABC):
 
     @abstractmethod
     def script(self, scenario: Scenario, budget: int) -> Script:
-        """Return the lines to say in a scenario, after at most ``budget`` games in it."""
+        """Return the lines to say in a scenario, after at most ``budget`` games in this scenario."""
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """Return the random generator of a named stream.
@@ -422,7 +422,7 @@ class ClimbingAdversary(GameAdversary):
     ) -> tuple[int, ...]:
         """Return the indices of the lines with one change.
 
-        The change replaces, adds or drops a line, or repeats one until the end.
+        The change replaces, adds or drops a line, or repeats a line until the end.
         """
         most, new = self.arena.most_lines, self._random(scenario, rng)
         at = int(rng.integers(len(places)))
@@ -486,8 +486,8 @@ class HearingAdversary(GameAdversary):
     def voice(self, scenario: Scenario, *, teaches: bool = False) -> Speaker:
         """Return a function that says lines without an attack.
 
-        They are the lines of the voice, an agent that plays the adversary's side, or of the teacher
-        if ``teaches`` is true. If there is neither, they are random lines of the game.
+        The lines come from the voice, an agent that plays the adversary's side, or, if ``teaches``
+        is true, from the teacher. Without such an agent, they are random lines of the game.
         """
         side = self.arena.side
         agent = (side.teacher or side.voice) if teaches else side.voice
@@ -562,7 +562,7 @@ def refuse_without_voice(adversary: HearingAdversary, voice: object) -> None:
     """Check that an adversary has a voice, an agent that plays its side.
 
     Raises:
-        UserError: there is no voice.
+        UserError: the adversary has no voice.
     """
     if voice is None:
         raise UserError(
@@ -574,7 +574,7 @@ def refuse_without_voice(adversary: HearingAdversary, voice: object) -> None:
 def winning_lines(
     adversary: HearingAdversary, scenarios: Sequence[Scenario], budget: int
 ) -> tuple[str, ...]:
-    """Return the last lines of the games that the teacher won, those with most advantage first."""
+    """Return the last lines of the games that the teacher won, by falling advantage."""
     found: list[tuple[float, str]] = []
     for scenario in scenarios[:budget]:
         played = adversary.arena.hear(scenario, adversary.voice(scenario, teaches=True))
@@ -720,7 +720,7 @@ class TransferredAdversary(DelayedAdversary):
         self._won = winning_lines(self, scenarios, budget)
 
     def otherwise(self, text: str, rng: np.random.Generator) -> str:
-        """Return a line that won in other scenarios, if there is one."""
+        """Return a line that won in other scenarios, if such a line exists."""
         return self._won[int(rng.integers(len(self._won)))] if self._won else text
 
 
@@ -785,7 +785,7 @@ class LookaheadAdversary(LookingAdversary):
         return speak
 
     def foreseen(self, view: TargetView, said: TalkMessages, pool: Sequence[str]) -> np.ndarray:
-        """Return the expected advantage of each line, if at most one more follows: ``[pool]``.
+        """Return the expected advantage of each line, followed by at most one more line: ``[pool]``.
 
         To save time, a second line is only searched for the best first lines.
         """

@@ -143,8 +143,8 @@ class GameReport:
     def assert_advantage_below(self, bound: float) -> None:
         """Fail if the mean advantage of an adversary may be ``bound`` or more.
 
-        The mean is over scenarios, for each adversary separately. It may be as high as the upper
-        end of its 95 % interval.
+        The mean is over scenarios, for each adversary separately. The true mean may be as high as
+        the upper end of its 95 % interval.
 
         Raises:
             AssertionError: the upper end of an interval is not below the bound.
@@ -303,7 +303,7 @@ class ReplayedGame:
 
 
 def replay(agent: GoalAgent, game: Game, path: Path | str) -> tuple[ReplayedGame, ...]:
-    """Play the remembered games of this agent in this game again, in the order of the file.
+    """Repeat the remembered games of this agent and game, in the order of the file.
 
     Raises:
         UserError: the file cannot be read, or has no game of this agent.

@@ -31,9 +31,9 @@ class ChatGoalAgent:
     Args:
         address: the address of the API, such as ``http://localhost:8000/v1``.
         task: the instructions before the goal.
-        otherwise: the selection that counts if the model answers with an empty text, or does not
-            select although the talk is over. The model also sees it as an example.
-        model: the name of the model; by default the only one of the service.
+        otherwise: the selection that counts if the model answers with an empty text, or makes no
+            selection at the end of the talk. The prompt also shows this selection as an example.
+        model: the name of the model; by default the only model of the service.
         name: the name in reports.
 
     The environment variable ``DSTFUZZ_TOKEN`` has the token of the service. The temperature is 0.

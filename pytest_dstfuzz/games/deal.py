@@ -43,7 +43,8 @@ class DealGame:
     def scenarios(self, count: int, seed: int) -> list[Scenario]:
         """Return scenarios.
 
-        Every kind of item has a value for at least one side, and one kind or more for both.
+        Every kind of item has a value for at least one side. At least one kind has a value for both
+        sides.
         """
         return [self._scenario(number, stream(seed, self.name, number)) for number in range(count)]
 

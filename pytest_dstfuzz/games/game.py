@@ -66,7 +66,7 @@ class GameScores(NamedTuple):
 
 @dataclass(frozen=True)
 class Scenario:
-    """The goals of both sides in one game. Games of a kind differ only in their scenarios."""
+    """The goals of both sides in one game. Games with the same rules differ in their scenarios."""
 
     id: str
     target: Goal = field(hash=False)  #: The goal of the agent under test.
@@ -151,7 +151,8 @@ def check_utterance(text: object, who: str) -> str:
     """Return an utterance after a check. Error messages begin with ``who``.
 
     Raises:
-        UserError: it is not a text, is empty, or has more than `MOST_CHARACTERS` characters.
+        UserError: the utterance is not a text, is empty, or has more than `MOST_CHARACTERS`
+            characters.
     """
     if not isinstance(text, str):
         kind = type(text).__name__
@@ -261,7 +262,7 @@ class FluencyModel(Protocol):
     ) -> list[tuple[float, int]]:
         """For each utterance, return its surprise in nats and its number of words.
 
-        The surprise is that of the utterance as the next line of this side. ``talk`` is from the
+        The surprise assumes that the utterance is the next line of this side. ``talk`` is from the
         view of this side. The perplexity is ``exp(nats / words)``.
         """
         ...

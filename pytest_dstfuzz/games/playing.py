@@ -50,7 +50,7 @@ class PlayedGame:
 
 
 def play_game(game: Game, scenario: Scenario, agent: GoalAgent, script: Script) -> PlayedGame:
-    """Let an agent play against fixed lines. The adversary says one in each of its turns.
+    """Let an agent play against fixed lines. The adversary says one line in each of its turns.
 
     Raises:
         UserError: an utterance is invalid, the selection is not legal, or the agent never selects.
@@ -148,7 +148,7 @@ class AdversarySide:
 class Arena:
     """Plays games against an agent: counts them, and never repeats one.
 
-    If an agent behaves at random, the cached result is that of the first game. Games for the report
+    If an agent behaves at random, the cache has the result of the first game. Games for the report
     are always played anew (`fresh`).
     """
 
@@ -258,7 +258,7 @@ def shrink(arena: Arena, played: PlayedGame, budget: int) -> TurnedGame:
 
 
 def _shorter(script: Script) -> Iterator[Script]:
-    """Yield shorter scripts: each lacks one line, or one word wherever its line is said."""
+    """Yield shorter scripts. Each lacks one line, or one word in all repetitions of its line."""
     for place in range(len(script)):
         yield (*script[:place], *script[place + 1 :])
     for line in dict.fromkeys(script):

@@ -53,7 +53,7 @@ class OwnAnswers(NamedTuple):
 
     @classmethod
     def of(cls, turn: TurnResult) -> OwnAnswers | None:
-        """Count the answers to a turn, or return ``None`` if it was asked only once."""
+        """Count the answers to a turn, or return ``None`` if the turn was asked only once."""
         kinds = turn.clean_votes
         if len(kinds) < 2:
             return None
@@ -273,7 +273,7 @@ def digest_of(variant: VariantResult) -> str:
 
 
 def group_name(name: str, relation: str) -> str:
-    """Return a group's name with its relation added, unless the name ends with it already."""
+    """Return a group's name with its relation at the end, which the name may already have."""
     own = f"{_RELATION}{relation}"
     return name if relation == _DEFAULT or name.endswith(own) else f"{name}{own}"
 
@@ -289,8 +289,8 @@ def name_groups(groups: Groups) -> Groups:
 def same_names(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
     """Return the new names of old groups that were renamed.
 
-    If each side has exactly one group that the other side lacks, they are the same group. A tracker
-    cannot hide its drift behind renamed tests or parameters.
+    If each side has exactly one group that the other side lacks, both are the same group. So a
+    tracker cannot hide its drift behind renamed tests or parameters.
     """
     gone = [name for name in before if name not in after]
     new = [name for name in after if name not in before]
@@ -298,7 +298,7 @@ def same_names(before: Mapping[str, object], after: Mapping[str, object]) -> dic
 
 
 def by_relation(groups: Mapping[str, _T]) -> dict[str, dict[str, _T]]:
-    """Return the groups of each relation, by their names without the relation."""
+    """Return the groups of each relation, by group names without the relation."""
     found: dict[str, dict[str, _T]] = {}
     for name, turns in groups.items():
         base, _, relation = name.rpartition(_RELATION) if _NAMED.search(name) else (name, "", "")
@@ -335,10 +335,10 @@ def campaign_identity(
 ) -> dict[str, Any]:
     """Return all settings that determine the variants of a dialogue, as plain JSON values.
 
-    The dialogues and their ontology are not included, because both may grow. Each turn has a key
-    and each variant a digest, and only equal ones are compared. The word lists, the agent's policy
-    and the noise model are identified by fingerprints. If replies are compared, the comparison is
-    included.
+    The dialogues and their ontology are not included, because both may grow. Each turn has a key,
+    and each variant has a digest. Only turns with equal keys and variants with equal digests are
+    compared. The word lists, the agent's policy and the noise model are identified by fingerprints.
+    If replies are compared, the comparison is included.
     """
     options = settings_json(settings)
     # The number of turns, domains and variants is left out: variants that both builds have can
@@ -385,7 +385,7 @@ def changes(
 def other_estimates(
     before: Mapping[str, Any], after: Mapping[str, Any], *, own_edits: bool = False
 ) -> list[str]:
-    """Return the differences between two campaigns, except those in how variants are drawn.
+    """Return the differences between two campaigns, except in the way that variants are drawn.
 
     The compared settings determine which answers are violations, and the estimated failures. For
     the arguments see `changes`.
@@ -489,7 +489,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def read_baselines(path: Path) -> dict[str, Baseline]:
-    """Read the baselines of a file by tracker name; the name is ``""`` if there is only one."""
+    """Read the baselines of a file by tracker name. A single tracker has the name ``""``."""
     if not path.exists():
         raise DataError(f"there is no baseline {path}: write one with --dst-update-baseline")
     content = read_versioned(
@@ -621,7 +621,7 @@ _Place = tuple[str, str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One variant that both builds were given."""
+    """One variant that both builds were tested with."""
 
     turn_id: str
     dialogue: str
@@ -638,7 +638,7 @@ class Pair:
 
     @property
     def moved(self) -> int:
-        """1 for a violation in the run only, -1 for one in the baseline only, else 0."""
+        """1 if only the run has a violation, -1 if only the baseline has a violation, else 0."""
         return self.violates(self.after, None) - self.violates(self.before, None)
 
     @property
@@ -653,7 +653,7 @@ class Pair:
         return self.before.outcome == self.after.outcome == "violation"
 
     def violates(self, outcome: ComparedVariant, part: Part | None) -> bool:
-        """Return whether an outcome is a violation, optionally one that affects a given part."""
+        """Return whether an outcome is a violation, optionally only in a given part."""
         if outcome.outcome != "violation" or part is None:
             return outcome.outcome == "violation"
         if part.kind == "transformation":
@@ -824,8 +824,8 @@ class RelationGate:
     def limit(self, whole: float | None, own: float | None) -> tuple[Part | None, float] | None:
         """Return the limit that applies and the part that it belongs to, or ``None``.
 
-        The limit ``own`` of the relation has priority. The limit ``whole`` of the session applies
-        only to relations that expect no change.
+        The relation's limit ``own`` has priority. The session's limit ``whole`` applies only to
+        relations that expect no change.
         """
         if own is not None:
             return Part("relation", self.name), own
@@ -863,7 +863,7 @@ def own_tables(names: Sequence[str]) -> str:
 def main_of(found: Sequence[RelationGate]) -> RelationGate | None:
     """Return the relation that the limits of domains, slots and transformations apply to.
 
-    It is the first relation that expects no change, or else the first one.
+    Prefer the first relation that expects no change, otherwise take the first relation.
     """
     return next((one for one in found if not one.must_change), next(iter(found), None))
 
@@ -871,9 +871,9 @@ def main_of(found: Sequence[RelationGate]) -> RelationGate | None:
 def list_unjudged(
     every: Sequence[RelationGate], gates: Gates, *, compared: bool
 ) -> tuple[str, ...]:
-    """Return the names of the relations without a limit; empty if there are no limits at all.
+    """Return the names of the relations without a limit. Empty if the session has no limits.
 
-    ``compared`` says whether there is a baseline. If there is one, relations that expect no change
+    ``compared`` says whether a baseline exists. With a baseline, relations that expect no change
     are always judged.
     """
     if not (gates.of_violations or compared):
@@ -931,16 +931,16 @@ def update_all(
     *,
     narrowed: bool,
 ) -> Update:
-    """Merge the baselines of a run with the turns of the old ones that this run did not test.
+    """Add turns that this run did not test, from the old baselines, to the run's baselines.
 
     Args:
-        old: the content of the file by tracker name; the name is ``""`` if there is only one.
+        old: the content of the file by tracker name. A single tracker has the name ``""``.
         new: the baselines of the run, by tracker name.
         contents: see `contents_of`. Turns that are no longer in the data are dropped, unless
             the run is a selection.
         narrowed: whether the command line selects some of the tests. If the baselines of such a run
-            cannot be merged with the old ones, the update is refused. Those of a full run replace
-            the old ones.
+            cannot be merged with the old baselines, the update is refused. The baselines of a full
+            run replace the old baselines.
     """
     # A selection may leave out whole trackers.
     found = dict(old) if narrowed else {}
@@ -965,7 +965,7 @@ def update_all(
 
 
 def _known_as(name: str, one: Baseline, old: Mapping[str, Baseline]) -> str | None:
-    """Return the name that a tracker has in the file, found by this name or else by its tests."""
+    """Return a tracker's name in the file. Search by this name, then by the tracker's tests."""
     if name in old:
         return name
     shared = (other for other, each in old.items() if set(each.groups) & set(one.groups))
@@ -979,7 +979,7 @@ def _count(baseline: Baseline) -> int:
 def _update(
     old: Baseline, new: Baseline, contents: Mapping[str, Sequence[str]], *, narrowed: bool
 ) -> tuple[Baseline | str, int]:
-    """Return a tracker's merged baseline, or why there is none, and the number of kept turns."""
+    """Return a tracker's merged baseline or the reason against it, and the number of kept turns."""
     names = same_names(old.groups, new.groups)
     before = {names.get(name, name): turns for name, turns in old.groups.items()}
     rest = _rest(before, new.groups, lambda turn: narrowed or _is_there(turn, contents))
@@ -1030,7 +1030,7 @@ def _is_there(turn: TurnOutcomes, contents: Mapping[str, Sequence[str]]) -> bool
 
 
 def _unlike(old: Baseline, new: Baseline) -> list[str]:
-    """Return why one file cannot hold turns of both baselines; empty if it can."""
+    """Return why one file cannot hold turns of both baselines. Empty if both fit into one file."""
     found = changes(old.campaign, new.campaign)
     if old.hidden != new.hidden:
         found.append("--dst-redact differs")
@@ -1042,7 +1042,7 @@ def _unlike(old: Baseline, new: Baseline) -> list[str]:
 
 
 def _weaknesses(old: Baseline, new: Baseline, groups: Turns) -> tuple[KnownWeakness, ...]:
-    """Count weaknesses of merged turns, without estimated failures, which need one whole run."""
+    """Count weaknesses of merged turns. Estimated failures are missing: they need a whole run."""
     counts: dict[str, int] = {}
     turns: dict[str, set[tuple[str, int]]] = {}
     for turn in chain.from_iterable(groups.values()):

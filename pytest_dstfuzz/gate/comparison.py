@@ -66,7 +66,7 @@ def judge_estimated_rise(
 def compare_expected(
     baseline: Baseline, session: Session, pairing: Pairing
 ) -> dict[str, Any] | None:
-    """Return the entry ``estimated_failures`` of a comparison; ``None`` if the run has none."""
+    """Return the entry ``estimated_failures`` of a comparison, or ``None`` without estimates."""
     now = session.summary.estimated_failures
     if now is None:
         return None
@@ -173,9 +173,9 @@ def compare_weaknesses(
 ) -> dict[str, Any]:
     """Return the entry ``weaknesses`` of a report's comparison.
 
-    ``others`` has the reasons why the variants are not compared; it is empty if they are. A build
-    looked for a weakness if it answered one of the variants that show the weakness in the other
-    build.
+    ``others`` has the reasons why the variants are not compared. If the variants are compared,
+    ``others`` is empty. A build looked for a weakness if it answered one of the variants that show
+    the weakness in the other build.
     """
     figures: dict[str, Any] = {"reason": "", "caveat": "", "new": [], "fixed": [], "common": []}
     if baseline.weaknesses is None:
@@ -236,7 +236,7 @@ def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding
 
     A weakness is certainly new only if the earlier build looked for it and did not show it. If the
     number of certainly new weaknesses exceeds the limit, the session fails. If only the number of
-    all new ones exceeds it, the verdict is ``inconclusive``.
+    all new weaknesses exceeds the limit, the verdict is ``inconclusive``.
     """
     gate = "max-new-weaknesses"
     if found["reason"]:
@@ -304,9 +304,9 @@ def compare(
     """Compare a run with a baseline: clean answers first, then failure rates by relation.
 
     The relations together may cause a false alarm in 5 % of the runs. The domains, slots and
-    transformations with limits share another 5 % (Bonferroni), so that limits for thirty slots do
-    not cause a false alarm in every run. Clean answers and estimated failures do not depend on how
-    variants are drawn, so they are compared even if variants cannot be.
+    transformations with limits share another 5 % (Bonferroni). Otherwise limits for thirty slots
+    would cause a false alarm in nearly every run. Clean answers and estimated failures do not
+    depend on the way that variants are drawn. So they are compared even if the variants are not.
     """
     pairing = pair_up(baseline, session.groups, session.contents, session.comparison)
     asked = [one for one in every if one.name in pairing.asked]
@@ -395,7 +395,7 @@ def _by_what(baseline: Baseline, session: Session) -> str:
 def _statistics(pairing: Pairing, finding: LimitFinding | None, seed: int) -> dict[str, Any]:
     """Return the difference of the failure rates, its interval and its p-value.
 
-    The interval is taken from ``finding`` if there is one.
+    If a ``finding`` is given, its interval is used.
     """
     paired = PairedViolations.of(pairing.by_dialogue().values())
     bounds = (
@@ -446,7 +446,7 @@ def _judge_relations(
 
 
 def _margins(gates: Gates) -> dict[Part, float]:
-    """Return the maximum regression of each domain, slot and transformation that has one."""
+    """Return the maximum regression of each domain, slot and transformation with such a limit."""
     return {
         part: limits["max_regression"]
         for part, limits in gates.parts.items()
@@ -459,7 +459,7 @@ def _undecided_parts(
 ) -> Iterator[LimitFinding]:
     """Yield an inconclusive finding for each limit of a domain, slot or transformation.
 
-    None of them is judged, because ``relation`` is not compared, for the reasons in ``ways``.
+    No such limit is judged, because ``relation`` is not compared, for the reasons in ``ways``.
     """
     why = "; ".join(ways)
     for part, margin in _margins(gates).items():
@@ -475,7 +475,7 @@ def _judge_parts(pairing: Pairing, gates: Gates, seed: int) -> Iterator[LimitFin
 
 
 def _relations(pairing: Pairing, every: Sequence[RelationGate]) -> dict[str, Any]:
-    """Return the figures of each relation, if there are several, and those in one build only."""
+    """Return the figures of each relation if the run has several, and the unshared relations."""
     found: dict[str, Any] = {}
     if len(every) > 1 or len(pairing.asked) > 1:
         found["relations"] = {
@@ -495,7 +495,7 @@ def _relations(pairing: Pairing, every: Sequence[RelationGate]) -> dict[str, Any
 
 
 def _not_comparable(pairing: Pairing, relation: RelationGate | None, session: Session) -> list[str]:
-    """Return why the variants of a relation in two builds cannot be compared; empty if they can."""
+    """Return why a relation's variants in two builds cannot be compared. Empty if they can be."""
     if not pairing.turns:
         return ["the baseline and this run have no turn in common"]
     if not pairing.asked:

@@ -46,9 +46,9 @@ def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline])
     If these differ too, the result has no groups, and nothing is compared.
 
     Args:
-        model: the tracker's name; ``""`` if the session tests only one.
-        session: its results.
-        baselines: by tracker name; the name is ``""`` if the file has only one.
+        model: the tracker's name, or ``""`` if the session tests only one tracker.
+        session: the results of the tracker.
+        baselines: by tracker name. The name is ``""`` if the file has only one tracker.
     """
     if model in baselines:
         return baselines[model]
@@ -146,7 +146,7 @@ def no_result_text(missing: int) -> str:
 
 
 def judge_answers(totals: Totals) -> tuple[LimitFinding, ...]:
-    """Return a finding ``regression`` for each tracker that gives one answer to all clean turns."""
+    """Return a finding ``regression`` for each tracker with the same answer to all clean turns."""
     return tuple(
         LimitFinding(None, "clean-answers", None, "regression", reason)
         for reason in totals.one_answer
@@ -205,7 +205,7 @@ def _with_idle_limits(
     *,
     recorded: bool,
 ) -> list[LimitFinding]:
-    """Return the findings of a session without a baseline, and those on limits that judge nothing.
+    """Return the findings of a session without a baseline, and about limits that judge nothing.
 
     ``recorded`` says whether violations fail no test.
     """

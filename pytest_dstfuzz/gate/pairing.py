@@ -278,8 +278,8 @@ class OwnAnswersTally:
     def finding(self, limit: float, rng: np.random.Generator) -> LimitFinding | None:
         """Judge the rise of the share of repeated answers that differ from the most frequent one.
 
-        Return ``None`` if the share did not rise above the limit, rose in too few dialogues, or is
-        unknown.
+        Return ``None`` if the share is unknown, did not rise above the limit, or rose in too few
+        dialogues.
         """
         rows = [row for _, row in sorted(self._rows.items())]
         grown = sum(now > was for was, now, _ in rows)
@@ -363,12 +363,12 @@ class Drift:
 
     @property
     def share(self) -> float:
-        """Share of the turns that changed or lost their answer, except those that labels excuse."""
+        """Share of the turns that changed or lost their answer, except turns that labels excuse."""
         return self.changed_share + (self.silenced / self._all if self._all else 0.0)
 
     @property
     def changed_share(self) -> float:
-        """Share of the turns that changed, except those that labels excuse."""
+        """Share of the turns that changed, except turns that labels excuse."""
         count = self.unlabelled if self.excused else len(self.changed)
         return count / self._all if self._all else 0.0
 
@@ -493,7 +493,7 @@ def judge_drift(
 
 
 def _silenced_text(drift: Drift, words: Words) -> str:
-    """Return a text on the turns on which the tracker failed now, or ``""`` if there are none."""
+    """Return a text on the turns on which the tracker failed now, or ``""`` without such turns."""
     if not drift.silenced:
         return ""
     named = f" ({'; '.join(drift.failures)})" if drift.failures else ""
@@ -505,10 +505,11 @@ def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
     """Return whether the changed answers are, by the labels, no worse than before.
 
     The number of right turns, of right slots, and of right slots within the labels must not fall.
-    The first number alone is not enough: if no answer is completely right, it is 0 for both builds.
-    An empty answer has no wrong slot, so the last number counts labelled slots only. Labels excuse
-    nothing if neither build ever matches one, for example because the slots have other names. A
-    change of a slot that no label has is never excused. ``known`` holds the slots of labels.
+    The number of right turns is not enough: if no answer is completely right, it is 0 for both
+    builds. An empty answer has no wrong slot, so the last number counts labelled slots only. If no
+    answer of either build ever matches a label, for example because the slots have other names,
+    labels excuse nothing. A change of a slot that no label has is never excused. ``known`` holds
+    the slots of labels.
     """
     turns = slots = named = 0
     moved = [(pair, pair.label) for pair in changed if pair.label is not None]
@@ -625,7 +626,7 @@ class Pairing:
     def failed(self, *, hidden: bool) -> tuple[str, ...]:
         """Return the first turns that the baseline answers and on which the tracker failed now.
 
-        Each comes with the error message, unless texts are ``hidden``.
+        Each turn has its error message, unless texts are ``hidden``.
         """
         return tuple(name if hidden else text for name, text in self.failures)
 
@@ -647,8 +648,8 @@ def pair_up(
 ) -> Pairing:
     """Return the turns and variants that a baseline and a run share, in one pass over the run.
 
-    Variants are compared with those of the same relation. Each relation stores an answer to the
-    clean turns; the answer of the first relation counts. If the builds share no relation, only the
+    Variants are compared with variants of the same relation. Each relation stores an answer to the
+    clean turns. The answer of the first relation counts. If the builds share no relation, only the
     clean answers are compared. A reply that the comparison accepts counts as unchanged.
     """
     before, after = by_relation(baseline.groups), by_relation(name_groups(groups))
@@ -865,7 +866,7 @@ def _is_rewrite(turn: TurnResult, variant: VariantResult) -> bool:
 
 
 def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair | None:
-    """Return the clean answers of both builds to one turn, or ``None`` if one build has none."""
+    """Return both builds' clean answers to one turn, or ``None`` if a build has no answer."""
     if old.state is None or turn.clean_state is None:
         return None
     before: Mapping[str, str] = old.state

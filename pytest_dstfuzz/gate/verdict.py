@@ -241,7 +241,7 @@ class Gates:
 
     @property
     def given(self) -> bool:
-        """Whether there is any limit."""
+        """Whether any limit is set."""
         return any((self.whole, *self.parts.values()))
 
     @property
@@ -491,7 +491,7 @@ def failure_rate(part: Part | None, counts: Counts) -> Figure:
 def judge_rise(limit: float, found: Mapping[str, Any] | None, needed: int | None) -> LimitFinding:
     """Judge the rise of estimated failures in the same way as `judge_difference`.
 
-    ``found`` is ``estimated_failures`` of a comparison, or ``None`` if the run has none.
+    ``found`` is ``estimated_failures`` of a comparison, or ``None`` without estimates.
     """
     gate = "max-estimated-rise"
     why = NO_ESTIMATE if found is None else found["reason"]
@@ -523,8 +523,8 @@ def judge_difference(
 
     The verdict is ``regression`` if the interval is above 0 and the difference above the margin. It
     is ``pass`` if the upper bound of the interval is at most the margin. Otherwise it is
-    ``inconclusive``, with the number of dialogues that would settle it. With too few dialogues
-    there is no interval.
+    ``inconclusive``, with the number of dialogues that would settle the verdict. Too few dialogues
+    give no interval.
     """
     verdict = _verdict_of(interval, margin, is_over=over(difference, margin))
     moved = f"the failure rate{_of(part)} changed by {points(difference)}"

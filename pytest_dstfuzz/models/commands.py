@@ -100,11 +100,11 @@ TRAININGS: dict[str, Training] = {
             ),
             "replay": "number of clean turns for each rewrite",
             "answers": (
-                "training on turns whose state should change: repaired trains on the state that the "
-                "relation expects, old trains on the old state, margin makes the old state less "
+                "training on turns whose state should change: repaired uses the state that the "
+                "relation expects, old uses the old state, margin makes the old state less "
                 "likely than in the clean turn"
             ),
-            "first_weights": "share of the first weights in the mean with which they are saved",
+            "first_weights": "share of the first weights in the saved weights",
             "loss_limit": (
                 "maximum loss of joint goal accuracy on validation; the training keeps the round "
                 "with the highest accuracy on rewritten turns among those below this loss"

@@ -44,7 +44,7 @@ class ShippedTracker(TrackerMaker):
         return f"{self.name} keeps a belief state and {lacks}" if lacks else ""
 
     def fingerprint(self, checkpoint: str | None, device: str) -> str:
-        """Compute the fingerprint with the module ``files``, or return ``""`` without this module."""
+        """Compute the fingerprint with the module ``files``, or return ``""`` if it is missing."""
         if not self.known:
             return ""
         files = importlib.import_module(f"{__package__}.{self.name}.files")

@@ -34,7 +34,7 @@ _BLANKS: Final = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Rewrites:
-    """The questions of a data set, rewritten by people so that each one stands alone."""
+    """The questions of a data set, which people rewrote so that each is clear without context."""
 
     data: DialogueSet
     #: (dialogue, turn) -> rewrite.
@@ -132,7 +132,7 @@ class HeardQuestion:
 class RetrievalBot:
     """The bot without a fault, called sound. It looks up recorded answers.
 
-    It is a tracker that replies, and always gives the same reply to the same context.
+    The bot is a tracker that replies. It always gives the same reply to the same context.
     """
 
     repeatable = True
@@ -198,9 +198,9 @@ class RetrievalBot:
         return HeardQuestion(dialogue, index, tuple(before), opening, users, replies)
 
     def _dialogue(self, opening: str, users: Sequence[str]) -> Dialogue | None:
-        """Find the dialogue with the most of these questions, or return ``None`` if there is a tie.
+        """Find the dialogue with the most of these questions, or return ``None`` for a tie.
 
-        If dialogues with the same opening are tied, the one with the most similar questions wins.
+        Between tied dialogues with the same opening, the most similar questions decide.
         """
         known = [one for user in users for one in self._questions.get(user, ())]
         found = {one.id: one for one in (self._openings.get(opening, ()) if opening else known)}
@@ -221,12 +221,12 @@ def _tied(counts: Mapping[str, tuple[float, float]]) -> bool:
 
 
 def _near(dialogue: Dialogue, users: Sequence[str]) -> float:
-    """Return how similar some questions are to those of a dialogue."""
+    """Return the similarity between some questions and the questions of a dialogue."""
     return sum(max(_alike(user, turn.user) for turn in dialogue.turns) for user in users)
 
 
 def _round(dialogue: Dialogue, user: str, before: Sequence[int | None]) -> int | None:
-    """Find the round that asks a question. If several have this text, the history decides."""
+    """Find the round that asks a question. If several rounds have its text, the history decides."""
     found = [turn.index for turn in dialogue.turns if turn.user == user]
     if not found:
         shares = [(_alike(user, turn.user), -turn.index) for turn in dialogue.turns]

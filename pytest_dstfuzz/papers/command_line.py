@@ -103,7 +103,7 @@ def begin(
     name: str,
     arguments: Sequence[str],
 ) -> tuple[SearchComparison, Path | None]:
-    """Find the held-out dialogues, and remove the options for it from ``given``."""
+    """Find the held-out dialogues, and remove the options for this from ``given``."""
     folder = output_folder(given, name)
     jobs, ground = given.pop("jobs"), parse_arguments(given, GroundConfig)
     settings = common_settings(**given)
@@ -132,7 +132,7 @@ def output_folder(given: dict[str, Any], name: str) -> Path | None:
 
 
 def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
-    """Print the first of several texts, and write all into the folder if there is one."""
+    """Print the first of several texts. If a folder is given, write all texts into the folder."""
     print(next(iter(texts.values())), end="")
     if folder is not None:
         for name, text in texts.items():

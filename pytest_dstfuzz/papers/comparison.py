@@ -143,7 +143,8 @@ def calls_after(result: TurnResult, users: Sequence[str]) -> tuple[int, ...]:
 
     A variant never depends on later ones, so these are the calls of campaigns with fewer variants.
     The turn must be complete. The numbers agree with `TurnResult.calls`, unless the tracker varies
-    its answers and is therefore asked again. ``users`` are the clean utterances of earlier turns.
+    its answers and therefore gets repeated requests. ``users`` are the clean utterances of earlier
+    turns.
     """
     clean = tuple(users)
     asked = {(clean, result.user)}
@@ -210,7 +211,7 @@ def turn_figures(
 def _chance(variant: VariantResult) -> float:
     """Return the probability that people type the turn like the variant.
 
-    It is 0 if the violation comes from the context.
+    The probability is 0 if the violation comes from the context.
     """
     if variant.log_probability is None or (variant.context_edits and variant.cause != "turn"):
         return 0.0
@@ -239,14 +240,14 @@ _SPACE: Final = ActionSpace()
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One row of a comparison: a search, or several policies of it from different trainings."""
+    """One row of a comparison: a search, which may have several policies from several trainings."""
 
     label: str
     searches: tuple[str, ...]  #: In the form of the option ``search``.
     associates: bool = True  #: See `Search.associates`.
 
     def ks(self, ks: Sequence[int]) -> tuple[int, ...]:
-        """Return the numbers of transformations to try, one only if the search ignores k."""
+        """Return the numbers of transformations to try: only one number if the search ignores k."""
         return tuple(ks if self.associates else ks[:1])
 
     def runs(self, seeds: Sequence[int]) -> list[tuple[str, int]]:
@@ -280,7 +281,7 @@ def parse_contenders(text: str) -> tuple[Contender, ...]:
 
 
 def subject_of(contenders: Sequence[Contender]) -> Contender:
-    """Return the search with which the others are compared: the agent, else the last one."""
+    """Return the search with which the others are compared: the agent, or else the last search."""
     return next((item for item in contenders if item.label == AGENT), contenders[-1])
 
 
@@ -398,7 +399,8 @@ def list_broken_alone(
 ) -> Rate:
     """Return the share of the turns broken by ``runs`` that ``others`` do not break.
 
-    Each run is compared with one of the others. If there are fewer others, they are used again.
+    Each run is compared with one run of ``others``. If ``others`` has fewer runs, its runs are
+    used again.
     """
 
     def alone(run: CampaignFigures, other: CampaignFigures) -> Tally:
@@ -442,7 +444,7 @@ def _place(turn: TurnFigures) -> tuple[str, int]:
 
 
 class Against(NamedTuple):
-    """How a search compares with the subject, the search that all are compared with."""
+    """The comparison of a search with the subject, to which all searches are compared."""
 
     ratio: Rate  #: Turns broken per call: the subject's rate divided by this search's.
     alone: Rate  #: Share of the subject's broken turns that this search did not break.
@@ -595,7 +597,7 @@ class Recording:
         self._taken: dict[_Place, Action] = {}
 
     def learn(self, lessons: Sequence[Lesson]) -> Recording:
-        """Return the search that has also learned from these results. It records here, too."""
+        """Return the search after it has learned from these results. It records actions here, too."""
         other = Recording(self._search.learn(lessons))
         other._taken = self._taken
         return other
@@ -660,7 +662,7 @@ class Campaigns:
         return [self._done[settings] for settings in wanted]
 
     def run(self, wanted: Sequence[Settings]) -> None:
-        """Run those campaigns that have no result yet."""
+        """Run the campaigns that have no result yet."""
         for settings in wanted:
             if settings not in self._done and (kept := self._kept(settings)) is not None:
                 self._done[settings] = kept
@@ -899,9 +901,9 @@ def _unseen(
 ) -> DialogueSet:
     """Return the dialogues that no policy was trained on.
 
-    A policy names the dialogues that its training held out. If it was trained against another
-    tracker, they may differ from those that would be held out for this tracker. A policy that names
-    no dialogue of this data was trained on other data.
+    A policy names the dialogues that its training held out. If the policy was trained against
+    another tracker, this tracker might hold out other dialogues. A policy that names no dialogue of
+    this data was trained on other data.
     """
     known = {dialogue.id for data in splits for dialogue in data.dialogues}
     named = [set(saved.held_out) & known for saved in policies.values()]
@@ -944,7 +946,7 @@ def _described(name: str, saved: TrainingRecord) -> str:
 
 
 def draw_dialogues(data: DialogueSet, count: int | None, seed: int, *purpose: str) -> DialogueSet:
-    """Draw ``count`` dialogues by seed, in the order of the data, or all if it is ``None``."""
+    """Draw ``count`` dialogues by seed, in the order of the data. ``None`` means all dialogues."""
     if count is None:
         return data
     order = stream(seed, *purpose).permutation(len(data.dialogues))

@@ -134,7 +134,7 @@ class WordModel:
 
 
 class WordCheck:
-    """Checks that all words which a question needs by the model occur before it."""
+    """Checks that all words which a question needs, by the model, occur before the question."""
 
     name = "words"
 
@@ -236,7 +236,7 @@ class Tallies:
 
 
 def alone_with_title_before(dialogue: Dialogue, index: int) -> tuple[Dialogue, int]:
-    """Return a question to be asked alone, with its title as an extra round before it.
+    """Return a question without earlier rounds, except that its title is an extra round.
 
     If the title were the opening, no check could be applied to an empty context.
     """
@@ -299,7 +299,7 @@ def in_sequences(
 
 
 def words(gold: Rewrites, dialogues: Iterable[Dialogue], needed: NeededWords) -> Tallies:
-    """Measure precision and recall of the words that a rule takes for needed."""
+    """Measure precision and recall of the words that a question needs according to a rule."""
     counts = Tallies()
     for dialogue in dialogues:
         for turn in dialogue.turns:
@@ -355,7 +355,7 @@ class ContextsTable:
 
 
 def run_contexts(gold: Rewrites, seed: int, command: str) -> ContextsTable:
-    """Return all figures. Checks tuned or trained on one half are measured on the other."""
+    """Return all figures. A check that is tuned or trained on one half is measured on the other."""
     halves = [[one for one in gold.data.dialogues if half_of(one) == half] for half in HALVES]
     draws = Resamples([dialogue.id for dialogue in gold.data.dialogues], seed)
     best = [tune_threshold(gold, half, seed) for half in halves]

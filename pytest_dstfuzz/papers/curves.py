@@ -123,7 +123,7 @@ class Growth:
         """Return what a campaign has found after a mean number of calls per turn.
 
         Args:
-            measure: a name of `MEASURES`, or ``calls`` for the number of calls at the cut.
+            measure: a name in `MEASURES`, or ``calls`` for the number of calls at the cut.
             calls: the mean number of calls per turn.
             weights: [rows, dialogues]: how often each dialogue is drawn. Each row is cut by its own
                 calls, and its distinct weaknesses are counted separately. The default is one row
@@ -171,7 +171,7 @@ def _cut(totals: Floats, wanted: Floats) -> _Cut:
 
 
 def mean_found(runs: Sequence[Growth], measure: str, calls: float) -> float:
-    """Return the mean over runs of what they have found after a number of calls per turn."""
+    """Return the mean findings of some runs after a number of calls per turn."""
     return float(np.mean([run.found(measure, calls)[0] for run in runs]))
 
 
@@ -247,7 +247,7 @@ WAYS: Final = {False: "whole", True: "until broken"}
 
 
 class Course(NamedTuple):
-    """One planned run of a search. How many variants will spend its calls is not yet known."""
+    """One planned run of a search with a number of calls. Its number of variants is unknown."""
 
     search: str
     seed: int
@@ -285,8 +285,9 @@ class Courses:
     ) -> list[Course]:
         """Return the runs of a search for a budget.
 
-        Usually one run serves all budgets: the run of the largest one includes all smaller ones. If
-        the variants of a search depend on their total number, each budget has runs of its own.
+        Usually one run serves all budgets, because the run with the largest budget includes the
+        smaller budgets. If the variants of a search depend on their total number, each budget has
+        separate runs.
         """
         return [
             Course(
@@ -301,7 +302,7 @@ class Courses:
         ]
 
     def run(self, courses: Iterable[Course]) -> dict[Course, Run]:
-        """Make campaigns with more and more variants until each has spent its budget."""
+        """Run campaigns with more and more variants until each campaign has spent its budget."""
         waiting = {one: _begin(one) for one in courses}
         found: dict[Course, Run] = {}
         common, campaigns = self.ground.config.settings, self.ground.campaigns
@@ -340,9 +341,9 @@ def _begin(course: Course) -> int:
 
 
 def _more(budget: int, run: Run, before: float) -> int:
-    """Return the number of variants of a longer campaign, or 0 if it would find no more.
+    """Return the number of variants of a longer campaign, or 0 if it could find no more.
 
-    ``before`` is the number of calls in the previous campaign, or 0 for the first one.
+    ``before`` is the number of calls in the previous campaign, or 0 for the first campaign.
     """
     wanted, most = budget * float(run.growth.turns.sum()), _MOST_LENGTHS * budget
     spent = run.growth.spent
@@ -458,7 +459,7 @@ def run_curves(ground: SearchComparison, config: CurvesConfig) -> Curves:
 
 
 def _sides(curves: Curves, budget: int, measure: str) -> list[Side]:
-    """For each search, choose the way that finds more. If both find the same, choose "whole"."""
+    """Choose the way that finds more, for each search. If both ways are equal, choose "whole"."""
 
     def better(item: Contender) -> Side:
         sides = [
@@ -553,11 +554,11 @@ def break_even(training: float, others: float, factor: float | None) -> float | 
     """Return the number of testing calls after which a trained search has paid off its training.
 
     Suppose a search breaks ``a`` turns per call after ``t`` training calls. It has broken ``a * n``
-    turns after ``n`` testing calls. Another one with rate ``b`` and ``s`` training calls has broken
-    ``b * (n + t - s)`` turns if the total number of calls is the same. They are equal at
-    ``n = (t - s) / (a / b - 1)``. This assumes constant rates when turns are added, with as many
-    calls per turn as here. It therefore applies to broken turns, but not to distinct weaknesses,
-    whose number is limited.
+    turns after ``n`` testing calls. With the same total number of calls, another search with rate
+    ``b`` and ``s`` training calls has broken ``b * (n + t - s)`` turns. The two numbers are equal
+    at ``n = (t - s) / (a / b - 1)``. This assumes that the rates stay constant when turns are
+    added, with as many calls per turn as here. So the formula applies to broken turns. It does not
+    apply to distinct weaknesses, because their number is limited.
 
     Args:
         training: ``t``.
@@ -565,7 +566,7 @@ def break_even(training: float, others: float, factor: float | None) -> float | 
         factor: ``a / b``.
 
     Returns:
-        ``n``, 0 if there is nothing to pay off, or ``None`` if it never pays off.
+        ``n``, or 0 if the training needed no extra calls, or ``None`` if it never pays off.
 
     >>> break_even(60_000, 0, 2.5)
     40000.0

@@ -69,8 +69,8 @@ class Resamples:
     def ratio(self, runs: Sequence[Tally], others: Sequence[Tally]) -> Rate:
         """Return the rate of ``runs`` divided by the rate of ``others``, with its interval.
 
-        If the rate of ``others`` is 0 in a bootstrap sample, and that of ``runs`` is not, the ratio
-        of this sample is infinite.
+        If only the rate of ``others`` is 0 in a bootstrap sample, the ratio of this sample is
+        infinite.
         """
         columns, theirs = self._columns(runs), self._columns(others)
         one, other = self._rates(*columns), self._rates(*theirs)

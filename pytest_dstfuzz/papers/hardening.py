@@ -1,4 +1,4 @@
-"""Compares a tracker with hardened ones, on clean turns and on rewritten ones.
+"""Compares a tracker with hardened trackers, on clean turns and on rewritten turns.
 
 ``dstfuzz experiment hardening --model trade --hardened NAME=CHECKPOINT,... --data PATH`` tests
 every turn of the data with each tracker. The table has the accuracy on clean turns, the failures
@@ -82,7 +82,7 @@ class TrackerFigures:
 
 @dataclass(frozen=True, slots=True)
 class HardeningTable:
-    """The results so far; the first tracker is the one that was hardened."""
+    """The results so far. The first tracker is the original of the hardened trackers."""
 
     config: HardeningConfig
     data: DialogueSet

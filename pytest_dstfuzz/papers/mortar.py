@@ -165,7 +165,7 @@ class AskedBot:
 
 
 def bot_of(gold: Rewrites, name: str) -> RetrievalBot:
-    """Return the bot with the named fault, or the sound bot, which has none."""
+    """Return the bot with the named fault, or the sound bot, which has no fault."""
     return RetrievalBot(gold) if name == SOUND else FaultyBot(gold, faults(gold)[name])
 
 
@@ -358,7 +358,7 @@ _NAMES: Final = {MORTAR: "MORTAR", METAL: "METAL"}
 
 @dataclass(frozen=True, slots=True)
 class MortarTable:
-    """The results so far. The first way to test is the main one."""
+    """The results so far. The first way to test is the main way."""
 
     data: DialogueSet
     #: Way to test -> results of the bots.

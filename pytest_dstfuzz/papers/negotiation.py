@@ -146,8 +146,8 @@ def read_kept(path: Path, kind: type[T]) -> T:
 def force_selection(arena: Arena, played: PlayedGame) -> PlayedGame:
     """Return a game as if the target made its selection after the first attack.
 
-    The published code of Cheng et al. counts like this. It takes the target's most likely
-    selection, even if the target would go on talking.
+    The published code of Cheng et al. counts games in this way. It uses the target's most likely
+    selection, even if the target would continue to talk.
     """
     agent, scenario = arena.agent, played.scenario
     assert isinstance(agent, TransparentAgent)  # noqa: S101 - a white-box adversary needs this
@@ -171,7 +171,7 @@ class RowPlayer:
         self._known: dict[tuple[str, int], NegotiatorAgent] = {}
 
     def _agent(self, name: str, seed: int) -> NegotiatorAgent:
-        """Return a negotiator. Each seed has an object of its own, with its own random draws."""
+        """Return a negotiator. Each seed has a separate object with separate random draws."""
         from pytest_dstfuzz.games.negotiation.agent import NegotiatorAgent  # noqa: PLC0415 - torch
 
         if (name, seed) not in self._known:
@@ -435,7 +435,8 @@ def train(run: NegotiationRun) -> None:
 def measure_results(run: NegotiationRun) -> dict[str, object]:
     """Measure each negotiator.
 
-    Each is measured on the test split, in games against ``sv``, and in games against itself.
+    The measurements use the test split, games against ``sv``, and games of a negotiator against
+    itself.
     """
     from pytest_dstfuzz.games.negotiation.corpus import load_negotiations  # noqa: PLC0415 - with it
     from pytest_dstfuzz.games.negotiation.network import load_network  # noqa: PLC0415 - torch

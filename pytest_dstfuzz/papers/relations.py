@@ -1,10 +1,10 @@
 """Measures how often a tracker violates each relation: is it too sensitive or too stable?
 
 ``dstfuzz experiment relations --model trade --data PATH --split test --output DIR`` tests every
-turn of the data with each relation. It prints one table for relations under which the answer should
-not change, and one for relations under which it should. With ``--output``, the tables are written
-as ``relations.md`` and ``relations.csv`` after each relation, so that results survive if the run
-ends early.
+turn of the data with each relation. It prints one table for relations that expect the same answer,
+and one table for relations that expect a change. With ``--output``, the tables are written as
+``relations.md`` and ``relations.csv`` after each relation, so that results survive if the run ends
+early.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class RelationsTable:
 
 
 def vocabulary_of(tracker: Tracker) -> tuple[str, ...]:
-    """Return the words that a tracker knows.
+    """Return the words in a tracker's vocabulary.
 
     Raises:
         UserError: the tracker has no vocabulary of words.
@@ -130,7 +130,7 @@ def vocabulary_of(tracker: Tracker) -> tuple[str, ...]:
 def run_relations(
     config: RelationsConfig, tell: Say, tracker: Tracker | None = None
 ) -> Iterator[RelationsTable]:
-    """Yield the table after each relation. If no tracker is given, it is built."""
+    """Yield the table after each relation. If no tracker is given, build the tracker."""
     given = config.settings
     whole = load_dialogues(given.data.data, config.splits[0])
     data = draw_dialogues(whole, config.max_dialogues, given.variant.seed, "relations", "dialogues")

@@ -116,7 +116,7 @@ class Rq1Table:
 
 
 def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1Table:
-    """Run the campaigns and return the table. If no tracker is given, it is built."""
+    """Run the campaigns and return the table. If no tracker is given, build the tracker."""
     given = config.settings
     splits = [load_dialogues(given.data.data, split) for split in config.splits]
     if tracker is None:

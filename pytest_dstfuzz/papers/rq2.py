@@ -150,7 +150,7 @@ COLUMNS: Columns = {
 
 
 def tables(table: Rq2Table, *, charts: bool) -> dict[str, str]:
-    """Return the contents of the output files by name. The first one shows the charts if any."""
+    """Return the contents of the output files by name. The first file shows the charts, if any."""
     texts = {"rq2.md": _markdown(table, charts=charts), "rq2.csv": csv_text(COLUMNS, table.rows)}
     if charts:
         texts |= {_chart_name(name): _chart(table, name) for name in table.config.validities}

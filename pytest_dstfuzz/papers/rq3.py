@@ -132,7 +132,7 @@ def run_rq3(ground: SearchComparison, config: Rq3Config) -> Rq3Table:
     def best_k(contest: Contest, item: Contender) -> int:
         """Return the k with the most turns broken per call.
 
-        If several are equal, take the lowest.
+        If several values of k are equally good, return the lowest.
         """
 
         def rate(k: int) -> float:

@@ -47,7 +47,7 @@ class WorkerSlot(Generic[T]):
 
 
 class WorkerSlots(Generic[T]):
-    """Ray actors of one class, as many as there is room for. Their places are numbered from 0."""
+    """Ray actors of one class, as many as the cluster has room for, at places numbered from 0."""
 
     def __init__(self, room: Room, worker: type) -> None:
         self.room = room
@@ -79,7 +79,7 @@ class WorkerSlots(Generic[T]):
 
     @property
     def free(self) -> Sequence[int]:
-        """The places whose actor can take another task, those with the fewest tasks first."""
+        """The places whose actor can take another task, starting with the fewest tasks."""
         load = {
             number: len(seat.awaited)
             for number, seat in self.seats.items()
@@ -117,7 +117,7 @@ class WorkerSlots(Generic[T]):
                 yield number
 
     def said_by(self, number: int, *, streamed: bool = False) -> Any:
-        """Return an actor's next message, or the next of its stream if ``streamed``, or `Died`."""
+        """Return an actor's next message (``streamed``: of its stream), or `Died`."""
         seat = self.seats[number]
         awaited = seat.awaited[0][0]
         try:
@@ -162,7 +162,7 @@ class ActorPool(WorkerSlots[Task]):
         seat.awaited.append((run.remote(task), task))
 
     def heard(self, seconds: float = PATIENCE) -> Iterator[tuple[int, ActorMessage]]:
-        """Yield one message of each actor that has sent any.
+        """Yield one message of each actor that has sent a message.
 
         Wait at most ``seconds`` for the first.
         """

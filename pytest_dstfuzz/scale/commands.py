@@ -274,7 +274,7 @@ class _Cells(ProgressLine):
         self._started = time.monotonic()
 
     def show(self, cell: SweepCell, number: int, done: int, total: int) -> None:
-        """Show how far one cell is, and how long the sweep will still take."""
+        """Show the progress of one cell, and the remaining time of the sweep."""
         share = (number - 1 + done / max(1, total)) / self._cells
         left = (time.monotonic() - self._started) * (1 - share) / share if share else 0.0
         of = f"cell {number} of {self._cells}, {cell.name}"

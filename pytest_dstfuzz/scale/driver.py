@@ -53,8 +53,8 @@ def run_on_ray(
     runs again.
 
     Raises:
-        UserError: the folder belongs to another run, the tracker fails its tests, there is no room
-            for the actors, or they die repeatedly. Finished results are kept.
+        UserError: the folder belongs to another run, the tracker fails its tests, no node has room
+            for the actors, or the actors die repeatedly. Finished results are kept.
     """
     refuse_what_cannot_be_kept(settings)
     with connect_to_ray(options) as room:
@@ -281,7 +281,7 @@ class RoundWorker:
     """The class of Ray actors that perform the tasks of training rounds.
 
     Args:
-        make: builds the `Playing` object, once, which performs the tasks.
+        make: builds the `Playing` object that performs the tasks. It is called once.
         surroundings: the environment of the driver's process.
     """
 

@@ -20,7 +20,7 @@ def refuse_what_cannot_be_kept(settings: Settings) -> None:
     """Raise an error for limits that cannot be enforced if several processes share them.
 
     Raises:
-        UserError: tokens or cost are limited. If an actor dies, nobody knows how much it has used.
+        UserError: tokens or cost are limited, and the use of a dead actor would be unknown.
     """
     budget = settings.budget
     for flag, limit in (("--max-tokens", budget.max_tokens), ("--max-cost", budget.max_cost)):
@@ -90,10 +90,10 @@ _QUIET: Final[Mapping[str, str]] = {
 class RayOptions:
     """How many Ray actors to start, and on which machines.
 
-    ``address`` is that of a cluster. If it is ``""``, Ray is started on this machine. ``actors`` is
-    the number of actors. If it is ``None``, there are as many as there is room for. ``gpus`` is the
-    share or number of accelerators for each actor. If it is ``None``, each gets one if there are
-    any.
+    ``address`` is the address of a cluster; ``""`` starts Ray on this machine. ``actors`` is the
+    number of actors; ``None`` means as many as the cluster has room for. ``gpus`` is the share or
+    number of accelerators for each actor; ``None`` means one, or none if the cluster has no
+    accelerator.
     """
 
     address: str = ""
@@ -147,7 +147,7 @@ def refuse_without_room(room: Room) -> None:
     """Raise an error if none of the remaining nodes has room for an actor.
 
     Raises:
-        UserError: there is no room.
+        UserError: no node has room for an actor.
     """
     import ray  # noqa: PLC0415 - already initialised
 
@@ -182,7 +182,7 @@ def connect_to_ray(options: RayOptions) -> Iterator[Room]:
     Ray's messages about dead actors go only to its log files. The caller reports them in one line.
 
     Raises:
-        UserError: Ray is not installed, the cluster does not respond, or there is no room.
+        UserError: Ray is not installed, the cluster does not respond, or no node has room.
     """
     _refuse_silent(options.address)
     own = not options.address

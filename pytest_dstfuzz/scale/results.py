@@ -151,7 +151,7 @@ class RunManifest:
         return None if one == another else (one, another)
 
     def refuse_another(self, other: RunManifest, where: Path) -> None:
-        """Raise an error if ``other`` differs from this run so that it cannot continue it.
+        """Raise an error if ``other`` differs too much from this run to continue it.
 
         Raises:
             UserError: settings, data, tracker or version differ. The message names the differences.
@@ -213,7 +213,7 @@ class RunManifest:
         return replace(self, ended=ended, asked=asked, seconds=seconds)
 
     def closed_by(self, late: Mapping[str, str]) -> RunManifest:
-        """Return a manifest that no later run continues, because of code that was loaded late.
+        """Return a manifest that stops later runs from continuing, because code was loaded late.
 
         ``late``: see `Campaign.late_code`.
         """
@@ -231,14 +231,14 @@ class RunManifest:
 
 
 def data_of(info: RunInfo) -> dict[str, Any]:
-    """Return those properties of the data that a manifest stores."""
+    """Return the properties of the data that a manifest stores."""
     names = ("data", "split", "normalisation", "layout", "dialogues", "turns", "words")
     known = asdict(info)
     return {name: known[name] for name in names}
 
 
 def plan_digest(planned: Sequence[tuple[Dialogue, int]]) -> str:
-    """Return a digest of the dialogues of a plan in order, with all that they contain."""
+    """Return a digest of the complete dialogues of a plan, in order."""
     ends = [(dialogue.id, last) for dialogue, last in planned]
     drawn = data_digest(DialogueSet("", "", tuple(dialogue for dialogue, _ in planned)))
     return hashlib.sha256(f"{ends} {drawn}".encode(errors="replace")).hexdigest()[:32]
@@ -361,10 +361,10 @@ class ResultFolder:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open an existing result folder. If its last line is incomplete, it is ignored.
+        """Open an existing result folder, and ignore its last line if the line is incomplete.
 
         Raises:
-            DataError: the path is not a result folder, or it is damaged.
+            DataError: the path is not a result folder, or the folder is damaged.
         """
         if path.is_file():
             raise DataError(
@@ -435,12 +435,12 @@ class ResultFolder:
     # -- writing ----------------------------------------------------------------------
 
     def has(self, place: int, relation: str) -> bool:
-        """Return whether a dialogue has results under a relation that need not be asked again."""
+        """Return whether a dialogue has results under a relation, and need not run again."""
         key = place, self._number[relation]
         return key in self._done and key not in self._again
 
     def ask_failed_again(self) -> None:
-        """Ask again for dialogues on which the tracker failed, as long as the folder is written."""
+        """From now on, count dialogues on which the tracker failed as not yet tested."""
         self._again = set(self._failed)
 
     def append(self, found: DialogueResults | EncodedResults) -> None:
@@ -516,7 +516,7 @@ class ResultFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether the tracker need not be asked any more."""
+        """Whether the tracker gets no more requests."""
         return self.complete and not self._again
 
     @property
@@ -562,8 +562,8 @@ class ResultFolder:
 class StoredResults(Collection[TurnResult]):
     """The results in a folder. Each iteration reads them from the disk.
 
-    They are in the order of the data. For each turn, the relation ``metamorphic`` comes first, then
-    the others by name.
+    The results are in the order of the data. For each turn, the relation ``metamorphic`` comes
+    first, then the other relations by name.
     """
 
     def __init__(self, folder: ResultFolder, relation: str = "") -> None:
@@ -771,7 +771,8 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
     """Check that the folders are all shards of one run, each complete and given once.
 
     Raises:
-        UserError: they are not. The message names the differences, or the shards.
+        UserError: a shard differs, or is missing, incomplete or repeated. The message names the
+            differences, or the shards.
     """
     first = folders[0]
     parts = first.manifest.shard[1]
@@ -876,8 +877,8 @@ def check_replaceable(output: Path, manifest: RunManifest | None = None) -> None
     """Raise an error if a new result folder would replace something else.
 
     Raises:
-        UserError: there is a file or a folder with other files. If a ``manifest`` is given, the
-            results of another run are an error, too.
+        UserError: the path is a file, or a folder with other files. If a ``manifest`` is given,
+            the folder must not have results of another run, either.
     """
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
@@ -992,8 +993,8 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
     """Run a campaign, or the missing part of it, and write the results into a folder.
 
     Finished results are kept in every case: after Ctrl-C, at the end of a budget, or if the process
-    is killed. The same call continues the run. ``command`` is the command line that continues it,
-    for messages.
+    is killed. The same call continues the run. Messages show ``command``, the command line that
+    continues the run.
 
     Raises:
         UserError: the folder belongs to another run, or the tracker fails its tests.

@@ -57,7 +57,7 @@ class FolderRun(StoredRun):
         return tuple(name for name in self._manifest.relations if self._folder.count(name))
 
     def results(self, relation: str = "") -> Results:
-        """Return the results of one relation, or of all. Each iteration reads them anew."""
+        """Return the results of one relation or of all. Each iteration reads the files again."""
         found = self._folder.results
         return found.of(relation) if relation else found
 

@@ -231,15 +231,15 @@ class SweptCell:
 
     @property
     def folder(self) -> ResultFolder | None:
-        """The cell's results, complete or not, or ``None`` if there are none."""
+        """The cell's results, which may be incomplete, or ``None`` if the cell has no results."""
         return ResultFolder.open(self.path) if ResultFolder.is_one(self.path) else None
 
 
 def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterator[SweptCell]:
     """Run the missing part of each cell in order, and yield how each one ended.
 
-    If a cell fails, this is reported, and the other cells still run. The same call continues an
-    interrupted sweep. If the sweep file has changed, unchanged cells do not run again.
+    If a cell fails, the failure is reported, and the other cells still run. The same call continues
+    an interrupted sweep. If the sweep file has changed, unchanged cells do not run again.
     """
     known = _LastTracker()
     for number, cell in enumerate(plan.cells, start=1):
@@ -315,7 +315,7 @@ class SweepRow:
 
 
 def rows_of(swept: SweptCell) -> Iterator[SweepRow]:
-    """Yield the rows of a cell. If it has no results, there is one row without a relation."""
+    """Yield the rows of a cell. A cell without results has one row without a relation."""
     cell, folder = swept.cell, swept.folder
     about: dict[str, Any] = {
         "cell": cell.name,
@@ -429,8 +429,8 @@ def differences_of(
 ) -> tuple[AxisDifference, ...]:
     """Compare each value of each axis with the first value of the axis.
 
-    The turns of all cells with the value are added up by dialogue. A cell only counts if it is
-    complete and the cell that has the first value, but is otherwise the same, is complete, too.
+    The turns of all cells with the value are added up by dialogue. A cell is compared with the cell
+    that differs only in having the first value. The pair only counts if both cells are complete.
     """
     done = {tuple(one.cell.values.items()): one for one in swept if not one.problem}
     sums = {key: _by_relation(one) for key, one in done.items()}
@@ -565,7 +565,7 @@ class SweepPage:
 
     @property
     def shown_axes(self) -> list[str]:
-        """The axes that get a column of their own. The relation has a column in any case."""
+        """The axes that get a separate column. The relation always has a column."""
         return [name for name in self.axes if name != "relation"]
 
     def head(self) -> list[str]:

@@ -65,7 +65,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A block to run, or the part of it that is missing."""
+    """A block to run, or its missing part."""
 
     number: int
     places: Sequence[int]

@@ -1,6 +1,6 @@
 """Reads human negotiations over books, hats and balls (deal or no deal), a row for each side.
 
-The files have the layout that Lewis et al. (2017, "Deal or No Deal?") published for theirs.
+The files have the layout of the files that Lewis et al. (2017, "Deal or No Deal?") published.
 ``data.txt`` contains all rows, including those of ``val.txt`` and ``test.txt``.
 """
 
@@ -58,7 +58,7 @@ class NegotiationRow:
 
 @dataclass(frozen=True, slots=True)
 class NegotiationSplits:
-    """Rows for training, validation and test. No negotiation is in two of them."""
+    """Rows for training, validation and test. No negotiation is in more than one of these parts."""
 
     train: tuple[NegotiationRow, ...]
     val: tuple[NegotiationRow, ...]
@@ -67,7 +67,7 @@ class NegotiationSplits:
 
 
 def load_negotiations(folder: Path) -> NegotiationSplits:
-    """Read ``data.txt``, ``val.txt`` and ``test.txt``. Rows of the last two are not trained on.
+    """Read ``data.txt``, ``val.txt`` and ``test.txt``, and keep rows to test out of training.
 
     If one side of a negotiation is in ``val.txt`` or ``test.txt``, both sides are excluded.
 

@@ -2,9 +2,9 @@
 
 The method follows Lewis et al. (2017) and Cheng et al. (2019): the last words count most (gamma
 0.95), rewards are relative to a running mean, and steps on human talks preserve the language. The
-reward of an attack is its advantage: its score minus the target's. It gets all items that the
-target does not take. The optimiser is Adam with a lower rate than the plain steps of the sources
-(0.1 for 4 passes over the scenarios).
+reward of an attack is its advantage: its score minus the target's score. The attack gets all items
+that the target does not take. The optimiser is Adam. Its rate is lower than the rate of the plain
+steps in the sources (0.1 for 4 passes over the scenarios).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LearningGames:
     def of(cls, aim: Aim) -> Self:
         """Return the games for an aim.
 
-        In games of an attack, the attack gets what the other leaves.
+        In games of an attack, the attack gets the items that the other side leaves.
         """
         return cls("", aim, 0 if aim == "advantage" else None)
 

@@ -1,6 +1,6 @@
 """Plays many negotiations in one batch.
 
-Two networks sit at many tables. In each step, one word is said at all tables.
+A table is one talk between two networks. In each step, one word is said at each table.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def talk(
 
     ``side`` has the adversary's goal, ``other`` the target's. Both must have the same vocabulary.
     At the end, each side selects separately. If the amounts do not add up, both score 0. The side
-    with the number ``complement`` (0 or 1) does not select, but gets what the other leaves.
+    with the number ``complement`` (0 or 1) makes no selection, and gets the items that the other
+    side leaves.
     """
     if side.words != other.words:
         raise ValueError("the two negotiators have different vocabularies")

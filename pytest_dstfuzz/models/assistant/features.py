@@ -190,7 +190,7 @@ class DescribedObject:
 
     @cached_property
     def label_rows(self) -> Array:
-        """The word vectors of the name ``[words, WIDTH]``. Longer vectors are scaled to length 1."""
+        """The word vectors of the name ``[words, WIDTH]``, with lengths of at most 1."""
         return _rows(self.label)
 
     @cached_property
@@ -694,7 +694,7 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
 
 
 def _listed(turn: TurnText, slot: Slot) -> Slot:
-    """Return the slot. List possible numbers if its value is a number and its schema has no list."""
+    """Return the slot, with possible numbers if its schema asks for a number without a list."""
     if not slot.number or slot.values:
         return slot
     said = {word for word in turn.plain if _FIGURE.fullmatch(word)}

@@ -186,7 +186,7 @@ class KVBatch:
         return scores.argmax(-1).tolist(), impurities.tolist()
 
     def accept(self, sizes: Sequence[int]) -> None:
-        """Keep the first ``sizes`` tokens of the last `read` in each row, and mask its other tokens."""
+        """Keep the first ``sizes`` tokens of the last `read` in each row, and mask the rest."""
         width = torch.tensor(sizes)[:, None]
         accepted = torch.arange(self._used - self._start) < width
         self._seen[:, self._start : self._used] = accepted.to(self._seen.device)

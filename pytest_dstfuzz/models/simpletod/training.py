@@ -358,8 +358,8 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
     def accuracy(self, sequences: Sequence[TreeSequence], turns: int) -> float:
         """Return the joint goal accuracy of the model, in [0, 1].
 
-        Greedy decoding gives the right belief exactly if, after each right prefix, the right token is
-        the most likely token. Therefore no belief is generated. ``turns`` is the number of all
+        Greedy decoding gives the right belief exactly if the right token is the most likely token
+        after each right prefix. Therefore no belief is generated. ``turns`` is the number of all
         turns. Turns that were too long to encode count as wrong.
         """
         self.model.train(mode=False)

@@ -265,7 +265,7 @@ def harden_trade(config: TradeHardeningConfig, progress: Progress) -> TrainingRu
 
 
 def _unmeasured(config: TradeHardeningConfig, data: DialogueSet, progress: Progress) -> DialogueSet:
-    """Return data without dialogues that equal a dialogue for measuring, apart from their ids."""
+    """Return data without the dialogues whose user texts equal those of a dialogue to measure."""
     if config.measured == NOTHING:
         return data
     same = config.measured is None

@@ -319,7 +319,7 @@ class TradeNetwork(nn.Module):
         return functional.linear(hidden @ self.output, shared, self.output_bias)
 
     def generate_share(self, hidden: Tensor, context: Tensor, inputs: Tensor) -> Tensor:
-        """Return the weight in ``(0, 1)`` of generating a word instead of copying a word, ``[...]``."""
+        """Return the weight in ``(0, 1)`` of generating a word instead of copying, ``[...]``."""
         size = self.shape.hidden
         # Not a matrix-vector product: its rounding depends on the number of rows.
         score = (hidden * self.mix[:size] + context * self.mix[size : 2 * size]).sum(-1)
