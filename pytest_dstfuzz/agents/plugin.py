@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def dst_agent(dst_proposer: Callable[[str], DstProposer], dst_search: object) -> DstProposer:
     """The trained agent: ``dst_agent.variants(dialogue, turn_index, count)`` proposes variants.
 
-    If the configured search is an agent, the fixture uses the policy of that search, otherwise the
-    shipped policy.
+    If the configured search is an agent, the fixture uses its policy. Otherwise the fixture uses
+    the shipped policy.
     """
     search = dst_search if isinstance(dst_search, str) else ""
     return dst_proposer(search if search.partition(":")[0] == "agent" else "agent")

@@ -67,7 +67,7 @@ class Trace:
 
 
 def find_edited_words(source: Source, variant: Variant) -> tuple[int, ...]:
-    """Return the sorted indices of those words of the clean utterance that a variant edits."""
+    """Return the sorted indices of the words of the clean utterance that a variant edits."""
     starts = source.parts.starts
     found: set[int] = set()
     if not starts:

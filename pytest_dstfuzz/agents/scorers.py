@@ -143,9 +143,9 @@ class SlotView:
     def pairs(self, attempts: Iterable[ScoredAttempt]) -> Floats:
         """Return the features of pairs of slot and edit: [slots, candidates, PAIR_SIZE].
 
-        They depend on the earlier ``attempts``. They say whether the value of the slot changed, and
-        how much its impurity rose in variants that touched the words of the edit. The values are in
-        [-1, 1], and negative if the impurity fell.
+        The features depend on the earlier ``attempts``. They say whether the slot's value changed,
+        and how much its impurity rose, in variants that touched the words of the edit. The values
+        are in [-1, 1], and negative if the impurity fell.
         """
         every = list(attempts)
         found, at = self._untried.copy(), PAIR_SIZE - _TRIED
@@ -189,7 +189,7 @@ class SlotView:
     def changed(self, answer: Prediction) -> list[bool]:
         """Return for each slot whether its value changed.
 
-        The last entry stands for `REST`, all other slots: it is true if one of them is filled.
+        The last entry is for `REST`, all other slots. It is true if any of these slots is filled.
         """
         before, after = self._clean.state, answer.state
         own = [before.get(slot) != after.get(slot) for slot in self.slots[:-1]]

@@ -65,8 +65,8 @@ AGENTS: Final[tuple[str, ...]] = (
 class AgentSearch(Search):
     """Lets a trained policy choose among the shipped transformations and operators in use.
 
-    The first attempt at a turn takes the best action. Later attempts add noise to it, as `LATER`
-    says.
+    The first attempt at a turn takes the best action. Later attempts add noise to this action, as
+    defined by `LATER`.
     """
 
     name = _AGENT
@@ -225,7 +225,7 @@ def noisy(scores: Floats, spread: float, rng: np.random.Generator) -> Floats:
 def threshold(number: int, variants: int) -> float:
     """Return how probable a change must be for a variant to be tried in a pass, from 0 to 1.
 
-    It falls from pass to pass, to 0 in the last one.
+    The result falls from pass to pass, to 0 in the last pass.
 
     Args:
         number: index of the pass, 0 to ``variants - 1``.
@@ -312,7 +312,7 @@ class BanditFamily(SearchFamily):
     def make(self, name: str, *, seed: int, k: int) -> Search:  # noqa: ARG002 - see below
         """Build the search that uses the scorer of this name.
 
-        It ignores ``k``: the number of edits is only limited by the word quota.
+        The search ignores ``k``. Only the word quota limits the number of edits.
         """
         return BanditSearch(find_scorer(name).scorer, seed)
 

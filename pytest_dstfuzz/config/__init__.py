@@ -1,4 +1,4 @@
-"""Internal: Settings of a campaign, and the option table that pytest and the command share."""
+"""Internal: Settings of a campaign, and the option table of pytest and the ``dstfuzz`` command."""
 
 from __future__ import annotations
 

@@ -32,13 +32,14 @@ _IMPORTERS: Final = frozenset({"__import__", "import_module", "run_module"})
 
 
 def code_of(thing: Any, name: str = "") -> str:
-    """Return a digest of a user's code: the files that define an object, and all that they import.
+    """Return a digest of a user's code: the files that define an object, and their imports.
 
-    The files count as they were when Python loaded them. Files that they read while they were
-    imported count, too, for example code for ``exec`` or a table of rules. If an object of this
-    package wraps a user's object, or a decorator wraps a function, the wrapped one counts. Other
-    installed packages do not count. The result is ``""`` for all other objects of this package,
-    which its version identifies, and for objects without a file.
+    The digest uses the content that the files had when Python loaded them. It includes files that
+    they read during their import, for example code for ``exec`` or a table of rules. If an object
+    of this package wraps a user's object, the digest is about the wrapped object. The same holds
+    for a function with a decorator. Other installed packages are left out. The result is ``""``
+    for all other objects of this package, which its version identifies, and for objects without a
+    file.
 
     Args:
         thing: a function, a class or an object.
@@ -90,7 +91,7 @@ def _file_of(module: ModuleType | None) -> Path | None:
 
 
 def _on_disk(file: str | None) -> Path | None:
-    """Return the file of a user at a path, which may lead into an archive; else ``None``."""
+    """Return the user's file at a path, which may lead into an archive, or ``None``."""
     if not file or file.startswith("<"):
         return None
     return _own_file(os.path.abspath(file))  # noqa: PTH100 - not to follow links yet
@@ -183,7 +184,7 @@ def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
 
 
 def _is_data(path: Path) -> bool:
-    """Return whether a file may be data of a user: it is not hidden, and not of the system."""
+    """Return whether a file may be data of a user, and is not hidden or part of the system."""
     here = Path.cwd()
     if here != Path(here.anchor) and path.is_relative_to(here):
         parts = path.relative_to(here).parts
@@ -195,7 +196,7 @@ def _is_data(path: Path) -> bool:
 
 
 class _Walk:
-    """A walk over files of code, and all that they import."""
+    """A walk over files of code, and over the files that they import."""
 
     def __init__(self) -> None:
         roots = [Path(entry or ".").resolve() for entry in sys.path]
@@ -208,9 +209,10 @@ class _Walk:
         self._read = {one for file in self._modules for one in _LOADS.read.get(file, ())}
 
     def over(self, files: Iterable[Path]) -> set[str]:
-        """Return a line for each file and for each import: its place or name, and the content.
+        """Return a line for each file, with its place, and for each import, with its name.
 
-        The place is relative to the folder of modules, so the lines are the same on each machine.
+        Each line also identifies the content. A place is relative to the folder of modules, so the
+        lines are the same on each machine.
         """
         first = {file.resolve() for file in files}
         waiting, seen, named = list(first), set[Path](), set[Path]()
@@ -260,7 +262,7 @@ class _Walk:
 
 
 def _root_of(file: Path) -> Path:
-    """Return the folder that has the package of a file, or else the file."""
+    """Return the folder that has the package of a file. Without a package, return the file."""
     return next(folder for folder in file.parents if not (folder / "__init__.py").is_file())
 
 
@@ -321,9 +323,9 @@ def _referred(module: ModuleType) -> Iterator[Path]:
 
 
 def _imported_by(file: Path) -> Iterator[tuple[str, Path | None]]:
-    """Yield each module that the code of a file may import: its name, and the folder that has it.
+    """Yield the name of each module that a file may import, and the folder of the module.
 
-    The folder is ``None`` if it is to be found on Python's path.
+    The folder is ``None`` if the module is on Python's path.
     """
     try:
         tree = ast.parse(file.read_bytes())
@@ -339,7 +341,7 @@ def _imported_by(file: Path) -> Iterator[tuple[str, Path | None]]:
 
 
 def _names_in(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that a piece of code names, with a dot for each level of a relative one."""
+    """Yield the modules that some code names. A relative name has a dot for each level."""
     match node:
         case ast.Import():
             yield from (alias.name for alias in node.names)

@@ -26,7 +26,7 @@ __all__ = ["Parser", "adapter_options"]
 
 
 class TypedLine(argparse.Namespace):
-    """The parsed arguments. ``None`` stands for a missing option, and for ``--turns all``."""
+    """The parsed arguments. A missing option is ``None``, and ``--turns all`` is, too."""
 
     # Not in `vars`, which contains only the options.
     __slots__ = ("named",)

@@ -1,7 +1,7 @@
 """The identity of settings: everything that decides a result, computed from the option table.
 
-The keys of cached answers and cached results are made from this identity, and so are those of
-result folders, their parts and the cells of sweeps.
+The keys of cached answers and cached results are made from this identity. So are the keys of result
+folders, their parts and the cells of sweeps.
 """
 
 from __future__ import annotations

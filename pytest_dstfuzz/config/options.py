@@ -974,9 +974,10 @@ _VARIANT = (
     _decides(
         "attack",
         Value(parsers.choice("attack design", parsers.ATTACKS), "DESIGN"),
-        "earlier user turns in the history of a variant: non-cumulative (clean), cumulative "
-        "(perturbed; also tests whole conversations with slips if the noise model draws "
-        "variants) or hybrid (each perturbed with probability one half; default)",
+        "earlier user turns in the history of a variant: hybrid (each is perturbed with "
+        "probability one half; default), non-cumulative (all are clean) or cumulative (all are "
+        "perturbed). If the noise model draws variants, cumulative also tests whole conversations "
+        "with slips",
     ),
     _decides(
         "validity",

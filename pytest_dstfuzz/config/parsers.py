@@ -155,7 +155,7 @@ def parse_slip_rate(text: str) -> float:
 
 
 def parse_error_rates(text: str) -> tuple[float, ...]:
-    """Parse the rates of false positives and negatives; one rate is both. ``no`` gives ``()``.
+    """Parse the rates of false positives and negatives. One rate means both, ``no`` means ``()``.
 
     >>> parse_error_rates("5%"), parse_error_rates("0.01,0.1")
     ((0.05, 0.05), (0.01, 0.1))
@@ -174,8 +174,8 @@ def parse_error_rates(text: str) -> tuple[float, ...]:
 def parse_limit(text: str) -> float:
     """Parse the limit of a rate: a share such as 0.05, or a percentage.
 
-    A bare 1 is rejected. A user who writes 1 beside limits such as 5 % means 1 %, but as a share it
-    would be a limit that no rate exceeds.
+    The number 1 is rejected. As a share, 1 would be a limit that no rate exceeds, but a user who
+    writes 1 next to limits such as 5 % means 1 %.
     """
     number = parse_rate(text)
     if number == 1.0 and not text.strip().endswith("%"):
@@ -365,7 +365,7 @@ def entry_parts(entry: str) -> list[str]:
 
 
 def is_word(name: str) -> bool:
-    """Return whether a text is a possible name, and not the rest of a value with a comma."""
+    """Return whether a text can be a name. Otherwise it is the rest of a value with a comma."""
     return re.fullmatch(r"[\w-]+", name) is not None
 
 
@@ -387,7 +387,7 @@ def tracker(value: str) -> str:
 
 
 def names(value: str) -> tuple[str, ...]:
-    """Parse names with commas between them."""
+    """Parse names, separated by commas."""
     found = tuple(part.strip() for part in value.split(",") if part.strip())
     if not found:
         # An empty tuple would mean everything.
@@ -396,7 +396,7 @@ def names(value: str) -> tuple[str, ...]:
 
 
 def relations(value: str) -> str:
-    """Parse names of relations with commas between them. The result has no blanks."""
+    """Parse names of relations, separated by commas. The result has no blanks."""
     found = entries(value)
     if not found:
         raise ValueError("contains no name: leave the option out to use 'metamorphic'")
@@ -414,7 +414,7 @@ def once(listed: Sequence[str]) -> str:
 
 
 def noise_models(value: str) -> tuple[str, ...]:
-    """Parse names of noise models with commas between them. Each may have a weight."""
+    """Parse names of noise models, separated by commas. Each model may have a weight."""
     for part in (found := entries(value)):
         parse_weight(part)
     if not found:

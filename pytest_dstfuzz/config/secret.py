@@ -51,7 +51,7 @@ def mask_credentials(text: str) -> str:
 
 
 class Address(str):
-    """An address shown without its credentials. ``full`` has them.
+    """An address that is shown without its credentials. ``full`` includes the credentials.
 
     Two addresses are equal only if their credentials are equal too, because the query of an address
     may name the deployment.
@@ -80,9 +80,10 @@ class Address(str):
 
 
 def without_credentials(name: str) -> str:
-    """Return the name of a tracker. If it is an address, return an `Address`.
+    """Return the name of a tracker, which is an `Address` if the text is an address.
 
-    An address with a typing error is one too if it has credentials, because messages show it.
+    A text with credentials also becomes an `Address` if its form is wrong, because messages show
+    the text.
     """
     full = reveal_credentials(name)
     return Address(full) if "://" in full or mask_credentials(full) != full else name

@@ -197,7 +197,7 @@ class GameAdversary(ABC):
 
     @abstractmethod
     def script(self, scenario: Scenario, budget: int) -> Script:
-        """Return the lines to say in a scenario, after at most ``budget`` games in this scenario."""
+        """Return the lines to say in a scenario, after at most ``budget`` games in the scenario."""
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """Return the random generator of a named stream.
@@ -785,7 +785,7 @@ class LookaheadAdversary(LookingAdversary):
         return speak
 
     def foreseen(self, view: TargetView, said: TalkMessages, pool: Sequence[str]) -> np.ndarray:
-        """Return the expected advantage of each line, followed by at most one more line: ``[pool]``.
+        """Return the expected advantage of each line, with at most one line after it: ``[pool]``.
 
         To save time, a second line is only searched for the best first lines.
         """

@@ -851,7 +851,7 @@ def report_unapplied(name: str, said: str) -> LimitFinding:
 
 
 def own_tables(names: Sequence[str]) -> str:
-    """Return the name of the table for a relation's limits; of several, the first as an example.
+    """Return the name of the table for a relation's limits. The first relation is the example.
 
     >>> own_tables(["negation"])
     'in [tool.dstfuzz.gates.relation.negation]'

@@ -597,7 +597,7 @@ class Recording:
         self._taken: dict[_Place, Action] = {}
 
     def learn(self, lessons: Sequence[Lesson]) -> Recording:
-        """Return the search after it has learned from these results. It records actions here, too."""
+        """Return the search after it has learned from these results. It still records actions."""
         other = Recording(self._search.learn(lessons))
         other._taken = self._taken
         return other

@@ -1,4 +1,4 @@
-"""The campaigns of a session. Each starts when the first of its tests needs a result."""
+"""The campaigns of a session. A campaign starts when the first of its tests needs a result."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def cost_lines(
 
 
 class SessionCampaigns:
-    """Runs the campaigns of the tests. Each starts when its first test needs a result."""
+    """Runs the campaigns of the tests. A campaign starts when its first test needs a result."""
 
     def __init__(self, context: RunContext, pool: TrackerPool, listener: Listener) -> None:
         self._context = context
@@ -318,9 +318,9 @@ class SessionCampaigns:
     def finished(self) -> Iterator[ItemOutcome]:
         """Yield the records of tests that did not run but for which campaigns have results.
 
-        There are such tests after an interrupt, in the process that runs the tests. With workers,
-        only the controller receives an interrupt. It reports the tests whose reports have arrived.
-        Other results of the workers' campaigns are lost.
+        Such tests exist after an interrupt, in the process that runs the tests. With workers, only
+        the controller receives an interrupt, and reports the tests whose reports have arrived.
+        Other results of the workers' campaigns are not reported.
         """
         for key, engine in self._engines.items():
             finished = {turn.id: turn for turn in engine.finished()}

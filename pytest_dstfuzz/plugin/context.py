@@ -112,7 +112,7 @@ class Caches:
         named: bool,
         origin: str,
     ) -> PredictionCache | None:
-        """Return the cache of a tracker, or ``None`` if its answers cannot be reused.
+        """Return the cache of a tracker, or ``None`` if answers of the tracker cannot be reused.
 
         If the tracker has a fingerprint, its cache outlives the run. Otherwise the workers of xdist
         share a cache for the run, because each has a copy of the same tracker. ``named`` says
@@ -156,7 +156,7 @@ class Caches:
 
     @cached_property
     def _kept(self) -> Store | None:
-        """The store that outlives the run, if there should be one."""
+        """The store that outlives the run, if the settings ask for such a store."""
         given = self._settings.budget.cache
         if given == NO_CACHE:
             return None
@@ -264,7 +264,7 @@ class RunContext:
 
     @property
     def workers(self) -> int:
-        """Number of xdist's workers if this process is one; 0 otherwise."""
+        """Number of xdist's workers if this process is a worker, otherwise 0."""
         return int(self.worker.get("workercount", 0))
 
     @property
@@ -289,7 +289,7 @@ class RunContext:
 
     @cached_property
     def stored(self) -> StoredRun | None:
-        """The folder of results to judge in place of a run, if there is one."""
+        """The folder of results to judge in place of a run, if such a folder is named."""
         path = self.settings.output.results
         return None if path is None else find_stored_run(Path(path))
 
@@ -387,7 +387,7 @@ class RunContext:
         return sample_set(self.data, wanted.turns, seed, wanted.domains)
 
     def first_contexts(self) -> list[Context]:
-        """Return the contexts of the preflight; all shards have the same."""
+        """Return the contexts of the preflight, which are the same for all shards."""
         turns = (
             (dialogue, index)
             for dialogue, last in self.drawn(self.settings)
@@ -415,7 +415,7 @@ class RunContext:
 
     @cached_property
     def mistake(self) -> UserError | None:
-        """The error in the settings of the session, if any; not one in a test's marker."""
+        """The error in the settings of the session, if any. Errors in markers do not count."""
         try:
             self.check(self.settings)
         except UserError as error:
@@ -500,7 +500,7 @@ class TrackerFacts:
 
 
 def _sum(parts: Iterable[Any]) -> Any:
-    """Return the sum of the values that are not ``None``, or ``None`` if all are."""
+    """Return the sum of the values that are not ``None``, or ``None`` without such a value."""
     known = [part for part in parts if part is not None]
     return sum(known[1:], known[0]) if known else None
 
@@ -559,7 +559,7 @@ class TrackerPool:
         """Ask the tracker of the settings a few contexts, to learn the time and cost of a call.
 
         Raises:
-            UserError: it did not answer.
+            UserError: the tracker did not answer.
         """
         contexts, outcome = self._context.first_contexts(), self._settings.reply.outcome
         tracker = self.tracker

@@ -111,7 +111,7 @@ def write_outputs(
     settings: OutputSettings,
     make_report: Callable[[], tuple[Mapping[str, Any], Mapping[str, View]]],
 ) -> list[StyledLine]:
-    """Write every requested file. Return a line for each that could not be written.
+    """Write every requested file. Return a line for each file that could not be written.
 
     ``make_report`` returns the report, and the views of the trackers by name.
     """
@@ -149,11 +149,11 @@ def annotation_lines(
     places: Mapping[str, tuple[str, int]],
     repeat: str,
 ) -> list[str]:
-    """Return the lines that GitHub turns into annotations, if they are wanted.
+    """Return the lines that GitHub turns into annotations, if annotations are wanted.
 
     ``repeat`` is the command that repeats the run, or ``""``.
-    ``found(True)`` returns new violations, which come first, and ``found(False)`` those that were
-    not compared. Neither includes violations of the baseline.
+    ``found(True)`` returns new violations, which come first. ``found(False)`` returns violations
+    that were not compared. Both exclude violations of the baseline.
     """
     wanted = settings.output.annotations == "yes" or (
         settings.output.annotations == "auto" and os.environ.get(_IN_ACTIONS) == "true"
@@ -298,7 +298,7 @@ class SessionEnd:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Record that a worker of xdist crashed, or the planned results of a finished one."""
+        """Record that a worker of xdist crashed, or the planned results of a finished worker."""
         self._crashed = self._crashed or bool(error)
         self._collector.plan(getattr(node, "workeroutput", {}).get(_PLANNED, {}))
 
@@ -366,7 +366,7 @@ class SessionEnd:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
-        """Print the first screen, the short summary, below everything else, next to the prompt."""
+        """Print the first screen, the short summary, as the last output above the prompt."""
         failed = terminalreporter.stats.get("failed", [])
         quiet = terminalreporter.config.get_verbosity() <= 0
         if quiet and any(hasattr(report, "dstfuzz_brief") for report in failed):
@@ -435,7 +435,7 @@ class SessionEnd:
 
     @property
     def _other_lines(self) -> list[StyledLine]:
-        """Lines for the end of the summary that are about no tracker."""
+        """Lines for the end of the summary that do not concern a single tracker."""
         return [*(() if self._judged is None else self._judged.written), *self._last_lines]
 
     @property
@@ -444,10 +444,10 @@ class SessionEnd:
         return [*(() if self._judged is None else self._judged.lines), *self._last_lines]
 
     def _not_accepted(self, new: bool) -> Iterator[TurnResult]:
-        """Yield results with violations that are not accepted: new ones, or those not compared.
+        """Yield results with violations that are not accepted. They are new, or not compared.
 
-        The results are redacted if the settings say so. Call this only if annotations are wanted,
-        because a large folder of results takes long to read.
+        The results are redacted if the settings ask for it. Call this only if annotations are
+        wanted, because reading a large folder of results takes long.
         """
         redact = self._context.settings.output.redact
         for one in self._models if self._collector else ():
@@ -717,7 +717,7 @@ def _section(given: object) -> AddedSection:
     """Return the section from a hook.
 
     Raises:
-        UserError: it is not a pair of a title and lines.
+        UserError: the section is not a pair of a title and lines.
     """
     if isinstance(given, tuple) and len(given) == 2:
         title, lines = given

@@ -90,9 +90,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Register every ini key. Register the options if any may be given or help is requested.
 
-    The options are registered only if needed, because sixty options take argparse most of the time
-    that an unused plugin costs. If none is registered, ``config.getoption`` finds no value. All
-    defaults are ``None``, which shows which options were given.
+    The options are registered only if needed, because registering sixty options takes most of the
+    time that an unused plugin costs. Without registered options, ``config.getoption`` finds no
+    value. All defaults are ``None``, so that the plugin can tell which options were given.
     """
     keys, help_ = _always()["ini"], _always()["help"]
     types = {holds: _ini_type(holds) for holds in set(keys.values())}
@@ -145,7 +145,7 @@ def _add_options(parser: pytest.Parser) -> None:
 
 
 class _Spelling(argparse.Action):
-    """Stores the value that the spelling of an option has: --no-dst-NAME, --dst-NAME=yes."""
+    """Stores the value of a switch in each of its spellings: --no-dst-NAME, --dst-NAME=yes."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **how: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, **how)
@@ -279,14 +279,15 @@ def dst_search(request: pytest.FixtureRequest) -> object:
 def dst_relation(request: pytest.FixtureRequest) -> object:
     """The relation to test. A suite may return its name or a `Relation`.
 
-    If an option or a marker names several, each item has one: ``dst_turn.result.relation``.
+    If an option or a marker names several relations, each item has one of them:
+    ``dst_turn.result.relation``.
     """
     return _started(request.config).context.settings.variant.relation
 
 
 @pytest.fixture(scope="session")
 def dst_outcome(request: pytest.FixtureRequest) -> str:
-    """The tested kind of answer, such as ``state`` or ``reply``. A suite may return another one."""
+    """The tested kind of answer, such as ``state`` or ``reply``. A suite may override it."""
     return _started(request.config).context.settings.reply.outcome
 
 
@@ -367,11 +368,11 @@ class _ExitStatus:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self) -> None:
-        """Note that the hooks of a session with robustness tests judge every later end."""
+        """Note that the hooks of a session with robustness tests judge the run from now on."""
         self._tests_known = True
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Note that the run was ended with status 0."""
+        """Note that something ended the run with status 0."""
         status = getattr(excinfo.value, "returncode", None)
         self._left = status == pytest.ExitCode.OK and not self._tests_known
 
@@ -422,8 +423,8 @@ class _WorkerResults:
 class PlainImports(MetaPathFinder):
     """Finds the modules of this package as Python does, before pytest's finder can rewrite them.
 
-    It ignores other modules. It is in ``sys.meta_path`` until the end of each run that uses the
-    plugin.
+    The finder ignores other modules. It is in ``sys.meta_path`` until the end of each run that uses
+    the plugin.
     """
 
     def find_spec(
@@ -439,9 +440,9 @@ class PlainImports(MetaPathFinder):
 
 
 def _unknown_keys(config: pytest.Config) -> list[str]:
-    """Return the keys of the ini file and of ``-o`` that only look like those of the plugin.
+    """Return keys of the ini file and of ``-o`` that look like keys of the plugin, but are not.
 
-    A key that another plugin or a conftest file has registered is theirs.
+    Keys that another plugin or a conftest file has registered are left out.
     """
     # pytest offers no public list. Without it, an unknown key is only pytest's warning.
     parser = getattr(config, "_parser", None)
@@ -458,7 +459,7 @@ def _unknown_keys(config: pytest.Config) -> list[str]:
 def _is_given(config: pytest.Config) -> bool:
     """Return whether the command line or the ini file sets an option of the plugin.
 
-    A misspelled key counts too. Otherwise pytest would ignore it, and with it a limit.
+    A misspelled key also counts. Otherwise pytest would ignore the key, which may set a limit.
     """
     if _unknown_keys(config):
         return True

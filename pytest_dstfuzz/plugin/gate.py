@@ -75,8 +75,8 @@ _NAME: Final = "gate"
 def record_failed_gate(config: pytest.Config, reasons: Sequence[str]) -> None:
     """Add a failed test case to the file of --junitxml, if there is one.
 
-    Under a gate the tests pass, so readers of that file would see no failure. The test case counts
-    nowhere else: the exit status shows the failure.
+    Under a gate the tests pass, so a reader of the file would see no failure. pytest does not count
+    this test case. The exit status shows the failure.
 
     Args:
         config: the configuration of the session.
@@ -209,7 +209,7 @@ class SessionGate:
 
     @property
     def given(self) -> bool:
-        """Whether there is any limit, or a baseline to compare with or to write."""
+        """Whether the session has a limit, or a baseline to compare with or to write."""
         return self.judges or self._settings.gate.baseline is not None
 
     @property
@@ -221,7 +221,7 @@ class SessionGate:
 
     @cached_property
     def _baselines(self) -> Mapping[str, Baseline] | None:
-        """The baseline of each tracker. ``None`` if there is none or if it will be rewritten."""
+        """The baseline of each tracker. ``None`` without a baseline, or if the run rewrites it."""
         how = self._settings.gate
         if how.baseline is None or how.update_baseline:
             return None
@@ -353,9 +353,9 @@ class SessionGate:
         self._judged[found.name] = session, judgement
 
     def _unknown_part(self, found: ModelResults, data: DialogueSet) -> str:
-        """Return why a limit names a slot or a domain that nothing has, or ``""``.
+        """Return why a limit names a slot or a domain that does not occur, or ``""``.
 
-        Without a complete ontology, that is known only after the run.
+        Without a complete ontology, this is known only after the run.
         """
         kind = KINDS[self._settings.reply.outcome]
         if not kind.has_slots or data.ontology is None:
@@ -398,7 +398,7 @@ class SessionGate:
         )
 
     def judge_answers(self, found: ModelResults) -> tuple[StyledLine, ...]:
-        """Return a line if a tracker gives one answer to all clean turns, even without a gate."""
+        """Return a line if a tracker answers all clean turns alike, even without a gate."""
         name = f"{found.name}: " if found.name else ""
         return tuple(
             StyledLine(f"failed: {visible(f'{name}{finding.reason}')}", "bad")

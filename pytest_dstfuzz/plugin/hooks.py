@@ -122,7 +122,7 @@ class SessionHooks:
         parametrise(metafunc, values, self.context)
 
     def add_items(self, session: pytest.Session, items: list[pytest.Item], *, suite: bool) -> None:
-        """Add the items of the plugin: those of stored results, or else the suite and regressions.
+        """Add the items of the plugin: for stored results, or else for the suite and regressions.
 
         ``suite`` says whether the run includes the built-in suite.
         """
@@ -227,10 +227,10 @@ class SessionHooks:
     def pytest_runtestloop(self) -> None:
         """Exclude tracker and data from garbage collection until the end of the run.
 
-        They exist until then, and scanning them took a twentieth of a campaign's time. pytest
-        itself collects twice at the end. Most new objects also persist, so collections are less
-        frequent. If the caller of pytest has frozen objects, they stay frozen: Python cannot
-        unfreeze the others alone.
+        Tracker and data exist until then, and scanning them took a twentieth of a campaign's time.
+        pytest itself collects twice at the end. Collections are also made less frequent, because
+        most new objects persist. If the caller of pytest has frozen objects, all objects stay
+        frozen, because Python cannot unfreeze only some objects.
         """
         if not gc.get_freeze_count():
             gc.freeze()
@@ -335,8 +335,8 @@ class SessionHooks:
     def _refusal(self, node: pytest.Item | pytest.Collector, error: UserError) -> BaseException:
         """End the session because of a mistake that only a running test revealed.
 
-        ``pytest.exit`` would also end it, but it crashes a worker of xdist together with its
-        controller. The returned exception fails the running test.
+        ``pytest.exit`` would also end the session, but would crash a worker of xdist together with
+        its controller. The returned exception fails the running test.
         """
         node.stash[FOUND] = ItemOutcome(problem=str(error), status=self.gate.status_of(error))
         node.session.shouldstop = "the robustness tests cannot be run"

@@ -1,4 +1,4 @@
-"""Items of pytest, and the tests behind them."""
+"""Items of pytest, and the test functions that they run."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _search_of(values: Mapping[str, Any], session: Settings) -> dict[str, Any]:
 
 
 def _why_none(settings: Settings, context: RunContext) -> str:
-    """Return why a test has no turns, if that is no mistake."""
+    """Return why a test has no turns, if this is not a mistake."""
     if context.stored is not None:
         return "--dst-results judges stored results and does not call the tracker"
     shard = settings.data.shard
@@ -111,7 +111,7 @@ def _params(
 
 
 def make_selectable(items: Iterable[pytest.Item]) -> None:
-    """Add a keyword to every item that ``-k NAME`` does not select, or selects with others.
+    """Add a keyword to items whose name ``-k`` cannot select, or cannot select separately.
 
     Ids of dialogues are free text, but ``-k`` accepts neither blanks nor parentheses and ignores
     case.
@@ -232,7 +232,7 @@ def own_items(
 ) -> Iterator[pytest.Item]:
     """Collect tests in a module of the plugin: by default the built-in suite.
 
-    Their ids start with the same word on every machine.
+    The ids of these tests start with the same word on every machine.
     """
     module = OwnModule.from_parent(session, path=Path(file), name=NODE, nodeid=NODE)
     module.wanted = wanted
@@ -240,9 +240,9 @@ def own_items(
 
 
 def suite_items(session: pytest.Session, context: RunContext) -> Iterator[pytest.Item]:
-    """Collect the built-in suite: a test for relations that expect a change, and one for others.
+    """Collect the built-in suite: two tests, one of them for relations that expect a change.
 
-    Works even if the settings are wrong. Then the session ends after collection.
+    This works even if the settings are wrong. In that case, the session ends after collection.
     """
     sides = {"should-not-change"}
     if context.mistake is None:
@@ -334,7 +334,7 @@ class FixtureValues:
         self._given: dict[int, tuple[object, Any]] = {}
 
     def own(self, value_id: int) -> Any:
-        """Return the value of a fixture by its id in a `CampaignKey`, or ``None`` for 0."""
+        """Return the value of a fixture by its id in a `CampaignKey`, or ``None`` for the id 0."""
         return self._given[value_id][1] if value_id else None
 
     def key(
@@ -375,7 +375,7 @@ class FixtureValues:
         return CampaignKey(*key, ids["search"], ids["relation"], ids["compare"])
 
     def _checked(self, name: str, value: object, settings: Settings) -> Any:
-        """Return the object that a fixture gave instead of a name; each object is checked once."""
+        """Return the object that a fixture returned instead of a name. Check each object once."""
         if id(value) not in self._given:
             where = (
                 f"the fixture dst_{name} returned neither a name nor a {_CALLED.get(name, name)}"
@@ -457,7 +457,7 @@ def _token(item: pytest.Item) -> Hashable:
 
 
 def _place(item: pytest.Item, fixture: str) -> str:
-    """Return where a suite overrides a fixture for an item, with the parameters; else ``""``."""
+    """Return the place of a suite's fixture for an item, with its parameters, or ``""``."""
     definitions = _definitions(item)
     used = definitions.get(fixture, ())[-1:]
     callspec = getattr(item, "callspec", None)
@@ -475,7 +475,7 @@ def _place(item: pytest.Item, fixture: str) -> str:
 
 
 def _shown(name: str, value: object, indices: Mapping[str, int]) -> str:
-    """Return a parameter as pytest usually shows it."""
+    """Return a parameter in pytest's usual spelling."""
     if isinstance(value, _PLAIN):
         return str(value)
     return str(getattr(value, "__name__", f"{name}{indices.get(name, 0)}"))

@@ -67,7 +67,7 @@ def given_options(config: pytest.Config) -> tuple[GivenOption, ...]:
 
 
 def unknown_key(config: pytest.Config, name: str) -> UserError:
-    """Return the error for a key of the ini file or of ``-o`` that nobody has registered."""
+    """Return the error for a key of the ini file or of ``-o`` that no plugin has registered."""
     keys = [f"dst_{item.name}" for item in OPTIONS if item.has_ini]
     overridden = config.getoption("override_ini", None) or ()
     typed = any(word.partition("=")[0] == name for word in overridden)
@@ -167,7 +167,7 @@ def _without_keys(found: Sequence[GivenOption]) -> tuple[list[GivenOption], list
 
 
 def _of_names(config: pytest.Config, found: Sequence[GivenOption]) -> Iterator[GivenOption]:
-    """Yield the options, but not those for an object that the command line leaves out.
+    """Yield the options, without options for an object that the command line leaves out.
 
     For example, the threshold of a comparison in an ini file is left out if the command line names
     other comparisons.
@@ -182,7 +182,7 @@ def _of_names(config: pytest.Config, found: Sequence[GivenOption]) -> Iterator[G
 
 
 def _placed(config: pytest.Config, given: GivenOption, value: Any) -> Any:
-    """Return a path, or each of several, relative to the folder of the run."""
+    """Return a path, or several paths, relative to the folder of the run."""
     if isinstance(value, tuple):
         return tuple(_placed(config, given, one) for one in value)
     if given.on_command_line:
@@ -226,7 +226,7 @@ def synonyms_of(config: pytest.Config) -> tuple[tuple[str, str], ...]:
 
 
 def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> None:
-    """Raise an error for options on the command line that need a baseline, if there is none."""
+    """Raise an error for options on the command line that need a baseline, if none is named."""
     if settings.baseline is not None:
         return
     for given in given_options(config):

@@ -1,4 +1,4 @@
-"""Remembered violations: their items, accepted ones, and new entries."""
+"""Remembered violations: their items, their acceptance, and new entries."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class RegressionCorpus:
         outcome: OutcomeKind,
         compare: object,
     ) -> DstRegression:
-        """Replay a regression. If no fixture returns its relation, it is found by name."""
+        """Replay a regression. If no fixture returns its relation, find the relation by name."""
         entry: Regression = request.param
         if told := self._not_of_this_run(entry, outcome):
             if self._settings.output.replay is None:
@@ -182,7 +182,7 @@ class RegressionCorpus:
         )
 
     def why_accepted(self, result: TurnResult, relation: str) -> str:
-        """Return why all violations of a turn are accepted, or ``""`` if one of them is not."""
+        """Return why all violations of a turn are accepted, or ``""`` if any is not accepted."""
         reasons: dict[str, None] = {}
         whole = reasons_by_weakness(self.corpus)
         for entry in self._found(result, relation):

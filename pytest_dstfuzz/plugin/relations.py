@@ -41,7 +41,7 @@ class ItemOf(NamedTuple):
 def each_of(settings: Settings, relations: Sequence[Relation]) -> Iterator[ItemOf]:
     """Yield each relation with its settings and suffix.
 
-    The suffix is ``""`` if the search makes the edits, because older versions had no other
+    If the search makes the edits, the suffix is ``""``, because older versions had only such
     relations. If several relations leave the edits to the search, each has a suffix, so that ids
     are distinct.
     """
@@ -55,7 +55,7 @@ def each_of(settings: Settings, relations: Sequence[Relation]) -> Iterator[ItemO
 def turns_for(
     relation: Relation, turns: Sequence[tuple[Dialogue, int]]
 ) -> list[tuple[Dialogue, int]]:
-    """Return the turns with a result of a relation: one per dialogue, or all sampled turns."""
+    """Return the turns that have a result of a relation: one per dialogue, or all sampled."""
     if relation.unit == "turn":
         return list(turns)
     dialogues = {dialogue.id: dialogue for dialogue, _ in turns}

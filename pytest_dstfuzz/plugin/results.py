@@ -116,8 +116,8 @@ def group_key(
 class ItemOutcome:
     """The result of a test. A worker of xdist sends it as JSON with the report of the test.
 
-    It belongs to a turn, a remembered violation, a conformance check of a tracker, or a mistake of
-    the user that ends the session.
+    The result belongs to a turn, a remembered violation, a conformance check of a tracker, or a
+    mistake of the user that ends the session.
     """
 
     result: TurnResult | None = None
@@ -207,7 +207,7 @@ class ResultCollector:
             self._planned[model] = max(number, self._planned.get(model, 0))
 
     def models(self) -> dict[str, ResultCollector]:
-        """Return the results of each tracker by its name; ``""`` if the session has only one.
+        """Return the results of each tracker by its name. A single tracker has the name ``""``.
 
         Trackers without results are included. Figures never combine trackers.
         """
@@ -265,7 +265,7 @@ class ResultCollector:
             self.own.add(found.own)
 
     def load(self) -> None:
-        """Load the results that exist before the first test. This class has none."""
+        """Load the results that exist before the first test. This class has no such results."""
 
     def info(self, data: DialogueSet) -> RunInfo:
         """Return facts about the data and the run."""
@@ -336,7 +336,7 @@ class ModelResults:
 
     @cached_property
     def results(self) -> Results:
-        """The results as reports show them."""
+        """The results in the form for reports."""
         redact = self._settings.output.redact
         return MappedResults(self._found, redact_turn) if redact else self._found
 
@@ -379,7 +379,7 @@ def models_of(
 
 
 class StoredCollector(ResultCollector):
-    """The results of a folder in place of those from tests; each use reads them from disk."""
+    """The results of a folder in place of results of tests. Each use reads them from disk."""
 
     def __init__(
         self, run: StoredRun, settings: Settings, comparison: Callable[[], Comparison]
@@ -452,7 +452,7 @@ class StoredCollector(ResultCollector):
 
 
 class Items:
-    """The items for a folder of results: one for each relation, since there may be many turns."""
+    """The items for a folder of results: one per relation, because it may have many turns."""
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ class RunSelection:
         return named["model"].on_command_line and not has_own and not self.files
 
     def why_no_suite(self, given: Sequence[GivenOption], own: Sequence[str]) -> str:
-        """Return the message that a suite's ``own`` tests replace the built-in ones, or ``""``."""
+        """Return the message that a suite's ``own`` tests replace the built-in tests, or ``""``."""
         if not own or not self.adds_suite(given, has_own=False):
             return ""
         names = format_list(

@@ -40,7 +40,7 @@ def refuse_mistakes(
 ) -> None:
     """Raise an error for wrong options, data and trackers before collection.
 
-    ``unknown`` are the keys that look like keys of the plugin, and that nobody has registered.
+    ``unknown`` are keys that look like keys of the plugin, but that no plugin has registered.
     """
     started: SessionHooks | None = None
     try:
@@ -70,8 +70,8 @@ def refuse_mistakes(
 def refuse_early_exit(config: pytest.Config, message: str, started: SessionHooks | None) -> None:
     """Raise an error if ``pytest.exit`` ends a run with status 0 before collection.
 
-    The tracker may have called it, with a message that must be redacted before pytest prints it. A
-    later end is judged like that of any incomplete run.
+    The tracker may have called ``pytest.exit``. Its message must be redacted before pytest prints
+    the message. If the run ends later, it is judged like any incomplete run.
     """
     typed = any(one.on_command_line for one in given_options(config))
     if typed and started is not None and started.must_judge:
@@ -143,8 +143,8 @@ def complete(
 ) -> None:
     """Add the plugin's tests that belong to the run.
 
-    If there were collection errors, the built-in suite is not added: a test of the suite may be
-    among the errors.
+    If collection had errors, the built-in suite is not added, because the files with errors may
+    have tests that replace the suite.
     """
     config = session.config
     selection, given = selection_of(config), given_options(config)

@@ -61,7 +61,7 @@ class StoredRun(ABC):
 
     @property
     def decided(self) -> Mapping[str, Any]:
-        """The values that decided the results, see `identity_of`; empty if they are not known."""
+        """The values that decided the results, see `identity_of`. Empty if they are not known."""
         return {}
 
     @property
@@ -125,8 +125,8 @@ def load_stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> 
         typed: the options on the command line, with their spelling.
 
     Raises:
-        UserError: there is no such folder, or an option on the command line contradicts it or needs
-            a tracker.
+        UserError: the folder does not exist, or an option on the command line contradicts its
+            results or needs a tracker.
     """
     where = Path(given["results"])
     run = find_stored_run(where)
@@ -167,7 +167,7 @@ _NAMES_CODE: Final = ("compare", "arguments")
 
 
 def _refuse_code(held: Settings, given: Mapping[str, Any], where: Path) -> None:
-    """Raise an error if the results need a user's function that only their folder names.
+    """Raise an error if the results need a user's function that only the folder names.
 
     The function is not imported, because a folder of results might come from a stranger.
     """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Brief(NamedTuple):
-    """A failed turn in one line, for a weakness that other failures show in full."""
+    """A failed turn in one line. Other failures show its weakness in full."""
 
     weakness: str  #: Its id.
     line: str
@@ -56,10 +56,10 @@ class DstTurn:
         dialogue: the dialogue of the turn.
         turn_index: its index in the dialogue.
         settings: the settings of the test.
-        run: computes the result under further options. Returns it with settings that name the
-            search and the relation in use. It is called once, on first use of the result.
+        run: computes the result under further options. Returns the result with settings that name
+            the search and the relation in use. It is called once, on first use of the result.
         why_accepted: returns why all violations of a result are accepted, given the name of the
-            relation; ``""`` = they are not.
+            relation. ``""`` means that not all are accepted.
         refuse: returns the exception that ends the session because of a mistake in the test.
     """
 
@@ -124,10 +124,10 @@ class DstTurn:
     def assert_changes(self) -> None:
         """Fail if the predicted belief state did not change as expected, slot by slot.
 
-        For replies: fail if the reply still says the same.
+        For replies: fail if the reply still has the same meaning.
 
-        Skips and records as `assert_unchanged` does. That method is for relations that expect no
-        change.
+        Skips and records in the same cases as `assert_unchanged`, which is for relations that
+        expect no change.
         """
         __tracebackhide__ = True
         self._refuse_other_side("assert_changes")
@@ -136,7 +136,7 @@ class DstTurn:
     def assert_holds(self) -> None:
         """Fail if the relation of this test is broken, whether or not it expects a change.
 
-        Skips and records as `assert_unchanged` does.
+        Skips and records in the same cases as `assert_unchanged`.
         """
         __tracebackhide__ = True
         result = self.result
@@ -200,8 +200,8 @@ class DstReport:
     """The results of the robustness tests of this process so far.
 
     Args:
-        models: returns the results of each tracker by its name, in the order of the data. The name
-            is ``""`` if there is only one tracker.
+        models: returns the results of each tracker by its name, in the order of the data. A single
+            tracker has the name ``""``.
         settings: the settings of the session.
     """
 
@@ -221,7 +221,8 @@ class DstReport:
         """The figures of these turns.
 
         Raises:
-            UserError: there are several trackers, whose figures are not added up: see `summaries`.
+            UserError: the session has several trackers, whose figures are not added up. Use
+            `summaries`.
         """
         found = self.summaries()
         if len(found) > 1:
@@ -232,7 +233,7 @@ class DstReport:
         return next(iter(found.values()))
 
     def summaries(self) -> dict[str, Summary]:
-        """Return the figures of each tracker by its name, which is ``""`` if there is only one."""
+        """Return the figures of each tracker by its name. A single tracker has the name ``""``."""
         return {name: summarise(results) for name, results in self._models().items()}
 
 
@@ -263,7 +264,7 @@ class DstProposer:
             At most ``count`` variants, all valid and different.
 
         Raises:
-            IndexError: there is no such turn.
+            IndexError: the dialogue has no such turn.
         """
         context = dialogue.context(turn_index)
         answers = self._predictor.predict([context])

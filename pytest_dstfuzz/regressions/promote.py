@@ -140,7 +140,7 @@ def _delta(delta: Delta) -> str:
 
 
 def _transcripts(regression: Regression) -> str:
-    """Return the code for the recorded transcript, and for the one that was given instead."""
+    """Return the code for the recorded transcript, and for the transcript of the variant."""
     named = {"recorded": regression.transcript, "given": regression.given}
     return "".join(
         f"    {name} = {_transcript(one)}\n" for name, one in named.items() if one is not None

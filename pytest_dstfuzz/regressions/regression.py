@@ -49,7 +49,7 @@ Scope = Literal["violation", "weakness"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidEntry:
-    """An exchange as it stands in a line of the corpus, the file of remembered violations."""
+    """An exchange in the form of the corpus, the file of remembered violations."""
 
     system: str
     user: str
@@ -59,7 +59,7 @@ class SaidEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusLine:
-    """A line of the corpus, as it is written to the file."""
+    """A line of the corpus, in the form of the file."""
 
     id: str
     status: str
@@ -89,7 +89,7 @@ class CorpusLine:
 
 
 def with_sorted_keys(transcript: Transcript | None) -> Transcript | None:
-    """Return a transcript with sorted keys, as reading it from the corpus would give it."""
+    """Return a transcript with sorted keys, as if it were read from the corpus."""
     return None if transcript is None else transcript_of_json(transcript_json(transcript))
 
 
@@ -129,7 +129,7 @@ class SeenExchange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """A remembered violation, in the smallest version that is known."""
+    """A remembered violation, in the smallest known version."""
 
     #: Readable name of the turn in which it was found.
     turn: str
@@ -294,11 +294,10 @@ class Regression:
     ) -> tuple[ReplayOutcome, tuple[Difference, ...]]:
         """Return whether the violation still occurs, and with which changes of slots.
 
-        - ``broken``: one of the slots that changed at the time of discovery changes again, to
-          whatever value. If a change is expected, ``broken`` means that one of the slots does not
-          change so.
-        - ``fixed``: nothing changes, and in all slots the clean answer has the old values or those
-          of the label. Further tool calls do not matter.
+        - ``broken``: any of the slots that changed at the time of discovery changes again, to any
+          value. If a change is expected, ``broken`` means that a slot does not change as expected.
+        - ``fixed``: nothing changes, and each slot of the clean answer has its old value or the
+          value of the label. Further tool calls do not matter.
         - ``unclear``: the clean answer has other values, which are returned. A tracker that
           understands nothing cannot violate a relation. ``unclear`` is also the result if the clean
           answer no longer has the value that should change, or if the comparison is undecided about
@@ -306,8 +305,8 @@ class Regression:
         - ``unasked``: the answer to `clean` or `seen` is missing, because the budget was exhausted.
         - ``failed``: the tracker failed on one of the two.
 
-        The default relation is the one with the stored name. If the comparison accepts a reply as
-        equal to the stored one, it counts as the stored one.
+        By default, the relation with the stored name is used. A reply that the comparison accepts
+        as equal to the stored reply counts as the stored reply.
         """
         if self.clean not in answers or self.seen not in answers:
             return "unasked", ()
@@ -347,7 +346,7 @@ class Regression:
     def _folded(
         self, before: Prediction, after: Prediction, folding: Folding
     ) -> tuple[Regression, Prediction, Prediction]:
-        """Replace answers by the stored ones if the comparison accepts them as equal."""
+        """Replace answers by the stored answers if the comparison accepts both as equal."""
         known = {one.slot: one.before for one in self.changed if one.before is not None}
         found = Outcome(known) if self.answer is None else self.answer
         clean = before
@@ -373,7 +372,7 @@ class Regression:
         return known.judge(before, after, self.label)
 
     def _moved(self, clean: Outcome) -> tuple[Difference, ...]:
-        """Return the slots whose clean value is neither the stored one nor the label's.
+        """Return the slots whose clean value differs from the stored value and from the label.
 
         A tracker that no longer understands the turn may break nothing. If there is no label, it is
         unknown which of the two values is right.
@@ -487,8 +486,8 @@ class Regression:
 def is_kept(variant: VariantResult) -> bool:
     """Return whether a violation can be remembered.
 
-    It cannot if the variant only repeats words, or if the relation compares two contexts of which
-    neither is clean.
+    It cannot be remembered if the variant only repeats words, or if the relation compares two
+    contexts that are both changed.
     """
     return variant.reference is None and all(move.kind != "again" for move in variant.moves)
 
@@ -525,10 +524,11 @@ def corpus_path(folder: Path, data_name: str) -> Path:
 
 
 def read_corpus(path: Path) -> Corpus:
-    """Read the violations in a corpus file. If the file does not exist, there are none.
+    """Read the violations in a corpus file. If the file does not exist, return no violations.
 
     A violation may occur on several lines, for example after a merge that keeps the lines of both
-    branches. In this case an accepted one is kept, or else the first one by the order of its text.
+    branches. In this case, keep a line with an accepted violation, or else the first line in
+    alphabetical order.
     """
     found = []
     lines = read_text(path, "regressions").split("\n") if path.exists() else []
@@ -587,7 +587,8 @@ def remember_violations(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
 class FoundTally:
     """Collects the violations of a run that `remember_violations` may add.
 
-    These are the violations that the corpus knows, and the simplest ones of each weakness.
+    These are violations that are already in the corpus, and the simplest violations of each
+    weakness.
     """
 
     def __init__(self, known: Collection[str]) -> None:
@@ -598,7 +599,7 @@ class FoundTally:
         self._ids = DistinctCount()
 
     def add(self, entry: Regression) -> None:
-        """Add a violation, and drop the least simple one if its weakness has too many."""
+        """Add a violation. If its weakness has too many violations, drop the least simple one."""
         self._ids.add(entry.id)
         known = entry.id in self._known
         of_one = self._kept.setdefault("" if known else entry.weakness, {})
@@ -628,7 +629,7 @@ def _seen_again(known: Regression, entry: Regression) -> Regression:
 
 
 def _plainness(entry: Regression) -> tuple[int, int, str]:
-    """Return a sort key that puts the simplest first: fewest edits, then shortest utterance."""
+    """Return a sort key for simple violations first: fewest edits, then shortest utterance."""
     return (len(entry.edits), len(entry.exchanges[-1].seen), entry.id)
 
 
@@ -707,7 +708,7 @@ def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
 
 
 def _merged(found: Iterable[Regression]) -> Corpus:
-    """Return each violation once, by id. If there are several, prefer one that is accepted.
+    """Return each violation once, by id. Among violations with the same id, prefer an accepted one.
 
     If a weakness is accepted as a whole, its open violations are accepted too.
     """

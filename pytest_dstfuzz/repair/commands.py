@@ -1,4 +1,4 @@
-"""The commands ``mend``, which measures remedies before a bot, and ``export``."""
+"""The commands ``mend``, which measures spelling correctors in front of a bot, and ``export``."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _mend(given: Namespace) -> int:
 def _settings(
     given: Namespace, report: Mapping[str, Any], names: Sequence[str], path: Path
 ) -> Settings:
-    """Return the settings of a report, with those of the command line in their place."""
+    """Return the settings of a report, overridden by settings of the command line."""
     from pytest_dstfuzz.repair.sources import settings_of_report  # noqa: PLC0415 - as above
 
     values = {name: getattr(given, name) for name in names}
@@ -134,7 +134,7 @@ def _cells(half: HalfResult) -> Iterator[str]:
 
 
 def _promises(best: RemedyResult) -> Iterator[str]:
-    """Yield a line for each promise of the first half, with its check on the second."""
+    """Yield a line for each figure of the first half, with its check on the second half."""
     words = {None: "not checked: too few dialogues", True: "holds", False: "does not hold"}
     for name, holds in best.holds.items():
         one, other = best.first.shares[name], best.second.shares[name]

@@ -1,4 +1,4 @@
-"""Training examples from a report: the edited dialogue, with the answer that would be right."""
+"""Training examples from a report: the edited dialogue, with the right answer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ValueSpan(NamedTuple):
 
 @dataclass(frozen=True)
 class Example:
-    """A dialogue up to an edited turn, with the answer that would be right there."""
+    """A dialogue up to an edited turn, with the right answer to this turn."""
 
     #: Turn, relation and variant.
     id: str
@@ -68,7 +68,7 @@ class Example:
 
 @dataclass
 class ExampleSet:
-    """All examples of some reports, and the variants that give none, by reason."""
+    """All examples of some reports, and the number of variants without an example, by reason."""
 
     examples: list[Example] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -82,7 +82,7 @@ class ExampleSet:
         ``unlabelled`` says whether earlier turns may have no state.
 
         Raises:
-            UserError: the data is not that of the report.
+            UserError: the data differs from the data of the report.
         """
         ids, known = frozenset(data.ids), _CleanAnswers(results)
         seen = {_content(one) for one in self.examples}
@@ -104,7 +104,7 @@ class ExampleSet:
                     self.examples.append(self._named(found))
 
     def _named(self, one: Example) -> Example:
-        """Return an example with an id of its own: runs with other seeds have the same names."""
+        """Return an example with a unique id, because runs with other seeds use the same names."""
         self._names[one.id] += 1
         if (number := self._names[one.id]) == 1:
             return one
@@ -112,7 +112,7 @@ class ExampleSet:
         return replace(one, id=name, dialogue=replace(one.dialogue, id=name))
 
     def drawn(self, most: int, seed: int) -> list[Example]:
-        """Return at most ``most`` examples, as evenly over the groups as they allow."""
+        """Return at most ``most`` examples, spread over the groups as evenly as possible."""
         groups: dict[str, list[Example]] = {}
         for one in sorted(self.examples, key=lambda one: one.id):
             groups.setdefault(one.group, []).append(one)
@@ -138,7 +138,7 @@ class _CleanAnswers:
         }
 
     def state(self, dialogue: Dialogue, turn: Turn) -> BeliefState | None:
-        """Return the label of a turn, or else the clean answer."""
+        """Return the label of a turn, or the clean answer if the turn has no label."""
         if turn.state is not None:
             return turn.state
         found = self._states.get((dialogue.id, turn.index))
@@ -164,7 +164,7 @@ def _content(one: Example) -> tuple[object, ...]:
 def _example(
     turn: TurnResult, variant: VariantResult, dialogue: Dialogue, known: _CleanAnswers
 ) -> Example | str:
-    """Return the example of a variant, or the reason why there is none."""
+    """Return the example of a variant, or the reason why it gives no example."""
     if variant.exchanges or variant.reference or variant.transcript:
         return _MOVED
     labelled = _label(turn, dialogue)
@@ -202,7 +202,7 @@ def _example(
 
 
 def _label(turn: TurnResult, dialogue: Dialogue) -> Outcome | None:
-    """Return the recorded answer to a turn, or ``None`` if there is none."""
+    """Return the recorded answer to a turn, or ``None`` if no answer is recorded."""
     recorded = dialogue.turns[turn.turn_index]
     if turn.kind.has_slots:
         return recorded.state
@@ -213,9 +213,10 @@ def _label(turn: TurnResult, dialogue: Dialogue) -> Outcome | None:
 
 
 def _agree(turn: TurnResult, dialogue: Dialogue, label: Outcome) -> bool:
-    """Return whether the clean answer has all that the label says of this turn.
+    """Return whether the clean answer has all values that the label adds in this turn.
 
-    A relation knows only the slots of the clean answer. An edit may remove others from the text.
+    A relation only considers slots of the clean answer. An edit may remove values of other slots
+    from the text.
     """
     earlier: Outcome | None = None
     if turn.kind.has_slots and turn.turn_index:
@@ -298,7 +299,7 @@ def _spans(
 
 
 def _place(value: str, text: str) -> tuple[int, int] | None:
-    """Return the place of a value in a text, in any case and spacing, if it is there once."""
+    """Return the place of a value in a text, in any case and spacing, if it occurs exactly once."""
     words = r"\W+".join(map(re.escape, word_list(value)))
     found = list(re.finditer(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE)) if words else []
     return found[0].span() if len(found) == 1 else None

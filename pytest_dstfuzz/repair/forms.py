@@ -116,7 +116,7 @@ def _trade(examples: Sequence[Example], intent: str) -> Iterator[str]:
 def _messages(examples: Sequence[Example], intent: str) -> Iterator[str]:
     """Yield lines for fine-tuning in OpenAI's form.
 
-    The answer to learn is the last message. Earlier ones of the assistant have the weight 0.
+    The answer to learn is the last message. Earlier messages of the assistant have the weight 0.
     """
     del intent
     for one in examples:

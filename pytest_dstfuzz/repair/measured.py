@@ -1,4 +1,4 @@
-"""The dialogues that measure a trained bot, which must not be among those that train it."""
+"""The dialogues on which a trained bot is measured, which must not be used for its training."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pytest_dstfuzz.perturb.words import word_list
 
 
 class MeasuredDialogues:
-    """Finds dialogues of other data that are among those that measure a bot.
+    """Finds dialogues of other data that also belong to the data on which a bot is measured.
 
-    Two dialogues are the same if they have one id, or if the users say the same in both as far as
-    both go. Case and marks do not matter.
+    Two dialogues are the same if they have the same id, or if the user texts are equal up to the
+    end of the shorter dialogue. Case and punctuation do not matter.
     """
 
     def __init__(self, data: DialogueSet) -> None:
@@ -24,7 +24,7 @@ class MeasuredDialogues:
             self._by_first.setdefault(said[0], []).append(said)
 
     def twin(self, dialogue: Dialogue) -> str | None:
-        """Return the id of the dialogue with the same texts, or ``None`` if there is none."""
+        """Return the id of a dialogue with the same texts, or ``None`` without such a dialogue."""
         said = _said(dialogue)
         twins = (other for other in self._by_first.get(said[0], ()) if _same(said, other))
         return next(map(self._known.__getitem__, twins), None)
@@ -33,10 +33,10 @@ class MeasuredDialogues:
 def refuse_measured(
     dialogues: Iterable[Dialogue], measured: DialogueSet, option: str = "--measured"
 ) -> None:
-    """Refuse the dialogues of a report if they measure the trained bot.
+    """Refuse the dialogues of a report if the trained bot is measured on any of them.
 
     Raises:
-        UserError: there is such a dialogue.
+        UserError: the bot is measured on a dialogue of the report.
     """
     known = MeasuredDialogues(measured)
     for one in dialogues:
@@ -58,9 +58,9 @@ def _said(dialogue: Dialogue) -> tuple[str, ...]:
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether two dialogues are equal as far as both go.
+    """Return whether two dialogues are equal up to the end of the shorter dialogue.
 
-    One equal utterance of longer dialogues is no evidence: many begin alike.
+    For longer dialogues, one equal utterance is not enough, because many dialogues begin alike.
     """
     size = min(len(one), len(other))
     return one[:size] == other[:size] and (size > 1 or len(one) == len(other))

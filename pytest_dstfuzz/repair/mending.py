@@ -111,9 +111,9 @@ class HalfResult:
 
     @property
     def failures(self) -> tuple[float, float] | None:
-        """Estimated failures of 1,000 user turns without the remedy and behind it, or ``None``.
+        """Estimated failures of 1,000 user turns without and with the remedy, or ``None``.
 
-        Behind the remedy, they include turns without a slip whose answer changes.
+        With the remedy, they include turns without a slip whose answer changes.
         """
         before, after = self.without.expected, self.behind.expected
         if not before or before.per_1000 is None or not after or after.per_1000 is None:
@@ -123,7 +123,7 @@ class HalfResult:
 
     @property
     def gain(self) -> float:
-        """The failures that the remedy avoids: of 1,000 user turns, or else among the cases."""
+        """The failures that the remedy avoids, of 1,000 user turns if estimated, else of the cases."""
         if self.failures is not None:
             before, after = self.failures
             return before - after
@@ -132,7 +132,7 @@ class HalfResult:
 
     @property
     def pays(self) -> bool:
-        """Whether the remedy avoids a quarter of the failures, and breaks less than it mends."""
+        """Whether the remedy avoids a quarter of the failures, and causes fewer than it avoids."""
         if self.failures is not None:
             return self.gain > 0 and self.gain >= _SHARE * self.failures[0]
         return self.gain > 0 and self.shares["mended"].value >= _SHARE
@@ -190,7 +190,7 @@ class RemedyResult:
 
 @dataclass(frozen=True)
 class MendingResult:
-    """The effects of all remedies, and the one to use."""
+    """The effects of all remedies, and the remedy to use."""
 
     remedies: tuple[RemedyResult, ...]
     #: Corrector -> its words besides the lexicon.
@@ -222,7 +222,7 @@ class MendingResult:
 
 
 class _Case(NamedTuple):
-    """A clean turn of the report, with the contexts for which the bot is asked."""
+    """A clean turn of the report, with the contexts that are sent to the bot."""
 
     turn: TurnResult
     clean: Context
@@ -235,7 +235,7 @@ class _Case(NamedTuple):
 
     @property
     def asks(self) -> Iterator[Context]:
-        """All contexts for which the bot is asked."""
+        """All contexts that are sent to the bot."""
         yield self.reference
         for contexts in self.seen.values():
             yield from contexts
@@ -246,10 +246,10 @@ def _counts(turn: TurnResult) -> bool:
 
 
 def draw_turns(results: Results, most: int, seed: int) -> dict[str, list[TurnResult]]:
-    """Return the turns that count of some dialogues, by dialogue, in an order drawn by the seed.
+    """Return the turns of some dialogues to measure, by dialogue, in an order drawn by the seed.
 
     Raises:
-        UserError: there are none.
+        UserError: no turn can be measured.
     """
     names = sorted({turn.dialogue_id for turn in results if _counts(turn)})
     if not names:
@@ -266,7 +266,7 @@ def draw_turns(results: Results, most: int, seed: int) -> dict[str, list[TurnRes
 
 
 class _Measurement:
-    """Asks the bot without and behind each remedy, dialogue by dialogue."""
+    """Asks the bot without and with each remedy, dialogue by dialogue."""
 
     def __init__(self, campaign: Campaign, drawn: Mapping[str, Sequence[TurnResult]]) -> None:
         self._campaign = campaign
@@ -279,7 +279,7 @@ class _Measurement:
         self._of_first = SaidWords(turn for name in list(drawn)[::2] for turn in drawn[name])
 
     def run(self, progress: Progress) -> MendingResult:
-        """Measure all dialogues, or those that the budget allows."""
+        """Measure all dialogues, or as many as the budget allows."""
         predictor, names, done = self._campaign.predictor, list(self._drawn), 0
         for start in range(0, len(names), _TOGETHER):
             cases = {
@@ -313,7 +313,7 @@ class _Measurement:
         return not self._campaign.predictor.repeats
 
     def _correctors(self, name: str, *, first: bool) -> Correctors:
-        """Return correctors that have learned the words of the first half without a dialogue."""
+        """Return correctors that have learned the first half's words without one dialogue."""
         words = self._words(self._of_first.learned(name if first else None))
         return Correctors(
             SpellingCorrector(words["spelling"]),
@@ -369,7 +369,7 @@ class _Measurement:
         """Return whether each variant breaks, by its number.
 
         ``place`` selects the contexts that the bot sees. ``without`` has the result without a
-        remedy, which also holds for an equal answer behind one.
+        remedy. If the remedy does not change the answer, its result is the same.
         """
         broken = {}
         for variant, context in case.variants:
@@ -398,7 +398,7 @@ class _Measurement:
         return MendingCounts(turns=1, altered=1, changed=int(not right))
 
     def _right(self, case: _Case, clean: Prediction, answer: Prediction, seen: Context) -> bool:
-        """Return whether an answer agrees with the clean one, or with the label if there is one."""
+        """Return whether an answer agrees with the clean answer, or with the label if any."""
         folded = self._folding.to_clean([answer], [clean], clean.state, case.clean, seen=seen)
         if folded[0].state == clean.state:
             return True
@@ -441,9 +441,9 @@ def _with_outcomes(turn: TurnResult, broken: Mapping[int, bool]) -> TurnResult:
 def try_remedies(
     campaign: Campaign, drawn: Mapping[str, Sequence[TurnResult]], progress: Progress
 ) -> MendingResult:
-    """Measure all remedies on the drawn dialogues; every other one belongs to the first half.
+    """Measure all remedies on the drawn dialogues. Every second dialogue is in the first half.
 
     Raises:
-        UserError: the dialogues are not those of the report, or the bot cannot be asked.
+        UserError: the dialogues differ from those of the report, or the bot cannot be asked.
     """
     return _Measurement(campaign, drawn).run(progress)

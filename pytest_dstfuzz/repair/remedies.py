@@ -1,4 +1,4 @@
-"""Remedies that stand before a bot: each rewrites the messages of the user."""
+"""Remedies, which rewrite the messages of the user before a bot gets them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Remedy(NamedTuple):
     corrector: Literal["spelling", "vocabulary"] | None = None
 
     def applied(self, context: Context, correctors: Correctors) -> Context:
-        """Return a context as the bot sees it behind this remedy."""
+        """Return a context as the bot gets it from this remedy."""
         if self.form:
             context = _rewritten(
                 context, (plain_marks(one.user).lower() for one in context.exchanges)
@@ -48,7 +48,7 @@ class Remedy(NamedTuple):
 def corrected(context: Context, corrector: SpellingCorrector) -> Context:
     """Return a context whose user utterances are corrected.
 
-    Words that the system has said before an utterance are known in it.
+    In an utterance, words that the system has said before count as correct.
     """
     said: frozenset[str] = frozenset()
     texts = []
@@ -59,7 +59,7 @@ def corrected(context: Context, corrector: SpellingCorrector) -> Context:
 
 
 def _rewritten(context: Context, texts: Iterable[str]) -> Context:
-    """Return a context with other user utterances, or the same object if they are equal."""
+    """Return a context with these user utterances, or the same object if nothing changes."""
     pairs = zip(context.exchanges, texts, strict=True)
     exchanges = tuple(Exchange(before.system, text) for before, text in pairs)
     return context if exchanges == context.exchanges else replace(context, exchanges=exchanges)

@@ -1,4 +1,4 @@
-"""Rewrites of labelled turns, with the state that is right after each: training data."""
+"""Training data: rewrites of labelled turns, each with the right state after it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class LabelledRewrite:
-    """A rewrite of a turn, with the labels of both."""
+    """A rewrite of a turn, with the labels of the turn and of the rewrite."""
 
     relation: str
     clean: Context
@@ -48,9 +48,9 @@ class LabelledRewrite:
 class RewriteSource:
     """Draws rewrites of labelled dialogues by the relations that edit single turns.
 
-    The labels stand for the answers of a tracker, so the rewrites are those that a perfect tracker
-    would get. If a relation leaves its edits to a search, they are drawn at random, as by the
-    search ``random``.
+    The labels replace the answers of a tracker, so a perfect tracker would get the same rewrites.
+    If a relation leaves its edits to a search, the edits are drawn at random, as by the search
+    ``random``.
     """
 
     def __init__(self, data: DialogueSet, relations: str, seed: int) -> None:
@@ -84,7 +84,7 @@ class RewriteSource:
     def draw(self, count: int, *names: str | int) -> list[LabelledRewrite]:
         """Return at most ``count`` rewrites of each relation, at most one for each turn.
 
-        They depend only on the seed and on ``names``.
+        The rewrites depend only on the seed and on ``names``.
         """
         return [one for relation in self.relations for one in self._of(relation, count, *names)]
 

@@ -12,9 +12,9 @@ _SAME: str = "name the data of the report with --data and --split"
 
 
 def settings_of_report(report: Mapping[str, Any], own: Mapping[str, Any], path: object) -> Settings:
-    """Return the settings of a report, with the options ``own`` in their place.
+    """Return the settings of a report, overridden by the options ``own``.
 
-    Relation, search and shard are the default ones, since the report has the variants.
+    Relation, search and shard have their defaults, because the report has the variants.
 
     Raises:
         UserError: the report is redacted, or has the results of several bots.
@@ -41,7 +41,8 @@ def clean_dialogue(data: DialogueSet, ids: Collection[str], turn: TurnResult) ->
     """Return the dialogue of a turn.
 
     Raises:
-        UserError: the data lacks the dialogue, whose ``ids`` are given, or has another text there.
+        UserError: the data lacks the dialogue, or the turn has another text in the data. ``ids``
+            are the dialogues of the data.
     """
     name, index = turn.dialogue_id, turn.turn_index
     if name not in ids:

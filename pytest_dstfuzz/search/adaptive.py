@@ -1,4 +1,4 @@
-"""The search ``adaptive``, which learns during the run what the bot under test is weak at."""
+"""The search ``adaptive``, which learns the weak points of the bot under test during the run."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ _DIGITS: Final = 6
 
 
 class EditKey(NamedTuple):
-    """What an edit is about: violations by edits with one key often show the same weakness."""
+    """A key of an edit. Violations by edits with the same key often show the same weakness."""
 
     word: str  #: A name in `_WORDS`.
     act: str  #: A name in `_EDITS`.
@@ -111,7 +111,7 @@ class EditKey(NamedTuple):
 
 
 class EditCounts:
-    """How often edits were tried, and how often they broke the relation, by name."""
+    """The number of trials and of violations of edits, by the names of an edit."""
 
     def __init__(self) -> None:
         self.tried: Counter[tuple[str, ...]] = Counter()
@@ -125,7 +125,7 @@ class EditCounts:
                 self.broken[name] = self.broken.get(name, 0.0) + broken
 
     def ratio(self, name: tuple[str, ...]) -> float:
-        """Return the logarithm of a rate relative to the usual one; 0 if nothing is known."""
+        """Return the logarithm of a rate relative to the mean rate, or 0 without data."""
         if name not in self.tried:
             return 0.0
         usual = (self.broken.get((), 0.0) + 0.1) / (self.tried[()] + 1.0)
@@ -188,10 +188,10 @@ def shipped_prior() -> Belief:
 class AdaptiveSearch(Search):
     """Learns from the first dialogues of the run which edits break the bot under test.
 
-    A contextual bandit: a logistic regression estimates the probability that an edit breaks the
-    relation, from features that mean the same for every bot. Its weights are drawn from what is
-    believed about them (Thompson sampling), so that the search also tries edits it knows little
-    about. Edits that would show the same weakness once more are worth less.
+    The search is a contextual bandit. A logistic regression estimates the probability that an edit
+    breaks the relation, from features with the same meaning for every bot. Its weights are drawn
+    from their posterior distribution (Thompson sampling), so that the search also tries edits with
+    little data. Edits that would repeat a known weakness are worth less.
     """
 
     name = NAME
@@ -207,7 +207,7 @@ class AdaptiveSearch(Search):
 
     @property
     def learned(self) -> str:
-        """A text that is the same if the search has learned the same."""
+        """A text that identifies what the search has learned."""
         return self.past.fingerprint
 
     def learn(self, lessons: Sequence[Lesson]) -> AdaptiveSearch:
@@ -263,7 +263,7 @@ class Past:
         return prior.fit(np.array(self.rows), np.array(self.labels), np.array(self.weights))
 
     def with_lessons(self, lessons: Sequence[Lesson], prior: Belief) -> Past:
-        """Return the past with some more dialogues. This one stays as it is."""
+        """Return a new past that includes some more dialogues. This object does not change."""
         other = Past(EditCounts(), Counter(self.found), self.variants, self.broken)
         other.counts.tried = Counter(self.counts.tried)
         other.counts.broken = dict(self.counts.broken)
@@ -307,8 +307,8 @@ def _credit(
 ) -> tuple[list[float], list[float]]:
     """Return the share of each edit in a violation, and how much the edit counts as evidence.
 
-    If the minimal version of a violation is known, its edits share the violation, and nothing is
-    known about the others. Otherwise all edits share it by their estimated probabilities.
+    If the minimal version of a violation is known, its edits share the violation, and the other
+    edits are no evidence. Otherwise all edits share the violation by their estimated probabilities.
     """
     if not one.broken:
         return [0.0] * len(made), [1.0] * len(made)
@@ -332,7 +332,7 @@ def _edits_of(task: SearchTask, tried: Iterable[TriedVariant]) -> tuple[Candidat
 
 
 def _single(edits: Sequence[Edit]) -> Iterator[Edit]:
-    """Yield each edit as if it were the only one."""
+    """Yield each edit as if it were the only edit."""
     for edit, (start, end) in zip(edits, source_spans(edits), strict=True):
         yield replace(edit, start=start, end=end)
 
@@ -385,7 +385,7 @@ class EditView:
         """Return the features after some attempts that held: [candidates, FEATURES].
 
         Args:
-            tried: the indices of the edits of each of them.
+            tried: the indices of the edits of each attempt.
         """
         found = self._rows.copy()
         if tried and len(found):
@@ -438,7 +438,7 @@ class _TurnFacts:
         )
 
     def of_words(self, one: Candidate) -> list[float]:
-        """Return those features that depend only on the words of an edit."""
+        """Return the features that depend only on the words of an edit."""
         first = one.words[0]
         rank = self._lexicon.frequency_rank(self._words[first])
         return [
@@ -528,7 +528,8 @@ AGAIN: Final = 1.0
 def threshold(number: int, variants: int, *, broken: bool) -> float:
     """Return how promising a variant must be to be tried in a pass, relative to the usual.
 
-    It falls from pass to pass, to 0 in the last one. At a turn that broke already it stays.
+    The result falls from pass to pass, to 0 in the last pass. At a turn that already broke, it does
+    not fall.
 
     Args:
         number: index of the pass, 0 to ``variants - 1``.

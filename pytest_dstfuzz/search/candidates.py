@@ -77,7 +77,7 @@ def candidates_of(
 def _likely_slips(source: Source, noisy: NoisyUtterance, rate: float) -> Iterator[Candidate]:
     """Yield the most likely slips of each operator that begin at the same letters.
 
-    An utterance has some thousand slips, so the others are left out first.
+    An utterance has thousands of slips, so unlikely slips are left out first.
     """
     groups: dict[tuple[str, str, int, int], list[tuple[float, str, Slip]]] = {}
     for slip, chance in noisy.single(rate):

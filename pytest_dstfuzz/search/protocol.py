@@ -169,8 +169,9 @@ class Search(Protocol):
     def by_density(self) -> bool:
         """Whether proposals have weights, from which the failure rate of users is estimated.
 
-        If true, a rejected proposal is not replaced by another one. Each variant is then read after
-        earlier turns that the noise model drew, most of them clean, and not after earlier variants.
+        If true, a rejected proposal is not replaced by another proposal. Then the earlier turns
+        before a variant are drawn by the noise model, so that most of them are clean. Otherwise
+        they are earlier variants.
         """
         return False
 
@@ -185,35 +186,35 @@ class Search(Protocol):
     def waits(self) -> bool:
         """Whether the search may skip a turn in a pass by proposing the clean utterance.
 
-        A skipped turn has no variant in this pass, and the search is not asked for another one.
-        Later turns of the dialogue are shown after the last valid variant of the skipped turn.
+        A skipped turn has no variant in this pass, and the search gets no second chance to propose
+        one. The history of later turns has the last valid variant of the skipped turn.
         """
         return False
 
     def context_variant(self, number: int) -> int:
         """Return which variants of the earlier turns the tracker reads before variant ``number``.
 
-        The result is ``number`` itself. It is lower if several attempts are the steps of one climb
-        and must be compared after the same earlier turns.
+        By default, the result is ``number``. It is lower if several attempts are steps of the same
+        climb, because these must be compared after the same earlier turns.
         """
         return number
 
     @property
     def lessons(self) -> int:
-        """The number of dialogues from whose results the search learns for the others, at most.
+        """The maximum number of dialogues from whose results the search learns for other dialogues.
 
-        A campaign runs so many dialogues of its sample first, in rounds. After each round it calls
-        `learn`, and uses the returned search for later rounds and for all other dialogues.
+        A campaign runs this number of dialogues of its sample first, in rounds. After each round it
+        calls `learn`, and uses the returned search for later rounds and for all other dialogues.
         """
         return 0
 
     @property
     def learned(self) -> str:
-        """A text that identifies all that the search has learned by `learn`."""
+        """A text that identifies the knowledge from `learn`."""
         return ""
 
     def learn(self, lessons: Sequence[Lesson]) -> Search:  # noqa: ARG002 - most learn nothing
-        """Return a search that has also learned from these results; this one stays as it is."""
+        """Return a search that has also learned from these results. This object does not change."""
         return self
 
     @abstractmethod
@@ -263,10 +264,11 @@ def impurity_difference(clean: Prediction, perturbed: Prediction) -> float:
     """Return how much less certain the tracker is about the variant than about the clean turn.
 
     The impurity of a slot says how uncertain the tracker is about its value. The result is the mean
-    impurity over slots of the variant minus that of the clean turn, in (-1, 1). It is positive if
-    the variant is closer to a change of the prediction (``gini_dif`` of the thesis). If one side
-    has no impurities because the tracker generated nothing, its mean is 0. If both have none, the
-    value is the share of slots in which the states differ, in [0, 1].
+    impurity over slots of the variant minus the mean impurity of the clean turn, in (-1, 1). It is
+    positive if the variant is closer to a change of the prediction (``gini_dif`` of the thesis). If
+    only one side has no impurities, because the tracker generated nothing, its mean is 0. If both
+    sides have no impurities, the result is the share of slots in which the states differ, in
+    [0, 1].
     """
     if clean.impurities or perturbed.impurities:
         return _mean_impurity(perturbed) - _mean_impurity(clean)

@@ -1,4 +1,4 @@
-"""Finds searches by name: shipped ones, and those of other packages and of test suites."""
+"""Finds searches by name. They are shipped, from other packages, or from test suites."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class CheckedSearch(Search):
 
     @property
     def learned(self) -> str:
-        """The text by which the user's search identifies all that it has learned."""
+        """The text with which the user's search identifies its knowledge."""
         return str(getattr(self.wrapped, "learned", super().learned))
 
     def learn(self, lessons: Sequence[Lesson]) -> Search:

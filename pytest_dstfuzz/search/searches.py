@@ -70,7 +70,7 @@ class RandomTurn:
 
 
 class NearValueSearch(RandomSearch):
-    """Draws several variants, and chooses the one whose edits are nearest to slot values."""
+    """Draws several variants, and chooses the variant whose edits are nearest to slot values."""
 
     name = "near-value"
     #: This search scores the edits of its draws, so the order itself does not matter. But only
@@ -88,7 +88,7 @@ class NearValueTurn(RandomTurn):
     __slots__ = ()
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Draw several variants, and return the most promising one that is new."""
+        """Draw several variants, and return the most promising new variant."""
         task = self.task
         rng = task.stream(self.search.name, self.search.seed, number, draw)
         known = {earlier.proposal.variant.text for earlier in seen}
@@ -133,7 +133,7 @@ def _edit_score(source: Source, edit: Edit, span: tuple[int, int]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class HillClimb:
-    """The rules of a hill climb, which adds one edit at a time and keeps the helpful ones."""
+    """The rules of a hill climb, which adds one edit at a time and keeps helpful edits."""
 
     name: str  #: The name of the search.
     #: The allowed edits of a step: transformation -> operators; ``None`` = all in use.
@@ -288,10 +288,10 @@ class NoiseTurn(TurnSearch):
 class SampleAndSearch(Search):
     """Lets the noise model draw half of the variants, and a search choose the other half.
 
-    Failure rates are estimated only from the sample that the noise model draws; the search adds
-    findings. The sample has the variants with even numbers, or fewer if the utterance has fewer
-    forms to draw. All other variants are of the search. So both parts grow together, and a budget
-    that ends the run cuts both.
+    Failure rates are estimated only from the sample that the noise model draws. The search adds
+    findings. The sample has the variants with even numbers. If the utterance has fewer forms to
+    draw, the sample is smaller. All other variants come from the search. So both parts grow
+    together, and a budget that ends the run cuts both.
     """
 
     name = order = ""
@@ -310,11 +310,11 @@ class SampleAndSearch(Search):
 
     @property
     def learned(self) -> str:
-        """A text that identifies all that the search has learned."""
+        """A text that identifies the knowledge of the search."""
         return self.parts[1].learned
 
     def learn(self, lessons: Sequence[Lesson]) -> SampleAndSearch:
-        """Return a search that has also learned from these results, those of the sample too."""
+        """Return a search that has also learned from these results, including the sample's."""
         sample, search = self.parts
         return SampleAndSearch(sample, search.learn(lessons))
 
@@ -390,9 +390,9 @@ class Outcomes:
     def draw(self, size: int, rng: np.random.Generator) -> tuple[DrawnOutcome, ...]:
         """Draw a sample of at least 1 and at most ``size`` outcomes.
 
-        An outcome is a form of the utterance with one slip or several. They are in reading order,
-        those with several slips last. The expected sum of their weights is the probability that the
-        utterance is distorted.
+        An outcome is a form of the utterance with one slip or several slips. The outcomes are in
+        reading order, but outcomes with several slips are last. The expected sum of their weights
+        is the probability that the utterance is distorted.
         """
         found = []
         for place, weight in self.draw_places(size, rng):
@@ -415,9 +415,9 @@ class Outcomes:
 def inclusion(chances: Floats, size: int) -> Floats:
     """Return how often each outcome is expected in a sample of a given size.
 
-    The numbers are proportional to the probabilities, but at most 1: an outcome that would exceed 1
-    is in every sample, and the others share the rest. The last one stands for all outcomes with
-    several slips, so it may be drawn more often.
+    The numbers are proportional to the probabilities, but at most 1. An outcome that would exceed 1
+    is in every sample, and the other outcomes share the rest. The last number is for all outcomes
+    with several slips, so only this number may exceed 1.
     """
     sure = np.zeros(len(chances), dtype=bool)
     while True:

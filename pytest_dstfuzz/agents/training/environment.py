@@ -118,7 +118,7 @@ class _Episode:
         return self.turns[self.place]
 
     def advance(self) -> bool:
-        """Go to the next turn to attempt, and return whether there is one."""
+        """Go to the next turn to attempt, and return whether such a turn exists."""
         while self.number < self.attempts:
             self.place += 1
             if self.place == len(self.turns):
@@ -176,7 +176,7 @@ class Environment:
         return _EpisodeTurn(begun, search, begun.applicable and isinstance(clean, Prediction))
 
     def _finish(self, key: int, attempt: Attempt) -> EnvironmentStep:
-        """Judge an attempt, and advance the episode to the next one."""
+        """Judge an attempt, and advance the episode to the next attempt."""
         episode = self._episodes[key]
         turn, answers = episode.turn, self._answers
         earlier = [(past.attempts, past.judged) for past in episode.turns[: episode.place]]
@@ -233,9 +233,9 @@ _IMPURITY_MOST: Final = 0.3
 def gini(outcome: AttemptOutcome) -> float:
     """Return the reward of the thesis, ``exp(gini_dif) / sqrt(edit_w^2 + edit_c^2) + beta``.
 
-    ``edit_w`` and ``edit_c`` are the edit rates of words and characters. ``beta`` is -100 if one of
-    them is over 0.25, else 0. The formula divides by zero if nothing was edited, and rewards copies
-    of one small edit. The first term is therefore 0 for an attempt that was not run.
+    ``edit_w`` and ``edit_c`` are the edit rates of words and characters. ``beta`` is -100 if any
+    of these rates is over 0.25, else 0. The formula divides by zero if nothing was edited, and
+    rewards copies of one small edit. The first term is therefore 0 for an attempt that was not run.
     """
     size = math.hypot(outcome.edit_w, outcome.edit_c)
     worth = math.exp(outcome.impurity) / size if outcome.valid and size > 0 else 0.0
@@ -282,7 +282,7 @@ class PacedOutput:
         self._next = time.monotonic() + self._seconds
 
     def __call__(self, line: str) -> None:
-        """Print a line if enough time has passed since the last one."""
+        """Print a line if enough time has passed since the last line."""
         if time.monotonic() >= self._next:
             self._say(line)
             self._next = time.monotonic() + self._seconds
@@ -346,7 +346,7 @@ def join_splits(splits: Sequence[DialogueSet], dialogues: Sequence[Dialogue]) ->
 
 
 def note_missing_labels(dialogues: Sequence[Dialogue]) -> str:
-    """Return a note on how many dialogues lack labels, or ``""`` if all have them."""
+    """Return a note on how many dialogues lack labels, or ``""`` if all have labels."""
     without = sum(not _has_labels(dialogue) for dialogue in dialogues)
     if not without:
         return ""

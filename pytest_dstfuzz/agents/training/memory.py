@@ -61,7 +61,7 @@ class Replay:
         return min(self.added, self.capacity)
 
     def add(self, step: ReplayBatch) -> None:
-        """Add one step without a batch dimension. If the buffer is full, overwrite the oldest."""
+        """Add one step without a batch dimension. A full buffer overwrites its oldest step."""
         place = self.added % self.capacity
         for name, value in step._asdict().items():
             self.columns[name][place] = value

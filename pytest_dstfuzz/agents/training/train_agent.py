@@ -1,9 +1,10 @@
 """Training of an agent against a tracker, from the data to a policy for the search.
 
 A fifth of the dialogues that the tracker gets right at every turn is held out (`right_dialogues`).
-The agent is trained on the rest, or on all other dialogues, because it can also learn from wrong
-predictions. If a dialogue has no labels, the tracker's own clean answers replace them, and the
-policy records this. The folder of a run holds the policy and the state for resuming.
+The agent is trained on the other right dialogues. It can also be trained on all other dialogues,
+because it can learn from wrong predictions. If a dialogue has no labels, the tracker's own clean
+answers are its labels, and the policy records this. The folder of a run holds the policy and the
+state for resuming.
 
 If other workers play the dialogues, the agent learns after each round instead of between attempts.
 A run with workers therefore gives another policy than a run without.
@@ -133,8 +134,8 @@ def train_agent(
 ) -> AgentTraining:
     """Train an agent, and write its state and policy after every round.
 
-    If ``rollouts`` is given, it plays the dialogues, and the agent learns after each round. If it
-    is ``None``, the agent plays the dialogues itself, and learns between attempts.
+    If ``rollouts`` is given, its players play the dialogues, and the agent learns after each round.
+    Otherwise the agent plays the dialogues itself, and learns between attempts.
     """
     if run.dialogues not in DIALOGUES:
         raise unknown_name("choice of dialogues", run.dialogues, DIALOGUES)

@@ -276,7 +276,7 @@ class ScorerTraining(NamedTuple):
 
 
 def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> ScorerTraining:
-    """Train a scorer, and write it each time that it has been fitted.
+    """Train a scorer, and write the scorer after each fit.
 
     If the training is interrupted, the scorer is fitted to the results so far and written once
     more.

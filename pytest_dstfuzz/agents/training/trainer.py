@@ -176,7 +176,7 @@ class PlayRules:
     seed: int  #: Seed of the training.
 
     def __call__(self, tracker: Tracker | None = None) -> DialoguePlayer:
-        """Return a player with a tracker. If no tracker is given, load the one of the settings.
+        """Return a player with a tracker. If no tracker is given, load the tracker of the settings.
 
         Raises:
             UserError: the tracker cannot be made.
@@ -253,7 +253,7 @@ class Rollouts(Protocol):
     def begin(self, make: PlayRules, about: Mapping[str, str]) -> None:
         """Prepare the players.
 
-        A player may not play if its properties differ from ``about``, see `about_players`.
+        A player must not play if its properties differ from ``about``, see `about_players`.
         """
 
     def played(self, parts: Sequence[RoundPart]) -> Iterator[tuple[int, PlayedPart]]:
@@ -467,8 +467,8 @@ class LearningTrainer(ABC):
     def _group(self) -> list[int]:
         """Return the indices of the dialogues in the next round.
 
-        All dialogues come once, in random order, before any is repeated. The number of dialogues is
-        limited so that the remaining calls suffice even if no attempt breaks a turn.
+        All dialogues are used once, in random order, before any dialogue is repeated. The number of
+        dialogues is limited so that the remaining calls suffice even if no attempt breaks a turn.
         """
         epoch, place = divmod(self.dialogues_begun, len(self.dialogues))
         drawn = stream(self.config.seed, "agent", "order", epoch).permutation(len(self.dialogues))
