@@ -107,7 +107,7 @@ TRAININGS: dict[str, Training] = {
             "first_weights": "share of the first weights in the saved weights",
             "loss_limit": (
                 "maximum loss of joint goal accuracy on validation; the training keeps the round "
-                "with the highest accuracy on rewritten turns among those below this loss"
+                "with the highest accuracy on rewritten turns among those that lose no more"
             ),
             "dialogues": "number of validation dialogues whose clean turns are measured",
             "checked": "number of rewrites of each relation that are measured on validation",

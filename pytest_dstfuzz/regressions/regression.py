@@ -374,8 +374,8 @@ class Regression:
     def _moved(self, clean: Outcome) -> tuple[Difference, ...]:
         """Return the slots whose clean value differs from the stored value and from the label.
 
-        A tracker that no longer understands the turn may break nothing. If there is no label, it is
-        unknown which of the two values is right.
+        A tracker that no longer understands the turn may break nothing. Without a label, it is
+        unknown whether the stored value or the new value is right.
         """
         old = dict[str, str | None](self.answer or {})
         if self.answer is not None and self.kind.has_slots:

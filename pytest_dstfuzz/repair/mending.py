@@ -123,7 +123,7 @@ class HalfResult:
 
     @property
     def gain(self) -> float:
-        """The failures that the remedy avoids, of 1,000 user turns if estimated, else of the cases."""
+        """The failures that the remedy avoids: of 1,000 user turns, or of the measured cases."""
         if self.failures is not None:
             before, after = self.failures
             return before - after
