@@ -476,7 +476,7 @@ def _list_tables(whole: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_ours(table: str) -> bool:
-    """Return whether the name of a table is that of this package, or nearly."""
+    """Return whether the name of a table equals or resembles the name of this package."""
     own = re.sub(r"^(tool[.:])?(pytest[.:])?(ini_options[.:])?", "", table.lower())
     plain = re.sub(r"^pytest|[^a-z]", "", re.split(r"[.:]", own)[0])
     return nearest(plain, ["dstfuzz"], cutoff=_SAME_NAME) is not None

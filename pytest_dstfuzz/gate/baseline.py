@@ -914,7 +914,7 @@ Turns = Mapping[str, Sequence[TurnOutcomes]]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The baselines that replace those of an earlier file."""
+    """The baselines that replace the baselines of an earlier file."""
 
     #: By tracker name.
     baselines: Mapping[str, Baseline]

@@ -100,7 +100,7 @@ class PairedViolations:
 
     @property
     def difference(self) -> float:
-        """Failure rate of the run minus that of the baseline."""
+        """Failure rate of the run minus the failure rate of the baseline."""
         return float((self.after - self.before).sum() / self.variants.sum())
 
 

@@ -382,7 +382,7 @@ RATE_COLUMNS: Final[Columns] = {
 
 
 def inertia_share(inertia: float, k: int | None) -> float:
-    """Divide an inertia by that of uniform sampling with as many transformations.
+    """Divide an inertia by the inertia of uniform sampling with as many transformations.
 
     If ``k`` is ``None``, the search makes one edit per step.
     """
@@ -708,7 +708,7 @@ class Campaigns:
                 raise
 
     def _kept(self, settings: Settings) -> CampaignFigures | None:
-        """Read the stored results of a campaign, or return ``None`` if there are none."""
+        """Read the stored results of a campaign, or return ``None`` without stored results."""
         if self._folder is None:
             return None
         key = self._fingerprint.key(settings)

@@ -356,7 +356,7 @@ class RunContext:
         return tuple(dict.fromkeys(map(str, folders)))
 
     def hopeless(self, relation: Relation, data: DialogueSet) -> str:
-        """Return why a relation cannot apply to the data, or ``""`` if it can."""
+        """Return why a relation cannot apply to the data, or ``""`` if it can apply."""
         key = relation.name, id(data)
         if key not in self._hopeless:
             reply = self.settings.reply
@@ -370,7 +370,7 @@ class RunContext:
     def turns(self, settings: Settings) -> list[tuple[Dialogue, int]]:
         """Return the turns that run with some settings, dialogue by dialogue.
 
-        These are the sampled turns, or those of one ``shard`` of the dialogues.
+        These are the sampled turns, or the sampled turns of one ``shard``.
         """
         part = part_of(self.drawn(settings), settings.data.shard)
         return [(dialogue, index) for dialogue, last in part for index in range(last + 1)]
@@ -637,7 +637,7 @@ class TrackerPool:
         self.budget.watch(tracker)
 
     def facts(self) -> TrackerFacts:
-        """Return the facts that this process knows."""
+        """Return the facts that this process has collected."""
         return TrackerFacts(
             usage=self.budget.usage,
             disagreement=_sum(measured for _, measured in self._measured.values()),

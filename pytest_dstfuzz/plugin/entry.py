@@ -261,7 +261,7 @@ def pytest_terminal_summary(
 
 @pytest.fixture(scope="session")
 def dst_model(request: pytest.FixtureRequest) -> object:
-    """The tracker under test: that of --dst-model.
+    """The tracker under test, by default the tracker of --dst-model.
 
     A suite may override this fixture. It may return a tracker, an object with ``reset`` and
     ``update``, or a function from a context to ``{slot: value}``.

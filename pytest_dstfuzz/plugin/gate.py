@@ -73,7 +73,7 @@ _NAME: Final = "gate"
 
 
 def record_failed_gate(config: pytest.Config, reasons: Sequence[str]) -> None:
-    """Add a failed test case to the file of --junitxml, if there is one.
+    """Add a failed test case to the file of --junitxml, if such a file is written.
 
     Under a gate the tests pass, so a reader of the file would see no failure. pytest does not count
     this test case. The exit status shows the failure.

@@ -79,7 +79,7 @@ def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str
 
 
 def _touched(scene: Scene, changed: Sequence[Hunk], now: Sequence[Word]) -> str:
-    """Return the lock of a word that the edits removed, or ``""`` if there is none."""
+    """Return the lock of a word that the edits removed, or ``""`` if no such word had a lock."""
     mask, standing = scene.guarded, {(word.start, word.text) for word in now}
     kept: Counter[str] = Counter()
     reason_of: dict[str, str] = {}
@@ -121,7 +121,7 @@ def _parted(scene: Scene, changed: Sequence[Hunk]) -> str:
 def _brought(
     scene: Scene, changed: Sequence[Hunk], now: Sequence[Word], allowed: Collection[str]
 ) -> str:
-    """Return the lock of a word that the edits inserted, or ``""`` if there is none."""
+    """Return the lock of a word that the edits inserted, or ``""`` if no such word has a lock."""
     for word in now:
         new = any(hunk.new_start < word.end and word.start < hunk.new_end for hunk in changed)
         if new and word.lower not in allowed and (reason := scene.guards.guard_of(word.text)):
@@ -469,7 +469,7 @@ class KnownWordsRelation(CheckedRelation):
         self._vocabulary, self._words = frozenset(vocabulary), words
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the rewrites of a turn without unknown words, or the reason why there are none."""
+        """Return the rewrites of a turn without unknown words, or why none is possible."""
         begun = begin(self.wrapped, scene)
         if isinstance(begun, Inapplicable | BySearch):
             return begun

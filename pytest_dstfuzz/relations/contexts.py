@@ -624,7 +624,7 @@ def _then_shuffled(
 
 
 def _other_order(order: tuple[int, ...], rng: np.random.Generator) -> tuple[int, ...] | None:
-    """Return another order of some rounds, drawn uniformly, or ``None`` if there is none."""
+    """Return another order of some rounds, drawn uniformly, or ``None`` without another order."""
     if len(set(order)) < 2:
         return None
     while True:
@@ -827,7 +827,7 @@ class ContextRelation(Relation):
         return tuple(one.case for one in _kept_sequences(scene, self._draws))
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the rewrites of a question, or the reason why there are none."""
+        """Return the rewrites of a question, or the reason why the relation cannot apply."""
         if reason := self._silent(scene):
             return Inapplicable(reason)
         found = versions(scene, self._draws)
@@ -838,7 +838,7 @@ class ContextRelation(Relation):
         return list(self.rewrites(scene, found)) or Inapplicable(self.lacks(scene))
 
     def _silent(self, scene: Scene) -> str:
-        """Return why the relation cannot apply in any sequence, or ``""`` if it can."""
+        """Return why the relation cannot apply in any sequence, or ``""`` if it can apply."""
         answer = answer_of(scene.dialogue, scene.index)
         if len(scene.dialogue.turns) < 2:
             return _SHORT

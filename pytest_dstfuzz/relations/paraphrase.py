@@ -547,7 +547,7 @@ def _repairs(scene: Scene) -> Iterator[Rewrite]:
 
 
 def _other(scene: Scene, site: ValueSite, value: str) -> str | None:
-    """Return another value in the form of the old one, or ``None`` if none fits."""
+    """Return another value in the form of the old value, or ``None`` if no value fits."""
     first = site.mention.first
     if first != site.mention.last and site.kind != "time":
         return None

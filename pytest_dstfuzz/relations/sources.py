@@ -495,7 +495,7 @@ def candidate_rows(
 ) -> Iterator[FrozenRow]:
     """Yield at most ``each`` wordings per turn, each with the lock that it breaks, if any.
 
-    The labels stand for the tracker's answers. If a turn has no label, its state is empty.
+    The labels replace the tracker's answers. If a turn has no label, its state is empty.
     """
     lexicon = load_lexicon()
     guards = Locks(lexicon, data.ontology, data.cue_words, locks)

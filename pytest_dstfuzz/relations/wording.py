@@ -717,7 +717,7 @@ class FillerSentences(Wording):
 
 
 def _openers(scene: Scene, first: Sentence) -> Sequence[str]:
-    """Return sentences that fit before the first one of a turn."""
+    """Return sentences that fit before the first sentence of a turn."""
     said = first.said
     if said[0] in _ANSWERED or _GREETING.match(" ".join(said)) or said[0] in _FAREWELL:
         return ()
@@ -733,7 +733,7 @@ def _openers(scene: Scene, first: Sentence) -> Sequence[str]:
 
 
 def _closers(scene: Scene, last: Sentence) -> Sequence[str]:
-    """Return sentences that fit after the last one of a turn."""
+    """Return sentences that fit after the last sentence of a turn."""
     if "help" in last.said or not _speaks(last):
         return ()
     if scene.index == 0:

@@ -675,7 +675,7 @@ def memory(probe: TrackerProbe) -> CheckOutcome:
 
 
 def batch_alone(probe: TrackerProbe) -> CheckOutcome:
-    """Check that a context has the same answer alone, in any batch, and beside a long context."""
+    """Check that a context has the same answer alone, in any batch, and with a long context."""
     advice = (
         "Mask the padding in attention, recurrence and pooling, and do not truncate a context "
         "because of a longer one."

@@ -173,7 +173,7 @@ class TrackerMaker(ABC):
     __call__: TrackerFactory
 
     def refusal(self, outcome: OutcomeKind) -> str:  # noqa: ARG002 - subclasses use it
-        """Return the reason that this kind of answer cannot be tested, or ``""`` if it can."""
+        """Return why this kind of answer cannot be tested, or ``""`` if it can be tested."""
         return ""
 
     def fingerprint(self, checkpoint: str | None, device: str) -> str:  # noqa: ARG002 - as above

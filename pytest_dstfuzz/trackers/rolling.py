@@ -265,7 +265,7 @@ class _Rollout:
         return self._begun, self.users[:depth], self._repetition
 
     def ends_at(self, depth: int) -> bool:
-        """Return whether an utterance is the last one of the context."""
+        """Return whether an utterance is the last utterance of the context."""
         return depth == len(self.users)
 
     def add(self, turn: _RolledTurn) -> None:
@@ -295,7 +295,7 @@ class _OpenTurn:
 
     @property
     def answer(self) -> object:
-        """The answer of the system, used if the utterance is the last one."""
+        """The answer of the system, used only for the last utterance."""
         return self._answer
 
     @property

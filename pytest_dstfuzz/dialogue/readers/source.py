@@ -244,7 +244,7 @@ class Reader:
     def detect(self, file: SourceFile, head: str) -> float:
         """Return a confidence from 0 to 1 that a file has this format.
 
-        The reader with the highest confidence is used, and the first one if several are equal. The
+        The reader with the highest confidence is used. Among equal readers, the first is used. The
         shipped readers return at most 0.9. A confidence below 0.5 is a guess. It only counts for a
         file that the user names directly and that no other reader recognises.
 

@@ -202,7 +202,7 @@ def _softmax(x: Array) -> Array:
 
 
 def _beside(x: Array) -> Array:
-    """Append to the features of each token those of its two neighbours."""
+    """Append the features of both neighbours to the features of each token."""
     zero = np.zeros_like(x[..., :1, :])
     before = np.concatenate([zero, x[..., :-1, :]], axis=-2)
     after = np.concatenate([x[..., 1:, :], zero], axis=-2)

@@ -85,7 +85,7 @@ def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int)
 
 
 def _target(word: str, vocabulary: Vocabulary, local: Sequence[str]) -> int:
-    """Return the copy index of a word, or -1 if it can be neither generated nor copied."""
+    """Return the copy index of a word, or -1 if the word cannot be generated or copied."""
     number = vocabulary.numbers.get(word, vocabulary.outputs)
     if number < vocabulary.outputs:
         return number

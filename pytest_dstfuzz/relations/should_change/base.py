@@ -372,10 +372,10 @@ class ShouldChange(Relation):
 
     @abstractmethod
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return the rewrites of a turn with a belief state, or the reason why there are none."""
+        """Return the rewrites of a turn with a belief state, or why the relation does not apply."""
 
     def of_calls(self, scene: Scene) -> TurnStart:
-        """Return the rewrites of a turn with tool calls, or the reason why there are none."""
+        """Return the rewrites of a turn with tool calls, or why the relation does not apply."""
         begun = self.edited(CallScene.of(scene))
         if isinstance(begun, Inapplicable):
             return begun

@@ -454,7 +454,7 @@ class RoleSwap(ShouldChange):
 
 
 def _exchanged(scene: Scene, start: ValueSite, goal: ValueSite) -> Rewrite | str:
-    """Return the rewrite that swaps start and destination, or the reason why there is none."""
+    """Return the rewrite that swaps start and destination, or why no swap is possible."""
     for site, cues in ((start, _FROM), (goal, _TO)):
         if _cue(scene, site) not in cues:
             return NO_CUE
@@ -675,7 +675,7 @@ def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
 
 
 def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str:
-    """Return the rewrite that negates the verb before a value, or the reason if there is none."""
+    """Return the rewrite that negates the verb before a value, or why no rule negates it."""
     if not is_alone(scene, delta.slot, first, last) or _negation_goes_on(scene, last):
         return NOT_ALONE
     words = [word.lower.replace("’", "'") for word in scene.parts.words]

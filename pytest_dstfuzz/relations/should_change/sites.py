@@ -81,7 +81,7 @@ class ValueSite(NamedTuple):
 
 
 class Sites(NamedTuple):
-    """The places of values in a turn, and the reason if there are none."""
+    """The places of values in a turn, or the reason why the turn has no place."""
 
     found: tuple[ValueSite, ...]
     #: One of `REASONS`, or ``""`` if there is a site.

@@ -199,7 +199,7 @@ class Reply:
 
     @property
     def is_stream(self) -> bool:
-        """Whether the content type is that of an event stream."""
+        """Whether the content type is the type of an event stream."""
         return "event-stream" in self.headers.get("content-type", "").lower()
 
     def events(self) -> Iterator[Mapping[str, Any]]:
