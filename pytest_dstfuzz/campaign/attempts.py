@@ -581,7 +581,7 @@ class _RewriteList(TurnRelation):
         self._rewrites = rewrites
 
     def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:  # noqa: ARG002 - not adaptive
-        """Return the variant ``number`` that the relation makes; ``None`` if there is none."""
+        """Return the variant ``number`` that the relation makes, or ``None`` if it makes fewer."""
         return self._rewrites[number] if number < len(self._rewrites) and not draw else None
 
 

@@ -292,7 +292,7 @@ class Judges:
         return sum(found[1:], found[0]) if found else None
 
     def new_facts(self) -> JudgeFacts | None:
-        """Return the usage since the last call of this method, or ``None`` if there is none."""
+        """Return the usage since the last call of this method, or ``None`` if nothing was used."""
         before, self._reported = self._reported, self.facts
         if self._reported is None or before == self._reported:
             return None

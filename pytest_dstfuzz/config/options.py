@@ -560,7 +560,7 @@ def outcome(value: str) -> str:
 
 
 def comparisons(value: str) -> str:
-    """Parse names of comparisons with commas between them. The result has no blanks."""
+    """Parse names of comparisons, separated by commas. The result has no blanks."""
     found = entries(value)
     if not found:
         raise ValueError("contains no name: leave the option out to use the default")
@@ -613,7 +613,7 @@ HISTORIES: Final = ("recorded", "own")
 
 
 def names(value: str) -> tuple[str, ...]:
-    """Parse names with commas between them."""
+    """Parse names, separated by commas."""
     return tuple(comparisons(value).split(","))
 
 

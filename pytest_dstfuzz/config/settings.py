@@ -284,7 +284,7 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
 
 
 def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:
-    """Reject settings that combine a majority vote, a sequential test, or single answers."""
+    """Reject settings that combine two of: a majority vote, a sequential test, single answers."""
     if tracker.error_rate == ():
         given = {"votes": votes not in (None, 1), "noise_floor": tracker.noise_floor is not None}
         for name in (option(name).spelled for name, is_given in given.items() if is_given):
@@ -301,7 +301,7 @@ def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:
 
 
 def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
-    """Reject a sequential test if each answer is asked for only once."""
+    """Reject a sequential test if each context is asked only once."""
     for name in ("noise_floor", "error_rate"):
         if getattr(tracker, name):
             raise UserError(
@@ -311,7 +311,7 @@ def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
 
 
 def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
-    """Return the parsed values of those tracker keys that are in the option table."""
+    """Return the parsed values of the tracker keys that are in the option table."""
     texts: dict[str, str] = {}
     for key in keys:
         if key.name in KEYS:

@@ -230,7 +230,7 @@ def canonical(value: object) -> str:
 
 
 def calls_outcome(calls: Iterable[ToolCall]) -> Outcome:
-    """Return the tool calls of a message as an outcome, empty if there are none.
+    """Return the tool calls of a message as an outcome, which is empty without calls.
 
     The calls of each tool are numbered from 0. The text at the path of a call is its position in
     the message. A string is stored unchanged. If it looks like another JSON value, it is stored

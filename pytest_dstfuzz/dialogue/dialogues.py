@@ -396,7 +396,7 @@ class Dialogue:
 
 
 def answer_of(dialogue: Dialogue, index: int) -> str | None:
-    """Return the recorded answer of the system to a turn, or ``None`` if there is none.
+    """Return the recorded answer of the system to a turn, or ``None`` without an answer.
 
     This is the turn's own answer or, if that is missing, the system utterance of the next turn. It
     is ``""`` if the recording says that the question has no answer.

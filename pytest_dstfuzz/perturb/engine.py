@@ -273,7 +273,7 @@ class ActionSpace:
 
 
 def inertia(space: ActionSpace, actions: Sequence[Action]) -> float:
-    """Return the sum over dimensions of the variance of actions, 0 if there are none.
+    """Return the sum over dimensions of the variance of actions, or 0 without actions.
 
     Coordinates without effect are normalised first, see `ActionSpace.effective`. Actions with an
     empty vector are ignored. They belong to variants whose edits were drawn one by one.

@@ -85,7 +85,7 @@ class SpellingCorrector:
         return not self._only_own or all(own)
 
     def _nearest(self, word: str, said: Collection[str]) -> str:
-        """Return the best correction of an unknown word, or the word if there is none."""
+        """Return the best correction of an unknown word, or the word if no correction fits."""
         near = [one for one in _near(word) if self.knows(one, said)]
         for place in range(1, len(word)):
             parts = word[:place], word[place:]

@@ -67,7 +67,7 @@ __all__ = [
 
 
 class QuestionRound(NamedTuple):
-    """A round: a question and its recorded answer, which is ``""`` if there is none."""
+    """A round: a question and its recorded answer. ``""`` if no answer is recorded."""
 
     question: str
     answer: str

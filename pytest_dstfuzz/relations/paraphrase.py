@@ -69,7 +69,7 @@ class Paraphrase(Relation):
         return Places(replacements, most) if replacements else self.reasons[-1]
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return rewrites with one or more edits, or the reason why there are none."""
+        """Return rewrites with one or more edits, or the reason why no edit is possible."""
         found = self.places(scene)
         if isinstance(found, str):
             return Inapplicable(found)

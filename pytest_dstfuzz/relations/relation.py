@@ -565,7 +565,7 @@ class Relation(Protocol):
 
     @property
     def source(self) -> str:
-        """The source of the word lists and their licence, or ``""`` if there are none."""
+        """The source of the word lists and their licence, or ``""`` without word lists."""
         return ""
 
     @property
@@ -635,7 +635,7 @@ class Relation(Protocol):
         return ""
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the rewrites of a turn, or the reason why there are none.
+        """Return the rewrites of a turn, or the reason why the relation does not apply.
 
         By default, the search edits the turn if `applies` returns true, and `judge` compares the
         answers.

@@ -119,7 +119,7 @@ def list_changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]
 
 
 def describe_expected(comparison: Mapping[str, Any]) -> str:
-    """Return a text on the estimated failures of two builds, or ``""`` if there are none."""
+    """Return a text on the estimated failures of two builds, or ``""`` without estimates."""
     found = comparison.get("estimated_failures")
     if found is None:
         return ""
@@ -205,7 +205,7 @@ def noise_text(noise: Noise, violations: int) -> str:
 
 
 def repeats_text(repeats: Repeats, who: str = "the tracker") -> str:
-    """Return a text on variants that got another answer when repeated; ``""`` if there are none."""
+    """Return a text on variants that got another answer when repeated, or ``""``."""
     if not repeats.changed:
         return ""
     return (

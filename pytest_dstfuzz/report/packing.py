@@ -193,7 +193,7 @@ def _packed_context(shown: _Plain, number: int, turn: _Plain, known: _KnownDialo
 def _earlier(
     shown: _EarlierTurns, number: int, relation: str, index: int, known: _KnownDialogue
 ) -> list[_Plain] | None:
-    """Return a compact form of the earlier turns, or ``None`` if there is none."""
+    """Return a compact form of the earlier turns, or ``None`` without a compact form."""
     if len(shown.texts) != index or any(one["turn_index"] >= index for one in shown.edited):
         return None
     entries: list[_Plain] = []

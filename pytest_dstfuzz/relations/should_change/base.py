@@ -409,7 +409,7 @@ def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[RewritesOrReaso
 
 
 def some(rewrites: Iterator[Rewrite]) -> Iterator[Rewrite] | None:
-    """Return the rewrites after making the first, or ``None`` if there are none."""
+    """Return the rewrites after making the first, or ``None`` if no rewrite is possible."""
     first = next(rewrites, None)
     return None if first is None else chain((first,), rewrites)
 
