@@ -222,7 +222,7 @@ class DstReport:
 
         Raises:
             UserError: the session has several trackers, whose figures are not added up. Use
-            `summaries`.
+                `summaries`.
         """
         found = self.summaries()
         if len(found) > 1:
