@@ -126,9 +126,6 @@ FOUND: dict[str, tuple[dict[str, str], str]] = {
 @pytest.fixture(autouse=True)
 def unloaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Forget, when called and at the end, what a test imported."""
-    # Another test may have left a module with such a name.
-    for name in {*sys.modules} & {"bot", "helper", "impl", "other", "pack"}:
-        monkeypatch.delitem(sys.modules, name)
     before = set(sys.modules)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
