@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from safetensors.torch import load_file  # noqa: E402
-from trade_data import small_config, write_folder  # noqa: E402
+from trade_data import silent, small_config  # noqa: E402
 
 from pytest_dstfuzz import UserError, load_dialogues  # noqa: E402
 from pytest_dstfuzz.models.trade.files import (  # noqa: E402
@@ -30,15 +30,6 @@ from pytest_dstfuzz.models.trade.tracker import load_trade  # noqa: E402
 from pytest_dstfuzz.models.trade.training import train_trade  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-
-def silent(_: str) -> None:
-    """Take a progress line and drop it."""
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_folder(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ pytest.importorskip("safetensors")
 
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
-from trade_data import dialogues, small_config, write_folder  # noqa: E402
+from trade_data import dialogues, silent, small_config, write_folder  # noqa: E402
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
@@ -29,15 +29,6 @@ from pytest_dstfuzz.models.trade.tracker import (  # noqa: E402
 from pytest_dstfuzz.models.trade.training import train_trade  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-
-def silent(_: str) -> None:
-    """Take a progress line and drop it."""
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_folder(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")

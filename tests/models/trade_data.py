@@ -65,3 +65,7 @@ def small_config(folder: Path, output: Path, **changes: object) -> TradeTraining
         "report_every": 2,
     }
     return TradeTrainingConfig(folder, output, **(settings | changes))  # type: ignore[arg-type]
+
+
+def silent(_: str) -> None:
+    """Take a progress line and drop it."""
