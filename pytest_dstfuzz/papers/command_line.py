@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,21 @@ def ground_parser(
     read_split = partial(parse_option, "split", shown_as="--split")
     parser.value("--split", several(read_split), "SPLIT,...", help=help_, dest="splits")
     return parser
+
+
+def add_relation_options(parser: Parser, name: str) -> None:
+    """Add the options of an experiment that measures relations one by one."""
+    parser.shared("variants", "seed", "validity", "search", "lock")
+    parser.value(
+        "--relations",
+        str,
+        "NAME,...",
+        help="relations to measure (default: all that apply to the data)",
+    )
+    most = "use at most N dialogues, drawn by seed"
+    parser.value("--max-dialogues", integer(1), "N", help=most)
+    output = f"write {name}.md and {name}.csv into this folder"
+    parser.value("--output", Path, "DIR", help=output)
 
 
 def experiment_parser(name: str, description: str, examples: str, splits_are: str) -> Parser:
@@ -138,6 +153,23 @@ def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
         for name, text in texts.items():
             write_text(folder / name, text)
             say(f"written: {folder / name}")
+
+
+def hand_out_last(
+    found: Iterable[T], texts_of: Callable[[T], Mapping[str, str]], folder: Path | None
+) -> None:
+    """Print the texts of the last of several tables. Each table has the rows of the one before.
+
+    If a folder is given, the texts of each table are written as soon as it is there. So they
+    survive if the run ends early.
+    """
+    texts: Mapping[str, str] = {}
+    for table in found:
+        texts = texts_of(table)
+        if folder is not None:
+            for name, text in texts.items():
+                write_text(folder / name, text)
+    hand_out(texts, folder)
 
 
 def say(line: str) -> None:

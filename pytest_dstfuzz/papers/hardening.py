@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_dstfuzz import UserError, __version__, load_dialogues
@@ -19,14 +18,14 @@ from pytest_dstfuzz.agents.training.environment import Say
 from pytest_dstfuzz.campaign.engine import predictor_for
 from pytest_dstfuzz.campaign.figures import EstimatedFailures, ExpectedTally, tally_results
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.files import read_json, write_text
+from pytest_dstfuzz.files import read_json
 from pytest_dstfuzz.models.trade.files import CONFIG_FILE, folder_of
 from pytest_dstfuzz.papers.command_line import (
+    add_relation_options,
     command_line,
     ground_parser,
-    hand_out,
+    hand_out_last,
     output_folder,
     parse_arguments,
     say,
@@ -246,19 +245,13 @@ def main(arguments: Sequence[str]) -> int:
     )
     if config.settings.tracker.model != "trade":
         raise UserError("experiment hardening compares checkpoints of TRADE: write --model trade")
-    texts: dict[str, str] = {}
-    for table in run_hardening(config, say):
-        texts = tables(table)
-        if folder is not None:
-            for name, text in texts.items():
-                write_text(folder / name, text)
-    hand_out(texts, folder)
+    hand_out_last(run_hardening(config, say), tables, folder)
     return 0
 
 
 def _parser() -> Parser:
     parser = ground_parser("hardening", __doc__ or "", "", "split of the data", default="test")
-    parser.shared("variants", "seed", "validity", "search", "lock")
+    add_relation_options(parser, "hardening")
     parser.value(
         "--hardened",
         several(_hardened),
@@ -266,14 +259,4 @@ def _parser() -> Parser:
         required=True,
         help="hardened checkpoints, each with a name for the table",
     )
-    parser.value(
-        "--relations",
-        str,
-        "NAME,...",
-        help="relations to measure (default: all that apply to the data)",
-    )
-    most = "use at most N dialogues, drawn by seed"
-    parser.value("--max-dialogues", integer(1), "N", help=most)
-    output = "write hardening.md and hardening.csv into this folder"
-    parser.value("--output", Path, "DIR", help=output)
     return parser

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz import __version__, load_dialogues
@@ -24,16 +23,15 @@ from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import Event, TurnDone, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.papers.command_line import (
+    add_relation_options,
     command_line,
     ground_parser,
-    hand_out,
+    hand_out_last,
     output_folder,
     parse_arguments,
     say,
@@ -329,32 +327,16 @@ def main(arguments: Sequence[str]) -> int:
     config = RelationsConfig(
         common_settings(**given), **own, command=command_line("relations", arguments)
     )
-    texts: dict[str, str] = {}
-    for table in run_relations(config, say):
-        texts = tables(table)
-        if folder is not None:
-            for name, text in texts.items():
-                write_text(folder / name, text)
-    hand_out(texts, folder)
+    hand_out_last(run_relations(config, say), tables, folder)
     return 0
 
 
 def _parser() -> Parser:
     parser = ground_parser("relations", __doc__ or "", "", "split of the data", default="test")
-    parser.shared("variants", "seed", "validity", "search", "lock")
-    parser.value(
-        "--relations",
-        str,
-        "NAME,...",
-        help="relations to measure (default: all that apply to the data)",
-    )
+    add_relation_options(parser, "relations")
     parser.option(
         "--vocabulary",
         action="store_true",
         help="use only rewrites whose new words are in the tracker's vocabulary, as Niu and Bansal",
     )
-    most = "use at most N dialogues, drawn by seed"
-    parser.value("--max-dialogues", integer(1), "N", help=most)
-    output = "write relations.md and relations.csv into this folder"
-    parser.value("--output", Path, "DIR", help=output)
     return parser

@@ -43,7 +43,7 @@ Floats = npt.NDArray[np.float64]
 NAME: Final = "adaptive"
 #: The number of dialogues from which the search learns at most.
 LESSONS: Final = 64
-#: What a word is: lock of `Mask.reasons` -> name. Other words are fillers or contents.
+#: Kinds of words: lock of `Mask.reasons` -> name. Other words are fillers or contents.
 _KINDS: Final = {
     "value": "value",
     "number": "number",
@@ -55,7 +55,7 @@ _KINDS: Final = {
     "affirmation": "polarity",
 }
 _WORDS: Final = ("value", "number", "name", "cue", "polarity", "filler", "content")
-#: What an edit does: operator -> name. Other operators mistype letters.
+#: Kinds of edits: operator -> name. Other operators mistype letters.
 _ACTS: Final = {
     "blank": "blank",
     "case": "case",
@@ -75,7 +75,7 @@ _PLAIN: Final = (
     *("one", "length", "in answer", "in system turn", "rarity", "turn length"),
     *("first letter", "known result"),
 )
-#: What earlier dialogues and earlier attempts at the turn say.
+#: Features of earlier dialogues and of earlier attempts at the turn.
 _PAST: Final = ("word", "word and edit", "operator", "kind and edit", "slot and edit")
 _TRIED: Final = ("tried word", "tried edit", "attempts")
 #: The names of the features of an edit.
@@ -219,7 +219,7 @@ class AdaptiveSearch(Search):
 
     @cached_property
     def now(self) -> Belief:
-        """What is believed after all lessons."""
+        """The belief after all lessons."""
         return self.past.belief(self.belief)
 
     def turn(self, task: SearchTask) -> AdaptiveTurn:
