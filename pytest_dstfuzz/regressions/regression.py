@@ -498,7 +498,7 @@ def _length(variant: VariantResult) -> int:
     This is for violations of relations that move rounds.
     """
     more = sum(move.kind in ("repeat", "add") for move in variant.moves)
-    less = sum(move.kind == "drop" for move in variant.moves)
+    less = sum(move.kind in ("drop", "join") for move in variant.moves)
     return len(variant.exchanges or ()) - more + less
 
 

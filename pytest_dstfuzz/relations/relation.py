@@ -194,13 +194,14 @@ OTHER_REPLY: Final = Expectation(differs=(REPLY,))
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A change of the rounds: a round is repeated, moved, dropped, added or asked again.
+    """A change of the rounds: a round is repeated, moved, dropped, added, joined or asked again.
 
     ``turn`` and ``to`` count the rounds of the clean dialogue from 0. A moved round now
-    stands before round ``to``. An added or repeated round stands after it.
+    stands before round ``to``. An added or repeated round stands after it. A joined round is
+    one with round ``to``.
     """
 
-    kind: Literal["repeat", "move", "drop", "add", "again"]
+    kind: Literal["repeat", "move", "drop", "add", "join", "again"]
     turn: int
     to: int | None = None
 

@@ -57,8 +57,8 @@ def rounds_after(count: int, moves: Iterable[Move]) -> tuple[int, ...]:
     for move in moves:
         if move.kind == "again":
             continue
-        if move.kind == "add" or (move.kind in {"move", "repeat"} and move.to is None):
-            raise ValueError(f"cannot apply {move}: it adds a new round, or has no target round")
+        if move.kind in {"add", "join"} or (move.kind in {"move", "repeat"} and move.to is None):
+            raise ValueError(f"cannot apply {move}: it makes a new round, or has no target round")
         place = order.index(move.turn)
         if move.kind == "repeat":
             order.insert(order.index(move.to or 0) + 1, move.turn)

@@ -1,4 +1,4 @@
-"""Relations on the shape of a conversation: asides, repeated needs, turns in two parts."""
+"""Relations on the shape of a conversation: asides, repeated needs, split and joined turns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pytest_dstfuzz.dialogue.dialogues import Exchange, diff_states
+from pytest_dstfuzz.dialogue.dialogues import Difference, Exchange, Turn, diff_states
+from pytest_dstfuzz.dialogue.messages import decode_message
 from pytest_dstfuzz.perturb.values import spell_compared
 from pytest_dstfuzz.perturb.words import word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
@@ -23,7 +24,7 @@ from pytest_dstfuzz.relations.rounds import points_back
 from pytest_dstfuzz.relations.should_change.relations import ACKNOWLEDGED
 from pytest_dstfuzz.relations.should_change.sites import split_spoken
 from pytest_dstfuzz.relations.values import domain_of
-from pytest_dstfuzz.relations.wording import Sentence, says_need, sentences
+from pytest_dstfuzz.relations.wording import Sentence, asks_to, requests, says_need, sentences
 
 _FIRST_ROUND: Final = "the turn is the first one, or the system says nothing before it"
 _LOCKED_ASIDE: Final = "every aside contains a locked word"
@@ -212,3 +213,114 @@ def _cut(scene: Scene, second: Sentence) -> Rewrite:
     seen = seen.going_on(ACKNOWLEDGED, user[second.start :])
     moves = (Move("add", scene.index + 1, scene.index),)
     return Rewrite(seen, scene.context, moves=moves, about="the turn is said in two turns")
+
+
+_NOTHING_TO_JOIN: Final = "the turn is the first one, or the user mentions no new value in it"
+_NEEDS_ANSWER: Final = "the turn before asks something, or the assistant calls a tool after it"
+_DEPENDS: Final = "the turn answers a question or refers to earlier words"
+_NOT_ONLY_NEW: Final = "one of the two turns changes or drops a value"
+#: First words of a question, which may lack its mark.
+_ASKS: Final = word_set(
+    """is are was do does did can could will would may might have has which who where when why how
+    what what's"""
+)
+#: First words of a fragment that adds to a need: `In the north`, `For two people`.
+_ADDS: Final = word_set("in for at on from to with near between until after before by somewhere")
+#: Words of an answer to an offer or to a question, or of a correction.
+_REACTS: Final = word_set(
+    """yes yeah yep yup ok okay sure no nope sounds correct that's how what about instead actually
+    either neither both any doesn't don't matter"""
+)
+
+
+@register_relation
+class Join(Relation):
+    """Says two turns in one. The answer must be the same as after the second turn.
+
+    The message of the system between the turns is left out.
+
+    Source: method, section 21; Laban et al., LLMs get lost in multi-turn conversation, 2025.
+    """
+
+    name = "join"
+    expects = "{stays}"
+    source = ""
+    on = ("state", "tool-calls")
+    edits = "own"
+    english = True
+    reasons = (_NOTHING_TO_JOIN, _NEEDS_ANSWER, _DEPENDS, _NOT_ONLY_NEW)
+
+    def begin(self, scene: Scene) -> TurnStart:
+        """Return the dialogue with the turn and the turn before it in one."""
+        given = [value for value in _given(scene) if value is not None]
+        said = split_spoken(scene.turn.user)
+        if not scene.index or not any(map(said.mentions, given)):
+            return Inapplicable(_NOTHING_TO_JOIN)
+        before, now = (list(sentences(turn.user)) for turn in _last_two(scene))
+        if not before or any(map(_needs_answer, before)) or _acts_between(scene):
+            return Inapplicable(_NEEDS_ANSWER)
+        if not _stands_alone(scene, before, now):
+            return Inapplicable(_DEPENDS)
+        if not scene.kind.has_tools and not _only_adds(scene):
+            return Inapplicable(_NOT_ONLY_NEW)
+        return [_joined(scene)]
+
+
+def _last_two(scene: Scene) -> tuple[Turn, Turn]:
+    return scene.dialogue.turns[scene.index - 1], scene.turn
+
+
+def _acts_between(scene: Scene) -> bool:
+    """Return whether the recorded system calls a tool between the two turns."""
+    if not scene.kind.has_tools:
+        return False
+    earlier, now = _last_two(scene)
+    recorded = map(decode_message, now.recorded or ())
+    return bool(earlier.calls) or any(one.calls or one.role == "tool" for one in recorded)
+
+
+def _stands_alone(scene: Scene, before: Sequence[Sentence], now: Sequence[Sentence]) -> bool:
+    """Return whether a turn states a need, and the next turn needs no message between them."""
+    words = {word for one in (*before, *now) for word in one.said}
+    if not words.isdisjoint(_REACTS | _ENDS) or points_back(scene.turn.user, scene.lexicon):
+        return False
+    first = now[0]
+    starts = says_need(first) or requests(first) or first.said[0] in _ADDS
+    needs = (says_need(one) or requests(one) or asks_to(one) for one in before)
+    return starts and not first.asks and any(needs)
+
+
+def _needs_answer(sentence: Sentence) -> bool:
+    """Return whether a sentence is a question, and not a request such as `Can you find me ...`."""
+    return not asks_to(sentence) and (sentence.asks or sentence.said[0] in _ASKS)
+
+
+def _only_adds(scene: Scene) -> bool:
+    """Return whether both turns only add values that the user mentions, in one domain."""
+    changes: list[Difference] = []
+    for turn in _last_two(scene):
+        states = scene.state(turn.index - 1), scene.state(turn.index)
+        delta, said = diff_states(*states), split_spoken(turn.user)
+        if not delta or any(
+            one.before is not None or one.after is None or not said.mentions(one.after)
+            for one in delta
+        ):
+            return False
+        changes += delta
+    return len({domain_of(one.slot) for one in changes}) == 1
+
+
+def _joined(scene: Scene) -> Rewrite:
+    earlier = scene.context.exchanges[-2]
+    user = earlier.user.rstrip()
+    joint = " " if user[-1:] in ".!?" else ". "
+    one = scene.rewrite([Replacement(0, 0, f"{user}{joint}", "joined")])
+    exchanges = (*scene.context.exchanges[:-2], Exchange(earlier.system, one.seen.user))
+    transcript = scene.context.transcript
+    if transcript is not None:
+        blocks = list(transcript.before)
+        del blocks[scene.index : scene.index + 1]
+        transcript = replace(transcript, before=tuple(blocks))
+    seen = replace(one.seen, exchanges=exchanges, transcript=transcript)
+    moves = (Move("join", scene.index - 1, scene.index),)
+    return replace(one, seen=seen, moves=moves, about="two turns are said in one")

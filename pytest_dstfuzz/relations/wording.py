@@ -226,7 +226,7 @@ def says_need(sentence: Sentence) -> bool:
     return not sentence.asks and _NEEDS.match(" ".join(sentence.said)) is not None
 
 
-def _asks_to(sentence: Sentence) -> bool:
+def asks_to(sentence: Sentence) -> bool:
     """Return whether a sentence begins `Can you find me`, `Could you please book the`."""
     said = [word for word in sentence.said if word != "please"]
     return (
@@ -298,7 +298,7 @@ def _from_word(scene: Scene, sentence: Sentence, place: int, operator: str) -> C
 def _speaks(sentence: Sentence) -> bool:
     """Return whether a sentence is a request."""
     asks = sentence.asks and len(sentence.said) > _FEWEST
-    return asks or requests(sentence) or says_need(sentence) or _asks_to(sentence)
+    return asks or requests(sentence) or says_need(sentence) or asks_to(sentence)
 
 
 def _thanks(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
@@ -340,12 +340,12 @@ def _pleases(scene: Scene, one: Sentence) -> Iterator[Change]:
     if requests(one):
         text = f"{_raised('please', one)} {_lowered(scene, one)}"
         yield (Replacement(one.start, one.words[0].end, text, "please_added"),)
-    if _asks_to(one):
+    if asks_to(one):
         at = one.words[1].end
         yield (Replacement(at, at, " please", "please_added"),)
     needs = one.last and says_need(one) and "help" not in one.said
     permits = one.asks and _PERMITS.match(" ".join(one.said))
-    if requests(one) or _asks_to(one) or needs or permits or _is_bare(scene, one):
+    if requests(one) or asks_to(one) or needs or permits or _is_bare(scene, one):
         yield (Replacement(one.end, one.end, ", please", "please_added"),)
 
 
@@ -385,7 +385,7 @@ def _could_you(scene: Scene, one: Sentence) -> Iterator[Change]:
             text = f"{_raised(ask, one)} {_lowered(scene, one)}"
             begins = Replacement(one.start, one.words[0].end, text, "could_you_added")
             yield (begins, *_at_end(one, "?", "could_you_added"))
-    elif one.asks and _asks_to(one) and _one_request(one) and "help" not in one.said:
+    elif one.asks and asks_to(one) and _one_request(one) and "help" not in one.said:
         place = one.said.index("you") + 1
         word = one.words[place]
         text = _raised(_lowered(scene, one, place), one)
@@ -723,11 +723,11 @@ def _openers(scene: Scene, first: Sentence) -> Sequence[str]:
         return ()
     if not {"help", "question", "also", "another"}.isdisjoint(said):
         return ()
-    if first.asks and not _asks_to(first):
+    if first.asks and not asks_to(first):
         fits = said[0] in _QUESTION_WORDS and said[1:2] != ("about",) and len(said) > _FEWEST
         return _BEFORE_QUESTION if fits else ()
     if scene.index == 0:
-        return _BEFORE_REQUEST if requests(first) or _asks_to(first) or says_need(first) else ()
+        return _BEFORE_REQUEST if requests(first) or asks_to(first) or says_need(first) else ()
     asked = scene.turn.system.rstrip().endswith("?")
     return _BEFORE_ANSWER if asked and says_need(first) else ()
 
@@ -738,7 +738,7 @@ def _closers(scene: Scene, last: Sentence) -> Sequence[str]:
         return ()
     if scene.index == 0:
         return _AFTER_FIRST
-    if requests(last) or _asks_to(last):
+    if requests(last) or asks_to(last):
         return _AFTER_REQUEST
     fits = last.asks and last.said[0] in _QUESTION_WORDS and not _PERMITS.match(" ".join(last.said))
     return _AFTER_QUESTION if fits and last.said[1] != "about" else ()

@@ -41,7 +41,7 @@ __all__ = ["move_texts"]
 
 #: Stands for the command of a run if the command is unknown.
 OPTIONS: Final = "pytest ..."
-_MARKS = {"repeat": "said twice", "move": "moved", "add": "added"}
+_MARKS = {"repeat": "said twice", "move": "moved", "add": "added", "join": "joined"}
 
 
 class ShownRound(NamedTuple):
@@ -71,6 +71,8 @@ def move_texts(variant: VariantResult) -> Iterator[str]:
             yield f"{one} comes before {other}"
         elif move.kind == "drop":
             yield f"{one} is left out"
+        elif move.kind == "join":
+            yield f"{one} and {other} are said in one"
         elif move.kind == "add":
             said = next(new, "")
             yield f"a round is added: {said}" if said else "a round is added"
@@ -81,7 +83,7 @@ def move_texts(variant: VariantResult) -> Iterator[str]:
 def _marks(variant: VariantResult, seen: int) -> list[str]:
     """Return each round's mark, such as ``added``. If the moves do not fit, all marks are empty."""
     added = sum(move.kind in ("repeat", "add") for move in variant.moves)
-    dropped = sum(move.kind == "drop" for move in variant.moves)
+    dropped = sum(move.kind in ("drop", "join") for move in variant.moves)
     order: list[tuple[int, str]] = [(number, "") for number in range(seen - added + dropped)]
     for move in variant.moves:
         numbers = [number for number, _ in order]
@@ -95,7 +97,9 @@ def _marks(variant: VariantResult, seen: int) -> list[str]:
             if move.kind != "repeat":
                 order.pop(place)
                 numbers.pop(place)
-            if move.kind != "drop" and move.to in numbers:
+            if move.kind == "join" and move.to in numbers:
+                order[numbers.index(move.to)] = (move.to, _MARKS["join"])
+            elif move.kind != "drop" and move.to in numbers:
                 behind = move.kind == "repeat"
                 order.insert(numbers.index(move.to) + behind, (move.turn, _MARKS[move.kind]))
     marks = [mark for _, mark in order]

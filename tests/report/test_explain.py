@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from rewritten import twice
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.report.explain import explain, simplicity
+from pytest_dstfuzz.relations.relation import Move
+from pytest_dstfuzz.report.explain import explain, move_texts, shown_rounds, simplicity
 
 EXPECTED = """\
 1 of 2 valid variants changes the belief state at turn 1 of dialogue SNG0073
@@ -96,3 +98,11 @@ def test_a_giant_utterance_stays_readable(broken: TurnResult) -> None:
     assert len(text) < 2500
     assert max(map(len, text.splitlines())) <= 100
     assert "[-leaving-]{+leaivng+}" in text
+
+
+def test_a_joined_round_is_named_and_marked():
+    one = twice(0)
+    moves = (Move("join", 0, 1),)
+    joined = replace(one, moves=moves, exchanges=one.exchanges)
+    assert list(move_texts(joined)) == ["round 1 and round 2 are said in one"]
+    assert [shown.mark for shown in shown_rounds(joined)] == ["joined", ""]
