@@ -23,7 +23,7 @@ from pytest_dstfuzz.relations.relation import (
 from pytest_dstfuzz.relations.rounds import points_back
 from pytest_dstfuzz.relations.should_change.relations import ACKNOWLEDGED
 from pytest_dstfuzz.relations.should_change.sites import split_spoken
-from pytest_dstfuzz.relations.values import domain_of
+from pytest_dstfuzz.relations.values import domain_of, name_words
 from pytest_dstfuzz.relations.wording import Sentence, asks_to, requests, says_need, sentences
 
 _FIRST_ROUND: Final = "the turn is the first one, or the system says nothing before it"
@@ -33,7 +33,7 @@ _ASIDES: Final = (
     ("Are you a robot, by the way?", "I am an automated assistant."),
     ("Wait, am I talking to a machine?", "You are talking to a computer program."),
     ("By the way, how are you?", "I am doing well, thanks for asking."),
-    ("Hello? Are you listening?", "I am listening."),
+    ("Do you ever get bored?", "No, I never do."),
     ("Just curious, who made you?", "Some engineers made me."),
 )
 _RETURN: Final = "As I was saying:"
@@ -81,12 +81,17 @@ def _with_aside(scene: Scene, question: str, answer: str) -> Rewrite:
 
 
 _ENDS_TALK: Final = "the turn is the first one, says thanks, or ends in a question"
+_BOOKS: Final = "the turn books something or chooses an offer"
 _GIVES_NOTHING: Final = "the user mentions no value that the turn sets"
 _NOT_NEEDED: Final = "no earlier sentence states a need whose values are still valid"
 #: Words of a turn that ends something.
 _ENDS: Final = word_set("thank thanks thankyou bye goodbye")
 #: Words of a sentence that asks for something to be done, which would be done twice.
 _DONE_TWICE: Final = word_set("book reserve order buy make another more also else other instead")
+#: Words of a turn that books something. A need that it fulfils is not said again.
+_BOOKING: Final = word_set("book booking booked reserve reservation reserved schedule")
+#: Words in the name of a slot that such a turn fills.
+_OF_BOOKING: Final = frozenset({"book", "name"})
 #: Minimum number of words of a sentence that is repeated.
 _FEWEST: Final = 4
 _LEADS: Final = ("Once again:", "To repeat:", "As I said:")
@@ -105,7 +110,7 @@ class Restate(Relation):
     on = ("state", "tool-calls")
     edits = "own"
     english = True
-    reasons = (_ENDS_TALK, _GIVES_NOTHING, _NOT_NEEDED)
+    reasons = (_ENDS_TALK, _BOOKS, _GIVES_NOTHING, _NOT_NEEDED)
 
     def begin(self, scene: Scene) -> TurnStart:
         """Return the turn with an earlier sentence repeated at its end."""
@@ -113,6 +118,9 @@ class Restate(Relation):
         said = {word for one in parts for word in one.said}
         if not scene.index or not parts or parts[-1].asks or not _ENDS.isdisjoint(said):
             return Inapplicable(_ENDS_TALK)
+        names = {word for slot in scene.given for word in name_words(slot)}
+        if not _BOOKING.isdisjoint(said) or not _OF_BOOKING.isdisjoint(names):
+            return Inapplicable(_BOOKS)
         if not any(map(split_spoken(scene.turn.user).mentions, _given(scene))):
             return Inapplicable(_GIVES_NOTHING)
         found = list(_needs_before(scene))
