@@ -25,6 +25,7 @@ from pytest_dstfuzz.scale.results import (
     Progress,
     ResultFolder,
     RunManifest,
+    closed_on_error,
     list_differences,
     open_folder,
 )
@@ -181,7 +182,10 @@ class _RayRun:
         manifest = replace(manifest, settings=settings_json(self._settings), command=self._command)
         if self._folder is None:
             self._started = time.monotonic()
-            self._folder = open_folder(self._path, manifest)
+            folder = open_folder(self._path, manifest)
+            with closed_on_error(folder):
+                self._refuse_unlike(folder, manifest)
+            self._folder = folder
             if self._folder.finished:
                 self._plan = Plan((), ())
         elif found := self._folder.manifest.differing(manifest):
@@ -189,6 +193,15 @@ class _RayRun:
                 found, lambda name, one, other: f"{name}: {one!r} and {other!r}"
             )
             raise UserError(f"two nodes would run different campaigns: {told}")
+        else:
+            self._refuse_unlike(self._folder, manifest)
+
+    def _refuse_unlike(self, folder: ResultFolder, manifest: RunManifest) -> None:
+        """Raise an error if an actor's bot is not the one that wrote the folder, by its answers."""
+        if problem := folder.manifest.unlike_answers(manifest):
+            raise UserError(
+                f"{self._path} has the results of another bot than an actor has: {problem}"
+            )
 
     def _found(self, number: int, said: SentResults) -> None:
         folder = self._kept

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from pytest_dstfuzz import Campaign, __version__
+from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, data_digest
 from pytest_dstfuzz.campaign.results import MappedResults, Results, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
@@ -26,7 +27,8 @@ from pytest_dstfuzz.config import (
     settings_of_json,
     shard_text,
 )
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.calls import canonical
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.sampling import in_shard
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import lock_file, read_versioned, write_json
@@ -43,6 +45,7 @@ from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.search.registry import describe_trained
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 MANIFEST: Final = "run.json"
 #: Since version 3, the identity of a run is digested by content.
@@ -130,6 +133,8 @@ class RunManifest:
     #: The contexts asked and the seconds used, over all calls for this folder.
     asked: int = 0
     seconds: float = 0.0
+    #: Digests of the bot's answers to some unmodified turns, see `sample_answers`.
+    answers: tuple[str, ...] = ()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -167,6 +172,16 @@ class RunManifest:
                 f"{where} has the results of another run, which cannot be continued as this one: "
                 f"use another folder. Differences: {told}"
             )
+
+    def unlike_answers(self, other: RunManifest) -> str:
+        """Say that the bots of two runs answer many of the same turns differently, or ``""``.
+
+        A bot whose answers vary may answer some turns differently.
+        """
+        differing, both = compare_answers(self.answers, other.answers)
+        if len(differing) <= both * _MOST_UNLIKE:
+            return ""
+        return f"the bots answer {len(differing)} of {both} unmodified turns differently"
 
     def read_settings(self) -> Settings:
         """Return the settings of the run from the stored ones."""
@@ -228,6 +243,77 @@ class RunManifest:
         )
         notes = tuple(dict.fromkeys((*self.notes, note)))
         return replace(self, decided={**self.decided, "code": code}, notes=notes)
+
+
+#: Number of unmodified turns that a bot without a fingerprint answers to show that it is the same.
+CHECKED_TURNS: Final = 16
+#: Number of times that such a turn is asked again if the answer has changed.
+_REPEATS: Final = 4
+#: Maximum share of different answers in two processes. A bot may vary, or run on two machines.
+_MOST_UNLIKE: Final = 0.25
+
+
+def sample_answers(campaign: Campaign) -> tuple[str, ...]:
+    """Return digests of a bot's answers to some unmodified turns, for a bot without a fingerprint.
+
+    A failure, or a turn that the budget leaves out, is ``""``. Equal campaigns ask the same turns,
+    whatever their shard. The turns are in the first block of all dialogues, so an unsharded
+    campaign has to ask them anyway.
+    """
+    if campaign.identity["fingerprint"]:
+        return ()
+    contexts = _sample_contexts(campaign)
+    answers = campaign.predictor.predict(contexts)
+    return tuple(_digest(answers.get(context)) for context in contexts)
+
+
+def compare_answers(one: Sequence[str], other: Sequence[str]) -> tuple[list[int], int]:
+    """Return the indices of different answers, and the number of turns that both answered."""
+    pairs = zip(one, other, strict=False)
+    both = [(at, pair) for at, pair in enumerate(pairs) if all(pair)]
+    return [at for at, (mine, others) in both if mine != others], len(both)
+
+
+def _sample_contexts(campaign: Campaign) -> list[Context]:
+    block = next(blocks_of(campaign.drawn), ())
+    # With its own history, a bot decides what is said before later turns.
+    first_only = campaign.settings.reply.history == "own"
+    contexts = [
+        dialogue.context(index)
+        for dialogue, last in (one.planned for one in block)
+        for index in range(1 if first_only else last + 1)
+    ]
+    count = min(CHECKED_TURNS, len(contexts))
+    return [contexts[number * len(contexts) // count] for number in range(count)]
+
+
+def _digest(answer: Answer | None) -> str:
+    if not isinstance(answer, Prediction):
+        return ""
+    text = canonical(dict(answer.state))
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+
+
+def _refuse_changed_bot(campaign: Campaign, before: Sequence[str], where: Path) -> None:
+    """Raise an error if a bot now answers unmodified turns in another way.
+
+    A turn with another answer is asked again several times. It does not count if these answers
+    differ, because then the bot varies.
+    """
+    now = sample_answers(campaign)
+    differing, both = compare_answers(before, now)
+    contexts = _sample_contexts(campaign)
+    again = {at: [contexts[at].again(n + 1) for n in range(_REPEATS)] for at in differing}
+    answers = campaign.predictor.predict(one for some in again.values() for one in some)
+    changed = [
+        at for at in differing if {_digest(answers.get(one)) for one in again[at]} <= {now[at], ""}
+    ]
+    if changed:
+        raise UserError(
+            f"{where} has the results of another bot, and cannot be continued: the bot answers "
+            f"{len(changed)} of {both} unmodified turns differently than the one that wrote the "
+            "folder. Use another folder"
+        )
 
 
 def data_of(info: RunInfo) -> dict[str, Any]:
@@ -787,6 +873,8 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
                 ),
             )
             raise UserError(f"{first.path} and {folder.path} are not parts of one run: {told}")
+        if problem := first.manifest.unlike_answers(manifest):
+            raise UserError(f"{first.path} and {folder.path} are not parts of one run: {problem}")
         number, others = manifest.shard
         if others != parts:
             raise UserError(
@@ -1000,9 +1088,14 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
         UserError: the folder belongs to another run, or the tracker fails its tests.
     """
     manifest = replace(manifest_of(campaign), command=command)
+    started, ended = time.monotonic(), "interrupted"
     folder = open_folder(path, manifest)
     runner = BlockRunner(campaign)
-    started, ended = time.monotonic(), "interrupted"
+    with closed_on_error(folder):
+        if folder.manifest.answers:
+            _refuse_changed_bot(campaign, folder.manifest.answers, path)
+        elif answers := sample_answers(campaign):
+            folder.keep(replace(folder.manifest, answers=answers))
 
     def keep(found: DialogueResults) -> None:
         folder.append(found)
@@ -1027,6 +1120,16 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
     return folder
 
 
+@contextmanager
+def closed_on_error(folder: ResultFolder) -> Iterator[None]:
+    """Close a folder if an error is raised, and leave its manifest as it is."""
+    try:
+        yield
+    except BaseException:
+        folder.close()
+        raise
+
+
 def open_folder(path: Path, manifest: RunManifest) -> ResultFolder:
     """Open or create the folder of a run, and lock it until it is closed.
 
@@ -1042,7 +1145,12 @@ def open_folder(path: Path, manifest: RunManifest) -> ResultFolder:
             old = folder.manifest
             old.refuse_another(manifest, path)
             # Other reports and limits than those of the earlier call may be wanted.
-            folder.manifest = replace(manifest, asked=old.asked, seconds=old.seconds)
+            folder.manifest = replace(
+                manifest,
+                asked=old.asked,
+                seconds=old.seconds,
+                answers=old.answers or manifest.answers,
+            )
             folder.ask_failed_again()
         else:
             folder = ResultFolder.create(path, manifest)

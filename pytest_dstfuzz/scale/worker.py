@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from pytest_dstfuzz.scale.results import (
     RunManifest,
     blocks_of,
     manifest_of,
+    sample_answers,
 )
 
 #: Seconds between two messages with results of a block.
@@ -127,7 +128,10 @@ class BlockWorker:
             self._surroundings.enter()
             settings = self._settings
             self._campaign = Campaign(settings.tracker.model or "", settings=settings)
-            return manifest_of(self._campaign)
+            # The preflight has shown that the tracker answers. The order of blocks must not
+            # decide whether the actor gives up.
+            self._campaign.predictor.never_give_up()
+            return replace(manifest_of(self._campaign), answers=sample_answers(self._campaign))
         except DstFuzzError as error:
             return Refusal.of(error)
 
@@ -178,9 +182,6 @@ class BlockWorker:
         The first call checks the tracker and creates the object.
         """
         if self._runner is None:
-            # The preflight has shown that the tracker answers. The order of blocks must not
-            # decide whether the actor gives up.
-            self._made.predictor.never_give_up()
             self._runner = BlockRunner(self._made)
         return self._runner
 

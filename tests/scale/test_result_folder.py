@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from pytest_dstfuzz import (
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.scale.results import (
+    CHECKED_TURNS,
     DialogueResults,
     EncodedResults,
     ResultFolder,
@@ -168,6 +170,45 @@ def test_failed_turns_are_asked_again_when_the_run_goes_on(whole: Campaign, tmp_
     run_into(campaign(shaky), tmp_path / "run", quiet)
     assert list(ResultFolder.open(tmp_path / "run").results) == in_order(whole.results)
     again = run_into(campaign(shaky), tmp_path / "run", quiet)
+    assert again.manifest.asked == again.asked_before + CHECKED_TURNS
+
+
+def test_a_bot_that_answers_otherwise_is_another_run(tmp_path: Path) -> None:
+    words = dict(WORDS)
+
+    def noted(context: Context) -> BeliefState:
+        said = " ".join(context.user_utterances).lower().split()
+        return BeliefState({slot: word for word, slot in words.items() if word in said})
+
+    first = run_into(campaign(noted), tmp_path / "run", quiet)
+    words["north"] = "attraction-area"  # No code and no file has changed.
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(UserError, match="another bot"):
+        run_into(campaign(noted), tmp_path / "run", quiet)
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+    words["north"] = WORDS["north"]
+    assert len(run_into(campaign(noted), tmp_path / "run", quiet)) == len(first)
+
+
+def test_a_bot_that_varies_goes_on(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+
+    def varying(context: Context) -> BeliefState:
+        state = {**heard(context), "hotel-stars": str(rng.integers(100))}
+        return BeliefState(state)
+
+    few = Settings.of(variants=1, turns=6, repeatable=False)
+    run_into(Campaign(varying, settings=few), tmp_path / "run", quiet)
+    assert run_into(Campaign(varying, settings=few), tmp_path / "run", quiet).complete
+
+
+def test_a_fingerprint_stands_for_the_answers(tmp_path: Path) -> None:
+    def named(context: Context) -> BeliefState:
+        return heard(context)
+
+    named.fingerprint = "rules of today"  # type: ignore[attr-defined] - as users set it
+    run_into(campaign(named), tmp_path / "run", quiet)
+    again = run_into(campaign(named), tmp_path / "run", quiet)
     assert again.manifest.asked == again.asked_before
 
 

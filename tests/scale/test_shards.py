@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,9 +24,12 @@ def heard(context: Context) -> BeliefState:
     return BeliefState({slot: word for word, slot in WORDS.items() if word in said})
 
 
-def ran(path: Path, shard: str = "", **more: object) -> ResultFolder:
+Bot = Callable[[Context], BeliefState]
+
+
+def ran(path: Path, shard: str = "", bot: Bot = heard, **more: object) -> ResultFolder:
     options = {**more, "shard": shard} if shard else more
-    campaign = Campaign(heard, settings=SETTINGS.replace_options(**options))
+    campaign = Campaign(bot, settings=SETTINGS.replace_options(**options))
     return run_into(campaign, path, lambda _done, _total: None, "dstfuzz campaign ...")
 
 
@@ -100,6 +103,18 @@ def test_what_is_no_whole_run_is_told(parts: Sequence[ResultFolder], tmp_path: P
         with pytest.raises(UserError, match=text):
             merge(folders, target)
         assert not target.exists()
+
+
+def test_parts_of_bots_that_answer_otherwise_are_refused(tmp_path: Path) -> None:
+    wanted = "north"
+
+    def noted(context: Context) -> BeliefState:
+        return BeliefState({**heard(context), "hotel-area": wanted})
+
+    first = ran(tmp_path / "1", "1/2", noted)
+    wanted = "south"  # No code and no file has changed.
+    with pytest.raises(UserError, match="answer 16 of 16"):
+        merge([first, ran(tmp_path / "2", "2/2", noted)], tmp_path / "whole")
 
 
 def test_a_part_that_is_not_done_is_told_with_what_goes_on(
