@@ -70,6 +70,10 @@ class GivenUpError(TrackerError):
     """
 
 
+class ChangedTrackerError(GivenUpError):
+    """The tracker changed while it answered, so the newest answers are of an unknown version."""
+
+
 class MissingExtraError(UserError):
     """A feature needs an optional dependency that is not installed."""
 

@@ -275,7 +275,7 @@ def content_of(path: str | Path) -> str:
         place = Path(path).expanduser()
         if place.is_dir():
             digest = hashlib.sha256()
-            for file in sorted(file for file in place.rglob("*") if file.is_file()):
+            for file in sorted(_files_in(place)):
                 digest.update(f"{file.relative_to(place).as_posix()}\0".encode(errors="replace"))
                 digest.update(_content(file))
             return digest.hexdigest()
@@ -284,6 +284,17 @@ def content_of(path: str | Path) -> str:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
     except (RuntimeError, ValueError):  # No home folder, or a NUL.
         return ""
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder and its subfolders. Links are followed, but no link to itself."""
+    above: dict[str, set[Path]] = {str(folder): {folder.resolve()}}
+    for place, folders, names in os.walk(folder, followlinks=True):
+        seen = above.pop(place)
+        inner = {name: Path(place, name).resolve() for name in folders}
+        folders[:] = [name for name in folders if inner[name] not in seen]
+        above.update({os.path.join(place, name): seen | {inner[name]} for name in folders})  # noqa: PTH118 - as os.walk
+        yield from (file for name in names if (file := Path(place, name)).is_file())
 
 
 def _content(file: Path) -> bytes:

@@ -162,6 +162,10 @@ class Store:
         if values:
             self._try(lambda base: self._put(base, values, owner), None)
 
+    def remove(self, keys: Sequence[bytes]) -> None:
+        """Remove the values of some keys."""
+        self._try(lambda base: self._remove(base, keys), None)
+
     def add(self, keys: Sequence[bytes]) -> set[bytes]:
         """Store keys without a value, and return those that were not there.
 
@@ -280,6 +284,10 @@ class Store:
         if shrunk:
             # The pragma takes one step per page, and `execute` makes only one step.
             base.executescript("PRAGMA incremental_vacuum")
+
+    def _remove(self, base: sqlite3.Connection, keys: Sequence[bytes]) -> None:
+        with _transaction(base):
+            base.executemany("DELETE FROM entries WHERE key = ?", [(key,) for key in keys])
 
     def _add(self, base: sqlite3.Connection, keys: Sequence[bytes]) -> set[bytes]:
         insert, today = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)", _today()
@@ -496,6 +504,10 @@ class PredictionCache:
         # Before another process can recall them.
         self._count_once(values)
         self._store.put(values, owner=self._owner)
+
+    def drop(self, contexts: Iterable[Context]) -> None:
+        """Remove the answers to some contexts."""
+        self._store.remove([self._key(context) for context in contexts])
 
     def count_recalled(self, contexts: Iterable[Context]) -> int:
         """Return how many of some recalled contexts no process of this run asked or counted."""

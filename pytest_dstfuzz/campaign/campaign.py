@@ -26,7 +26,6 @@ from pytest_dstfuzz.comparisons.registry import COMPARISONS, DEFAULT, as_compari
 from pytest_dstfuzz.config import (
     ReplySettings,
     Settings,
-    code_of,
     identity_of,
     is_own_function,
 )
@@ -38,6 +37,7 @@ from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.sampling import part_of, sample_turns, with_history
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.registry import Registry
@@ -48,7 +48,12 @@ from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, as_search, find_training
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
-from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute, tracker_for
+from pytest_dstfuzz.trackers.registry import (
+    TRACKERS,
+    factory_options_of,
+    load_attribute,
+    tracker_for,
+)
 from pytest_dstfuzz.trackers.tracker import (
     Tracker,
     fingerprint_of,
@@ -243,6 +248,7 @@ class Campaign:
             "lexicon": self._lexicon.fingerprint,
             "policy": "" if found is None else [found.fingerprint, found.code],
             "code": self._code(),
+            "the options of the tracker's factory": factory_options_of(settings.tracker),
         }
 
     def late_code(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pytest_dstfuzz.campaign.results import BatchDone, BudgetReached, ErrorSeen,
 from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology, in_own_names
-from pytest_dstfuzz.errors import GivenUpError, UserError
+from pytest_dstfuzz.errors import ChangedTrackerError, GivenUpError, UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.trackers.adapting import arriving
 from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Tracker, Usage, usage_of
@@ -505,6 +505,14 @@ class Predictor:
                 )
         except (BatchInterrupt, Overrun) as stopped:
             self._cut_short(batch, stopped, answered)
+            return
+        except ChangedTrackerError as error:
+            # Some answers came early, and may be in the cache.
+            answered.clear()
+            answered.written = 0
+            if self.cache is not None:
+                self.cache.drop(batch)
+            self._give_up(error)
             return
         except GivenUpError as error:
             self._give_up(error)

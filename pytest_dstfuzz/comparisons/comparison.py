@@ -14,10 +14,10 @@ from itertools import combinations
 from numbers import Real
 from typing import Any, Final, NamedTuple, Protocol
 
-from pytest_dstfuzz.config import code_of
 from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import DstFuzzError, UserError
+from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.printable import format_count, shorten_text
 from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.trackers.calls import CallJudge

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.config.code import code_of as code_of
-from pytest_dstfuzz.config.code import import_own as import_own
 from pytest_dstfuzz.config.identity import identity_of as identity_of
 from pytest_dstfuzz.config.identity import is_own_function as is_own_function
 from pytest_dstfuzz.config.options import ADAPTER as ADAPTER
@@ -66,9 +64,7 @@ __all__ = [
     "VariantSettings",
     "build_settings",
     "canonical_split",
-    "code_of",
     "identity_of",
-    "import_own",
     "is_own_function",
     "mask_command_line",
     "mask_credentials",

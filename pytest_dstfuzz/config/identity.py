@@ -12,6 +12,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from pytest_dstfuzz.config.options import OPTIONS
 from pytest_dstfuzz.config.parsers import Option, unquote_value
@@ -75,12 +76,23 @@ def _identified(item: Option, value: object) -> object:
         case Header():
             return f"{value.name}: {_keyed(item.name, value.name, _read(value))}"
         case OwnKey():
-            text = _read(value)
-            content = content_of(text) if _is_apart(text) else ""
-            return f"{value.name}={content or _keyed(item.name, value.name, text)}"
+            return f"{value.name}={_of_key(item, value)}"
         case str():
             return _with_contents(item, value)
     return value
+
+
+def _of_key(item: Option, value: OwnKey) -> str:
+    """Return the content of the file that a key names, or a digest of its text and of all files."""
+    text = _read(value)
+    if content := content_of(text) if _is_apart(text) else "":
+        return content
+    # Several paths, or an address of a file.
+    parts = {unquote(urlsplit(one).path) for one in re.split(r"[,;\s]+", text) if "file:" in one}
+    parts.update(re.split(rf"[,;\s{os.pathsep}]+", text))
+    contents = [content_of(one) for one in sorted(parts) if one and _is_apart(one)]
+    found = [_keyed(item.name, value.name, text), *filter(None, contents)]
+    return " ".join(found)
 
 
 def _is_apart(text: str) -> bool:

@@ -221,12 +221,11 @@ def print_results(folder: ResultFolder, output: OutputSettings) -> int:
     print_page(report.page(terminal_page()))
     for path in report.write(output, command=command_line()):
         print(printable(str(path)))
-    if manifest.asked == folder.asked_before:
-        print(
-            printable(
-                f"the tracker was not asked: {folder.path} has all results from earlier calls"
-            )
-        )
+    if folder.was_finished:
+        asked = manifest.asked - folder.asked_before
+        again = f"asked {asked} turns again, to compare" if asked else "not asked"
+        text = f"the tracker was {again}: {folder.path} has all results from earlier calls"
+        print(printable(text))
     if folder.complete:
         return 0
     why = manifest.ended or "not finished"

@@ -27,7 +27,6 @@ from pytest_dstfuzz.config import (
     settings_of_json,
     shard_text,
 )
-from pytest_dstfuzz.dialogue.calls import canonical
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.sampling import in_shard
 from pytest_dstfuzz.errors import DataError, UserError
@@ -290,8 +289,7 @@ def _sample_contexts(campaign: Campaign) -> list[Context]:
 def _digest(answer: Answer | None) -> str:
     if not isinstance(answer, Prediction):
         return ""
-    text = canonical(dict(answer.state))
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+    return hashlib.sha256(json_encoded(sorted(answer.state.items()))).hexdigest()[:16]
 
 
 def _refuse_changed_bot(campaign: Campaign, before: Sequence[str], where: Path) -> None:
@@ -424,6 +422,8 @@ class ResultFolder:
         self._size = 0
         #: The number of contexts that earlier calls for this folder asked.
         self.asked_before = 0
+        #: Whether these calls left nothing to do.
+        self.was_finished = False
         #: What a language model judged in all lines; ``None`` = nothing.
         self.judge: JudgeFacts | None = None
         self._lock = ExitStack()
@@ -1152,6 +1152,7 @@ def open_folder(path: Path, manifest: RunManifest) -> ResultFolder:
                 answers=old.answers or manifest.answers,
             )
             folder.ask_failed_again()
+            folder.was_finished = folder.finished
         else:
             folder = ResultFolder.create(path, manifest)
         folder.hold(lock.pop_all())

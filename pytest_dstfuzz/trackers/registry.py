@@ -17,7 +17,6 @@ from pytest_dstfuzz.config import (
     Address,
     Settings,
     TrackerSettings,
-    import_own,
     mask_credentials,
     reveal_credentials,
 )
@@ -31,6 +30,7 @@ from pytest_dstfuzz.errors import (
     nearest,
     unknown_name,
 )
+from pytest_dstfuzz.own_code import import_own
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
@@ -317,6 +317,24 @@ def _keys(settings: TrackerSettings, factory: Callable[..., object] | None) -> d
             if value != getattr(plain, name) and name in parameters_of(factory):
                 found[name] = str(value)
     return found
+
+
+def factory_options_of(settings: TrackerSettings) -> dict[str, str]:
+    """Return the options that decide no answer of a shipped tracker, but reach a user's factory.
+
+    A factory with a parameter such as ``batch_size`` or ``timeout`` may give its tracker any
+    meaning of it.
+    """
+    name = str(settings.model or "")
+    if name not in TRACKERS.names:
+        return {}
+    factory = TRACKERS.find(name)
+    if isinstance(factory, TrackerMaker | HttpScheme):
+        return {}
+    found = {"batch_size": str(settings.batch_size)} if takes(factory, "batch_size") else {}
+    named = {key.name for key in settings.tracker}
+    given = _keys(settings, factory).items()
+    return {**found, **{key: text for key, text in given if key not in named}}
 
 
 def resolve_tracker(  # noqa: PLR0913 - all but the first are keywords

@@ -234,12 +234,13 @@ def _fingerprinted(tracker: object) -> Iterator[object]:
 
 
 def _is_copied(thing: object) -> bool:
-    """Return whether `functools.update_wrapper` may have copied the fingerprint of an object."""
-    own = read_attribute(thing, "__dict__")
-    if not isinstance(own, Mapping) or "__wrapped__" not in own:
-        return False
-    text = own.get("fingerprint")
-    return isinstance(text, str) and text == read_attribute(own["__wrapped__"], "fingerprint")
+    """Return whether the fingerprint of an object may be that of the object that it wraps.
+
+    `functools.update_wrapper` copies the fingerprint, and a proxy of `wrapt` hands it out.
+    """
+    wrapped = read_attribute(thing, "__wrapped__")
+    text = read_attribute(thing, "fingerprint")
+    return isinstance(text, str) and text == read_attribute(wrapped, "fingerprint")
 
 
 def fingerprint_problem(tracker: object) -> str:

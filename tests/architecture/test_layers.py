@@ -25,6 +25,7 @@ BASE = {
     "json_data",
     "seeding",
     "garbage",
+    "own_code",
     "printable",
 }
 
@@ -35,11 +36,12 @@ LEAVES = {"perturb.words", "perturb.lexicon"}
 ALLOWED: dict[str, set[str]] = {
     "printable": set(),
     "errors": {"printable"},
-    "registry": {"errors"},
+    "registry": {"errors", "own_code"},
     "transformations": {"errors", "registry"},
     "selection": {"errors", "transformations"},
     "config": {"errors", "files", "selection", "transformations"},
     "files": {"errors", "json_data"},
+    "own_code": {"files"},
     "json_data": {"errors"},
     "seeding": set(),
     "garbage": set(),

@@ -25,7 +25,6 @@ from pytest_dstfuzz.config import (
     Header,
     OwnKey,
     Settings,
-    code_of,
     identity_of,
     is_own_function,
 )
@@ -33,6 +32,7 @@ from pytest_dstfuzz.config.identity import decides
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.gate.baseline import campaign_identity, changes
+from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.sources import FrozenFile, FrozenRow
 from pytest_dstfuzz.scale import sweeps

@@ -13,6 +13,7 @@ from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, OpeningRole
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.errors import (
+    ChangedTrackerError,
     GivenUpError,
     MalformedAnswerError,
     NoAnswerError,
@@ -75,7 +76,12 @@ class WebTracker:
         self._reads_groups = False
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
-        """Return a prediction for each context, or an error in its place."""
+        """Return a prediction for each context, or an error in its place.
+
+        Raises:
+            ChangedTrackerError: the service declares another version than before. The version is
+                read after each batch, so no answer counts as one of the wrong version.
+        """
         answers: dict[int, _Answer] = {}
         groups = [] if self._most is None else self._groups(contexts, self._most)
         self._map(partial(self._together, contexts), groups, answers)
@@ -86,7 +92,21 @@ class WebTracker:
             failed = any(isinstance(answers[place], TrackerError) for place in group)
             if {*group} & {*alone} and not failed:
                 self._most = None
+        self._refuse_another_version()
         return [answers[place] for place in range(len(contexts))]
+
+    def _refuse_another_version(self) -> None:
+        if self.about.version is None:
+            return
+        try:
+            version = _about(self.transport).version
+        except (TrackerError, UserError):
+            return  # The next request says what is wrong with the service.
+        if version != self.about.version:
+            raise ChangedTrackerError(
+                f"the service at {self.transport.address} changed its version from "
+                f"{self.about.version} to {version or 'none'} during the run"
+            )
 
     def _groups(self, contexts: Sequence[Context], most: int) -> list[list[int]]:
         """Return groups of places, one per request. A group has contexts of similar length."""

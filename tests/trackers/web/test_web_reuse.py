@@ -61,6 +61,25 @@ def test_a_version_decides_whether_a_service_is_asked_again(
     assert bot.posts > before
 
 
+def test_a_version_that_is_deployed_during_a_run_leaves_no_answer(
+    pytester: pytest.Pytester, serve: Serve
+) -> None:
+    bot = Bot()
+    bot.version = "1"
+
+    def deployed(asked: Asked) -> Says:
+        if bot.posts == 5:
+            bot.build, bot.version = "second", "2"
+        return bot(asked)
+
+    service = serve(deployed)
+    result = pytester.runpytest_inprocess(f"--dst-model={service.url}", *OPTIONS)
+    result.stdout.fnmatch_lines(["*changed its version from 1 to 2 during the run*"])
+    assert result.ret != 0
+    bot.build, bot.version, bot.posts = "first", "1", 6
+    assert states(pytester, service.url) == {"first"}
+
+
 def test_two_services_may_have_the_same_version(pytester: pytest.Pytester, serve: Serve) -> None:
     one, other = Bot(), Bot()
     one.version = other.version = "1"

@@ -24,7 +24,7 @@ __all__ = ["code_of", "import_own"]
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 #: The folders of Python's own modules and of this package.
 _PYTHON: Final = Path(os.__file__).resolve().parent
-_PLACE: Final = Path(__file__).resolve().parents[1]
+_PLACE: Final = Path(__file__).resolve().parent
 #: Folders of the system, whose files are no data of a user.
 _SYSTEM: Final = frozenset({"dev", "etc", "lib", "Library", "proc", "run", "sys", "System", "usr"})
 #: Functions that import the module that their first argument names.
@@ -124,7 +124,8 @@ class _Loads:
             with suppress(Exception):
                 path, _, flags = given
                 frame = inspect.currentframe()
-                if isinstance(path, str | os.PathLike) and not flags & (os.O_WRONLY | os.O_RDWR):
+                emptied = flags & (os.O_WRONLY | os.O_TRUNC | os.O_APPEND)
+                if isinstance(path, str | os.PathLike) and not emptied:
                     self._note(Path(os.fsdecode(path)), frame and frame.f_back)
         finally:
             self._busy.now = False
@@ -135,6 +136,11 @@ class _Loads:
             path = path.parents[1] / f"{path.name.partition('.')[0]}.py"
         imported = compiled or _imports(frame)
         reader = _reader(frame, at_import=not imported)
+        if reader is None and not imported:
+            # A thread may read for a module that another thread imports.
+            others = sys._current_frames().values()  # noqa: SLF001 - documented
+            found = (_reader(one, at_import=True) for one in others)
+            reader = next(filter(None, found), None)
         path = path.resolve()
         if _is_installed(path) or not path.is_file():
             return
