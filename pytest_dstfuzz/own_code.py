@@ -136,7 +136,7 @@ class _Loads:
             path = path.parents[1] / f"{path.name.partition('.')[0]}.py"
         imported = compiled or _imports(frame)
         reader = _reader(frame, at_import=not imported)
-        if reader is None and not imported:
+        if reader is None and not imported and threading.active_count() > 1:
             # A thread may read for a module that another thread imports.
             others = sys._current_frames().values()  # noqa: SLF001 - documented
             found = (_reader(one, at_import=True) for one in others)

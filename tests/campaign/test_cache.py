@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import wrapt
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toybots import ONTOLOGY, FussyBot, UnsureBot, WordBot, data_of, talk
@@ -368,6 +369,13 @@ def test_functools_does_not_pass_a_fingerprint_on(made: Callable[[], Any]) -> No
     assert fingerprint_of(one) == fingerprint_of(as_tracker(one)) == "1, with x"
     assert fingerprint_problem(one) == ""
     assert fingerprint_of(known) == "1"
+
+
+def test_a_proxy_does_not_pass_a_fingerprint_on():
+    one = wrapt.ObjectProxy(known)
+    assert one.fingerprint == "1"
+    assert fingerprint_of(one) is None
+    assert "wrapped object" in fingerprint_problem(one)
 
 
 def test_replies_are_kept_apart_from_states_and_by_whose_replies_the_system_is_shown() -> None:

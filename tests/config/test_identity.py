@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_dstfuzz import BeliefState, Campaign, Context, UserError
+from pytest_dstfuzz import BeliefState, Campaign, Context, UserError, register_tracker
 from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
 from pytest_dstfuzz.campaign.engine import data_digest, open_result_cache
 from pytest_dstfuzz.campaign.spec import CampaignSpec
@@ -31,6 +31,7 @@ from pytest_dstfuzz.config import (
 from pytest_dstfuzz.config.identity import decides
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.files import content_of
 from pytest_dstfuzz.gate.baseline import campaign_identity, changes
 from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
@@ -44,7 +45,7 @@ from pytest_dstfuzz.scale.results import (
     open_folder,
 )
 from pytest_dstfuzz.scale.sweeps import read_sweep
-from pytest_dstfuzz.trackers.registry import load_attribute
+from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute
 
 DECIDING = [item for item in OPTIONS if decides(item)]
 #: Option -> another value than the default, which is not checked.
@@ -276,6 +277,45 @@ def test_a_folder_counts_by_its_content(manifest: RunManifest, tmp_path: Path, n
     (folders[0] / "deep" / "weights").write_text("second", encoding="utf-8")
     assert name in refused(manifest, other, one, tmp_path)
     assert keys(one, tmp_path)[0] != keys(other, tmp_path)[0]
+
+
+def test_a_linked_folder_counts_by_its_content(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_text(name, encoding="utf-8")
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    (whole / "itself").symlink_to(whole, target_is_directory=True)
+    found = []
+    for name in ("first", "second", "first"):
+        (whole / "current").symlink_to(tmp_path / name, target_is_directory=True)
+        found.append(content_of(whole))
+        (whole / "current").unlink()
+    assert found[0] == found[2] != found[1]
+
+
+@pytest.mark.parametrize("form", ["{0},{1}", "{0} {1}", "file://{0}"])
+def test_each_file_of_a_key_counts_by_its_content(tmp_path: Path, form: str) -> None:
+    files = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    for file in files:
+        file.write_text("first", encoding="utf-8")
+    settings = Settings().replace_options(tracker=named("tracker", form.format(*files)))
+    before = identity_of(settings)
+    files["1" in form].write_text("second", encoding="utf-8")
+    assert identity_of(settings) != before
+
+
+def test_options_that_reach_a_factory_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    def create(timeout: float = 1.0) -> object:
+        return lambda _: {"hotel-name": str(timeout)}
+
+    monkeypatch.setattr(TRACKERS, "_registered", {})
+    register_tracker("timed", create)
+    one, other, same = (
+        Campaign("timed", settings=Settings.of(model="timed", turns=2, **more)).identity
+        for more in ({"timeout": 5}, {"timeout": 6}, {"timeout": 5, "retries": 1})
+    )
+    assert one == same != other
 
 
 def test_a_key_that_names_the_working_directory_counts_as_it_is(

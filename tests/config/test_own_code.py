@@ -111,6 +111,26 @@ FOUND: dict[str, tuple[dict[str, str], str]] = {
         },
         "rules.json",
     ),
+    "a table that is opened to be updated": (
+        {
+            "bot.py": "import json\nfrom pathlib import Path\n"
+            "with Path(__file__).with_name('rules.json').open('r+') as file:\n"
+            "    RULES = json.load(file)\n"
+            "def track(context):\n    return RULES\n"
+        },
+        "rules.json",
+    ),
+    "a table that a thread reads": (
+        {
+            "bot.py": "import json\nfrom concurrent.futures import ThreadPoolExecutor\n"
+            "from pathlib import Path\n"
+            "with ThreadPoolExecutor() as pool:\n"
+            "    path = Path(__file__).with_name('rules.json')\n"
+            "    RULES = json.loads(pool.submit(path.read_text).result())\n"
+            "def track(context):\n    return RULES\n"
+        },
+        "rules.json",
+    ),
     "a table that a helper reads": (
         {
             "bot.py": "from helper import RULES\ndef track(context):\n    return RULES\n",
