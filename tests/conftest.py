@@ -15,10 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
+from weakref import WeakKeyDictionary
 
 import pytest
+from _pytest.fixtures import FixtureManager
 from hypothesis import HealthCheck, settings
+from packaging.version import Version
 from processes import LIGHT, OUTSIDE, Copy, begin_python, copied_workers
 
 from pytest_dstfuzz.dialogue import load
@@ -71,8 +75,10 @@ OriginalMultiwoz.read = _read_once  # type: ignore[method-assign]
 _INSTALLED = tuple(sys.path)
 _entry_points = metadata.Distribution.entry_points.fget
 _files = metadata.Distribution.files.fget
+_metadata = metadata.Distribution.metadata.fget
 assert _entry_points
 assert _files
+assert _metadata
 
 
 def _read_of_installed(read: Callable[[metadata.Distribution], Any]) -> property:
@@ -95,6 +101,27 @@ def _read_of_installed(read: Callable[[metadata.Distribution], Any]) -> property
 
 metadata.Distribution.entry_points = _read_of_installed(_entry_points)  # type: ignore[assignment]
 metadata.Distribution.files = _read_of_installed(_files)  # type: ignore[assignment]
+metadata.Distribution.metadata = _read_of_installed(_metadata)  # type: ignore[assignment]
+
+_register = FixtureManager.pytest_plugin_registered
+#: The modules and classes of plugins -> whether they have fixtures.
+_HAS_FIXTURES: WeakKeyDictionary[object, bool] = WeakKeyDictionary()
+
+
+def _search_once(self: FixtureManager, plugin: object, plugin_name: str) -> None:
+    """Search a plugin for fixtures once: each run of pytest asks all of its fifty plugins."""
+    holder = plugin if isinstance(plugin, ModuleType) else type(plugin)
+    if holder not in _HAS_FIXTURES:
+        _HAS_FIXTURES[holder] = any(
+            "fixture" in type(getattr(holder, name, None)).__name__.lower() for name in dir(holder)
+        )
+    if _HAS_FIXTURES[holder]:
+        _register(self, plugin, plugin_name)
+
+
+# Before this version, a fixture is a function.
+if Version(pytest.__version__) >= Version("8.4"):
+    FixtureManager.pytest_plugin_registered = _search_once  # type: ignore[method-assign]
 
 
 @pytest.fixture(autouse=True)
@@ -190,6 +217,8 @@ def pytest_collection_finish() -> None:
     """Keep all that is there until the end from each search for garbage: items, modules, torch."""
     gc.collect()
     gc.freeze()
+    # Python counts them one by one, and each run of the plugin asks whether there are any.
+    gc.get_freeze_count = functools.cache(gc.get_freeze_count)
 
 
 @pytest.hookimpl(trylast=True)
