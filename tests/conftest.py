@@ -13,22 +13,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import IO, Any
-from weakref import WeakKeyDictionary
 
 import pytest
-from _pytest.fixtures import FixtureManager
 from hypothesis import HealthCheck, settings
-from packaging.version import Version
+from once import do_once
 from processes import LIGHT, OUTSIDE, Copy, begin_python, copied_workers
 
 from pytest_dstfuzz.dialogue import load
-from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.dialogue.readers.corpora import OriginalMultiwoz
-from pytest_dstfuzz.dialogue.readers.source import ReadOptions, SourceFile
 
 # A run within a test forgets the modules that it was the first to load. These may not be
 # loaded twice by one process: numpy and torch crash, scipy loads a part of numpy anew, and httpx
@@ -53,75 +46,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 pytest_plugins = ["pytester"]
 
-
-_SHIPPED = Path(load.__file__).parents[1] / "resources"
-
-
-@functools.cache
-def _shipped(file: SourceFile, normalisation: str) -> tuple[Dialogue, ...]:
-    return tuple(_read_original(OriginalMultiwoz(), file, ReadOptions(normalisation)))
-
-
-def _read_once(self: OriginalMultiwoz, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-    """Read the shipped dialogues once a process: many hundreds of runs within tests do."""
-    if file.path.is_relative_to(_SHIPPED):
-        return iter(_shipped(file, how.normalisation))
-    return _read_original(self, file, how)
-
-
-_read_original = OriginalMultiwoz.read
-OriginalMultiwoz.read = _read_once  # type: ignore[method-assign]
-
-_INSTALLED = tuple(sys.path)
-_entry_points = metadata.Distribution.entry_points.fget
-_files = metadata.Distribution.files.fget
-_metadata = metadata.Distribution.metadata.fget
-assert _entry_points
-assert _files
-assert _metadata
-
-
-def _read_of_installed(read: Callable[[metadata.Distribution], Any]) -> property:
-    """Read what an installed package says of itself once: each run of pytest asks several times.
-
-    A package that a test puts on the path of imports itself is read each time.
-    """
-    known: dict[Path, Any] = {}
-
-    def once(self: metadata.Distribution) -> Any:
-        at = getattr(self, "_path", None)
-        if not isinstance(at, Path) or str(at.parent) not in _INSTALLED:
-            return read(self)
-        if at not in known:
-            known[at] = read(self)
-        return known[at]
-
-    return property(once)
-
-
-metadata.Distribution.entry_points = _read_of_installed(_entry_points)  # type: ignore[assignment]
-metadata.Distribution.files = _read_of_installed(_files)  # type: ignore[assignment]
-metadata.Distribution.metadata = _read_of_installed(_metadata)  # type: ignore[assignment]
-
-_register = FixtureManager.pytest_plugin_registered
-#: The modules and classes of plugins -> whether they have fixtures.
-_HAS_FIXTURES: WeakKeyDictionary[object, bool] = WeakKeyDictionary()
-
-
-def _search_once(self: FixtureManager, plugin: object, plugin_name: str) -> None:
-    """Search a plugin for fixtures once: each run of pytest asks all of its fifty plugins."""
-    holder = plugin if isinstance(plugin, ModuleType) else type(plugin)
-    if holder not in _HAS_FIXTURES:
-        _HAS_FIXTURES[holder] = any(
-            "fixture" in type(getattr(holder, name, None)).__name__.lower() for name in dir(holder)
-        )
-    if _HAS_FIXTURES[holder]:
-        _register(self, plugin, plugin_name)
-
-
-# Before this version, a fixture is a function.
-if Version(pytest.__version__) >= Version("8.4"):
-    FixtureManager.pytest_plugin_registered = _search_once  # type: ignore[method-assign]
+do_once()
 
 
 @pytest.fixture(autouse=True)

@@ -26,17 +26,15 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+import pytest
 from _pytest import config
 from execnet import gateway_io
+from once import do_once
 
-from pytest_dstfuzz.config import VariantSettings
-from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
-from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.registry import RELATIONS
 
 #: Neither torch nor what pytest would rewrite.
@@ -49,6 +47,12 @@ LOADED = (
 #: Runs within tests do without the plugin of hypothesis: to load it is three quarters of what
 #: starting pytest takes, and there are many hundreds of them.
 LIGHT = "-p no:hypothesispytest"
+#: The run of a process before it makes copies of itself, and its bot.
+_OPTIONS = ("--dst-turns=30", "--dst-variants=3", "--dst-report=report.html")
+_BOT = """
+def answer(context):
+    return {"hotel-name": context.user}
+"""
 #: Variables that would change a run within a test: under `CI` the short summary of pytest repeats
 #: whole messages, and the others add options, colour or a proxy.
 OUTSIDE = (
@@ -199,12 +203,23 @@ def _server(owner: int, with_torch: bool) -> str:
     return address
 
 
-def _read_slips() -> None:
-    """Let the reader of slips learn words of the shipped dialogues, which most runs edit."""
-    data = load_dialogues(SAMPLE)
-    perturber = Perturber.of(VariantSettings(), data, load_lexicon())
-    for dialogue in data.dialogues[::2]:
-        perturber.prepare(dialogue.turns[0].user)
+def _run_once() -> None:
+    """Run pytest with the package, so that copies find loaded and read what most runs need."""
+    here, path, environment = Path.cwd(), [*sys.path], dict(os.environ)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
+        nowhere = opened.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+        opened.enter_context(redirect_stdout(nowhere))
+        os.chdir(folder)
+        Path("a_bot.py").write_text(_BOT, encoding="utf-8")
+        os.environ["PYTEST_ADDOPTS"] = LIGHT
+        sys.path.insert(0, folder)
+        status = pytest.main(["--dst-model=a_bot:answer", *_OPTIONS])
+        os.chdir(here)
+    assert status == pytest.ExitCode.TESTS_FAILED, f"pytest ended with {status}"
+    del sys.modules["a_bot"]
+    sys.path[:] = path
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 def _end(server: subprocess.Popen[bytes], folder: str, owner: int) -> None:
@@ -221,12 +236,16 @@ def _serve(listener: socket.socket, owner: IO[bytes], modules: Sequence[str]) ->
     for name in config.default_plugins:
         importlib.import_module(f"_pytest.{name}")
     assert RELATIONS.shipped
-    _read_slips()
+    do_once()
+    _run_once()
     theirs = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [path for path in sys.path if path not in theirs]
     # Else each copy would get pages of its own of all that is loaded, once it looks for garbage.
     gc.collect()
     gc.freeze()
+    # Python counts them one by one, and each run of the plugin asks whether there are any.
+    gc.get_freeze_count = functools.cache(gc.get_freeze_count)
+    gc.get_freeze_count()
     while owner not in select.select([listener, owner], [], [])[0]:
         asked, _ = listener.accept()
         with asked:
