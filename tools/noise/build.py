@@ -12,7 +12,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -77,10 +77,7 @@ def build(multiwoz: Path, sgd: Path, cmudict: Path, output: Path) -> None:
     counts = evidence.counts
     for line in held_out(evidence, texts):
         say(line)
-    kappa = chosen_kappa(evidence)
-    kinds, tables = fit_typing(evidence, kappa=kappa)
-    say(f"typing: a prior of {kappa:g} slips")
-    write(output, model_file("typing", SLIP_RATE, TYPING, kinds, tables))
+    write(output, typing(evidence))
     user = [text for _, text in spoken.user]
     write(output, casual(spoken.user, user, evidence))
     write(output, speech(cmudict, counts.words, user, lexicon))
@@ -133,26 +130,80 @@ def keyboard(lexicon: Lexicon) -> dict[str, str]:
     }
 
 
-def chosen_kappa(evidence: Evidence) -> float:
-    """Return the strength of the prior that foresees a part of the slips best."""
-    # Another part than those of `held_out`, which has one of every five dialogues.
-    fitted_to, held = evidence.part(0, FOLDS - 1)
+def typing(evidence: Evidence) -> ModelFile:
+    """Return the model of typing.
 
-    def bits(kappa: float) -> float:
+    Parts of the slips that a fit does not see choose the strength of its prior, and say which kinds
+    need a higher share.
+    """
+    # Other parts than those of `held_out`, which has one of every five dialogues.
+    parts = [evidence.part(number, FOLDS - 1) for number in range(FOLDS - 1)]
+
+    def tried(kappa: float, part: int) -> list[Score]:
+        fitted_to, held = parts[part]
         model = NoiseModel(model_file("", 0.0, (), *fit_typing(evidence, fitted_to, kappa)))
-        return mean(score.model for score in scores(model, held))
+        return scores(model, held)
 
-    return min(KAPPAS, key=bits)
+    kappa = min(KAPPAS, key=lambda kappa: mean(finite(s.model for s in tried(kappa, 0))))
+    trials = [score for part in range(len(parts)) for score in tried(kappa, part)]
+    file = model_file("typing", SLIP_RATE, TYPING, *fit_typing(evidence, kappa=kappa))
+    raised = with_raised_shares(file.kinds, trials)
+    rises = ", ".join(
+        f"{old.name} {old.share:.3f} to {new.share:.3f}"
+        for old, new in zip(file.kinds, raised, strict=True)
+        if new.share > old.share
+    )
+    say(f"typing: a prior of {kappa:g} slips; raised shares: {rises or 'none'}")
+    return replace(file, kinds=raised)
+
+
+def with_raised_shares(
+    kinds: Sequence[NoiseKind], trials: Sequence[Score]
+) -> tuple[NoiseKind, ...]:
+    """Return the kinds, with higher shares for those that uniform edits foresee better.
+
+    Afterwards the model and uniform edits need as many bits for the slips of such a kind. Its
+    letters are hard to foresee, and uniform edits spend most of their probability on such slips.
+
+    Args:
+        kinds: all kinds of a model.
+        trials: slips to which the model was not fitted.
+    """
+    least = {kind.name: kind.share * 2.0 ** excess(kind.name, trials) for kind in kinds}
+    shares = {kind.name: kind.share for kind in kinds}
+    raised: set[str] = set()
+    # The other shares shrink, so that another kind may need a higher share: repeat.
+    while more := {name for name, share in shares.items() if share < least[name]} - raised:
+        raised |= more
+        rest = 1.0 - math.fsum(least[name] for name in raised)
+        before = math.fsum(kind.share for kind in kinds if kind.name not in raised)
+        shares = {
+            kind.name: least[kind.name] if kind.name in raised else kind.share * rest / before
+            for kind in kinds
+        }
+    return tuple(replace(kind, share=shares[kind.name]) for kind in kinds)
+
+
+def excess(kind: str, trials: Sequence[Score]) -> float:
+    """Return by how many bits a model foresees slips of a kind worse than uniform edits do.
+
+    The result is ``-inf`` if neither makes such slips, or only the model does.
+    """
+    of = [s for s in trials if s.what == kind and max(s.model, s.uniform) < math.inf]
+    return mean(s.model - s.uniform for s in of) if of else -math.inf
+
+
+def finite(values: Iterable[float]) -> list[float]:
+    """Return the values that are finite."""
+    return [value for value in values if math.isfinite(value)]
 
 
 def model_without(evidence: Evidence, texts: Sequence[Text], number: int) -> NoiseModel:
     """Return the model of typing that is fitted to all parts of the dialogues but one."""
     kept, held = evidence.part(number, FOLDS)
     others = (text for source, text in texts if part_of(source, FOLDS) != number)
-    fitted_to = replace(evidence, counts=TextCounts.of(others), slips=kept)
-    kappa = chosen_kappa(fitted_to)
-    say(f"  fold {number}: {len(held)} slips, a prior of {kappa:g}")
-    return NoiseModel(model_file("", 0.0, (), *fit_typing(fitted_to, kappa=kappa)))
+    say(f"  fold {number}: {len(held)} slips")
+    return NoiseModel(typing(replace(evidence, counts=TextCounts.of(others), slips=kept)))
 
 
 def held_out(evidence: Evidence, texts: Sequence[Text]) -> list[str]:
@@ -161,18 +212,19 @@ def held_out(evidence: Evidence, texts: Sequence[Text]) -> list[str]:
     for number in range(FOLDS):
         found += scores(model_without(evidence, texts, number), evidence.part(number, FOLDS)[1])
     lines = [
-        "| what happened | slips | uniform edits | the model | saved | of which word | found |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| what happened | slips | uniform edits | the model | saved | which word |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for what, words in [*HAPPENED.items(), ("", "all")]:
-        of = [score for score in found if not what or score.what == what]
-        if of:
-            bits, uniform = mean(s.model for s in of), mean(s.uniform for s in of)
-            known = mean(s.model for s in of if s.model < math.inf)
-            cells = (uniform, bits, uniform - bits, mean(s.where for s in of), known)
-            figures = " | ".join(f"{cell:.2f}" for cell in cells)
-            lines.append(f"| {words} | {len(of)} | {figures} |")
-    lines.append(f"without any probability: {sum(math.isinf(s.model) for s in found)}")
+    alike = [score for score in found if score.uniform < math.inf]
+    rows = [(words, [s for s in found if s.what == what]) for what, words in HAPPENED.items()]
+    for words, of in [*rows, ("all that uniform edits make", alike)]:
+        known = [score for score in of if score.model < math.inf]
+        if known:
+            bits, uniform = mean(s.model for s in known), mean(s.uniform for s in known)
+            cells = (uniform, bits, uniform - bits, mean(s.where for s in known))
+            figures = " | ".join(f"{cell:.2f}" if cell < math.inf else "-" for cell in cells)
+            lines.append(f"| {words} | {len(known)} | {figures} |")
+    lines.append(f"slips that the model does not make: {sum(math.isinf(s.model) for s in found)}")
     return lines
 
 

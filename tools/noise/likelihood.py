@@ -33,7 +33,8 @@ class Score(NamedTuple):
     what: str
     #: -log2 of its probability, given that the word slips; infinite where it has none.
     model: float
-    #: The same where all texts one letter away are equally likely.
+    #: The same if all texts one letter away, or without a blank, are equally likely; infinite for
+    #: other texts.
     uniform: float
     #: log2 of how much likelier than the mean word the word was to slip.
     where: float
@@ -47,11 +48,12 @@ def scores(model: NoiseModel, slips: Iterable[SlipEvidence]) -> list[Score]:
 def _score(model: NoiseModel, word: str, typed: str) -> Score:
     site = model.of(word).sites[-1]
     weight = site.texts.get(typed[site.start :], 0.0)
-    alike = len(one_letter_away(word.rpartition(" ")[2])) + (" " in word)
+    alike = one_letter_away(word.rpartition(" ")[2])
+    made = " " in word or typed in alike
     return Score(
         happened(word, typed, model.file.tables.keyboard),
         -math.log2(weight / site.weight) if weight else math.inf,
-        math.log2(alike),
+        math.log2(len(alike) + (" " in word)) if made else math.inf,
         math.log2(site.weight) if site.weight else -math.inf,
     )
 
