@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -11,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.noise.evidence import SlipEvidence
 from pytest_dstfuzz.noise.model import SHIPPED, NoiseModel
+from pytest_dstfuzz.noise.tables import NoiseKind
 from tools.noise import build, sources
+from tools.noise.likelihood import Score, scores
 
 CLEAN = (
     "i need a restaurant in the centre please",
@@ -63,7 +67,7 @@ def run(folder: Path, output: str) -> int:
 def test_tiny_sources_make_three_models(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert run(folder, "out") == 0
     said = capsys.readouterr().out
-    assert "| all |" in said
+    assert "| all that uniform edits make |" in said
     models = {name: NoiseModel.load(str(folder / "out" / f"{name}.json")) for name in SHIPPED}
     known = models["typing"].file.tables.words["misspelling"]
     assert "resturant" in known["restaurant"]
@@ -80,6 +84,42 @@ def test_tiny_sources_make_three_models(folder: Path, capsys: pytest.CaptureFixt
     for name in SHIPPED:
         one, other = (folder / place / f"{name}.json" for place in ("out", "again"))
         assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_kind_that_uniform_edits_foresee_better_gets_a_higher_share():
+    shares = {"inserted": 0.2, "confusion": 0.2, "missing": 0.5, "split": 0.1}
+    kinds = [NoiseKind(name, share, 1.0) for name, share in shares.items()]
+    trials = [
+        Score("inserted", 10.0, 9.0, 0.0),
+        Score("confusion", 7.9, 8.0, 0.0),
+        Score("missing", 3.0, 8.0, 0.0),
+        Score("missing", math.inf, 8.0, 0.0),
+        # Uniform edits do not make it.
+        Score("split", 12.0, math.inf, 0.0),
+    ]
+    raised = {kind.name: kind.share for kind in build.with_raised_shares(kinds, trials)}
+    assert math.isclose(math.fsum(raised.values()), 1.0)
+    # One bit is a factor of two.
+    assert raised["inserted"] == 2 * shares["inserted"]
+    # The others shrink by a quarter, so that this kind falls below uniform edits, too.
+    assert math.isclose(raised["confusion"], shares["confusion"] * 2**-0.1)
+    assert raised["missing"] / shares["missing"] == pytest.approx(raised["split"] / shares["split"])
+    assert raised["split"] < shares["split"]
+
+
+def test_uniform_edits_make_texts_one_letter_away():
+    model = NoiseModel.load("typing")
+    pairs = [("hotel", "hotl"), ("hotel", "ho tel"), ("cambridge", "cambrdgee"), ("a lot", "alot")]
+    found = scores(model, [SlipEvidence(*pair, "") for pair in pairs])
+    assert [score.what for score in found] == ["missing", "split", "two", "blank"]
+    assert [math.isfinite(score.uniform) for score in found] == [True, False, False, True]
+
+
+def test_slips_without_a_probability_do_not_choose_the_prior():
+    impossible = Score("two", math.inf, math.inf, 0.0)
+    bits = {1.0: 6.0, 3.0: 5.0, 10.0: 7.0}
+    trials = {kappa: [impossible, Score("swap", model, 8.0, 0.0)] for kappa, model in bits.items()}
+    assert build.best_prior(trials) == 3.0
 
 
 def test_sources_that_are_none(folder: Path, capsys: pytest.CaptureFixture[str]):

@@ -12,7 +12,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -144,8 +144,9 @@ def typing(evidence: Evidence) -> ModelFile:
         model = NoiseModel(model_file("", 0.0, (), *fit_typing(evidence, fitted_to, kappa)))
         return scores(model, held)
 
-    kappa = min(KAPPAS, key=lambda kappa: mean(finite(s.model for s in tried(kappa, 0))))
-    trials = [score for part in range(len(parts)) for score in tried(kappa, part)]
+    first = {kappa: tried(kappa, 0) for kappa in KAPPAS}
+    kappa = best_prior(first)
+    trials = first[kappa] + [s for part in range(1, len(parts)) for s in tried(kappa, part)]
     file = model_file("typing", SLIP_RATE, TYPING, *fit_typing(evidence, kappa=kappa))
     raised = with_raised_shares(file.kinds, trials)
     rises = ", ".join(
@@ -155,6 +156,15 @@ def typing(evidence: Evidence) -> ModelFile:
     )
     say(f"typing: a prior of {kappa:g} slips; raised shares: {rises or 'none'}")
     return replace(file, kinds=raised)
+
+
+def best_prior(trials: Mapping[float, Sequence[Score]]) -> float:
+    """Return the strength of the prior whose model foresees slips best.
+
+    Slips without a probability do not count, since no model makes some slips of two letters.
+    """
+    bits = {kappa: [s.model for s in of if s.model < math.inf] for kappa, of in trials.items()}
+    return min(bits, key=lambda kappa: mean(bits[kappa]))
 
 
 def with_raised_shares(
@@ -191,11 +201,6 @@ def excess(kind: str, trials: Sequence[Score]) -> float:
     """
     of = [s for s in trials if s.what == kind and max(s.model, s.uniform) < math.inf]
     return mean(s.model - s.uniform for s in of) if of else -math.inf
-
-
-def finite(values: Iterable[float]) -> list[float]:
-    """Return the values that are finite."""
-    return [value for value in values if math.isfinite(value)]
 
 
 def model_without(evidence: Evidence, texts: Sequence[Text], number: int) -> NoiseModel:
