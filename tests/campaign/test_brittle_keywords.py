@@ -10,6 +10,9 @@ from pytest_dstfuzz import Campaign
 from pytest_dstfuzz.campaign.results import VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.words import one_letter_away, word_list
 from pytest_dstfuzz.search.registry import default_search
 
 #: Keyword -> reply of the bot, and a phrase with the keyword.
@@ -68,6 +71,24 @@ def test_a_default_run_finds_every_brittle_keyword(name: str) -> None:
         if text == turn.user and any(_touches(keyword, one) for one in turn.violations)
     }
     assert broken == set(bot)
+
+
+@pytest.mark.parametrize("name", BOTS)
+def test_slips_of_long_keywords_are_drawn_and_half_of_those_of_short_ones(name: str) -> None:
+    perturber = Perturber.of(
+        Settings.of(outcome="reply").variant, DialogueSet(name, "test", ()), load_lexicon()
+    )
+    for keyword, (_, phrase) in BOTS[name].items():
+        drawn: set[str] = set()
+        for frame in FRAMES:
+            support = perturber.prepare(frame.format(phrase)).support
+            assert support is not None
+            sites = (site for site in support.noisy.sites if keyword in site.clean)
+            drawn.update(word for site in sites for text in site.texts for word in word_list(text))
+        possible = one_letter_away(keyword)
+        share = len(possible & drawn) / len(possible)
+        # Many slips of a short word are other words, or may stand for other words.
+        assert share >= (0.97 if len(keyword) > 6 else 0.35), (keyword, share)
 
 
 def _touches(keyword: str, variant: VariantResult) -> bool:
