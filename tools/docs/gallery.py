@@ -37,9 +37,10 @@ description: The ten first weaknesses of the shipped TRADE and SimpleTOD, with c
 
 # Weaknesses found
 
-The ten first [weaknesses](../concepts/weaknesses.md) of the two shipped trackers, on the dialogues
-that ship with the package. The search `noise` drew the variants as people type them. The order is
-by [estimated failures](../concepts/noise.md): how many of 1,000 user turns fail by this weakness.
+This page shows the first ten [weaknesses](../concepts/weaknesses.md) of the two shipped trackers,
+on the dialogues of the package. The search `noise` drew the variants as people type them. The
+weaknesses are ordered by their [estimated failures](../concepts/noise.md): how many of 1,000 user
+turns fail because of the weakness.
 
 ```shell
 pytest {RUN} \\
@@ -49,7 +50,8 @@ pytest {RUN} \\
 python -m tools.docs.gallery trade.json simpletod.json
 ```
 
-Each has its simplest violation as an example, if possible one with a right clean answer.
+Each weakness has its simplest violation as an example, if possible one whose clean answer (to the
+unmodified turn) is right.
 `[-removed-]{{+added+}}` marks the edit, and `does` the change of the belief state. The words and
 slots are the most frequent ones. The advice is a guess from the pattern. We tried no fix."""
 
