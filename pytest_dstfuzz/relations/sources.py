@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -61,6 +62,9 @@ SCHEMA: Final = "dstfuzz-frozen/1"
 KEEPS: Final = "keeps"
 
 
+BackCheck = Literal["", "same", "different", "unclear"]
+
+
 class FrozenRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Another wording of the user's utterance in one turn, for a reviewer to judge."""
 
@@ -72,6 +76,9 @@ class FrozenRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     #: The lock that the candidate breaks, or ``""``. A candidate that breaks a lock is never used.
     lock: str = ""
+    #: The answer of a language model to the question whether both texts ask for the same thing, or
+    #: ``""`` if none was asked. Only the verdict of a person decides whether a row is used.
+    back_check: BackCheck = ""
     verdict: Literal["", "keeps", "changes"] = ""
     #: Name of the reviewer who gave the verdict.
     reviewer: str = ""
@@ -99,11 +106,27 @@ class FrozenFile(msgspec.Struct, frozen=True):
             there.setdefault((row.key, row.text), row)
         return FrozenFile({**self.sources, source: licence}, tuple(there.values()))
 
+    def checked(self, verdicts: Mapping[FrozenRow, BackCheck]) -> FrozenFile:
+        """Return the file with the back-checks of some rows."""
+        rows = [
+            msgspec.structs.replace(row, back_check=verdicts[row]) if row in verdicts else row
+            for row in self.rows
+        ]
+        return FrozenFile(self.sources, tuple(rows))
+
     def write(self, path: Path) -> None:
         """Write the file. Reviewers read and edit it, and it belongs under version control."""
         lines: list[object] = [{"schema": SCHEMA, "sources": dict(sorted(self.sources.items()))}]
-        lines += [msgspec.to_builtins(row) for row in self.rows]
+        lines += [_as_line(row) for row in self.rows]
         write_text(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
+
+
+def _as_line(row: FrozenRow) -> dict[str, str]:
+    line: dict[str, str] = msgspec.to_builtins(row)
+    if not row.back_check:
+        # Most sources have no back-check, and reviewers do not write one.
+        del line["back_check"]
+    return line
 
 
 def read_frozen(path: Path) -> FrozenFile:
@@ -153,6 +176,10 @@ def with_frozen(data: DialogueSet, path: str | Path | None) -> DialogueSet:
     return replace(data, frozen={key: tuple(texts) for key, texts in found.items()})
 
 
+#: Quotation marks, which another wording may leave out or write otherwise.
+_QUOTE_MARKS: Final = "\"'‘“”’„«»‹›「」『』《》`＂＇〝〞"
+#: Abbreviations such as ``p.m.``, which another wording may write as ``pm``.
+_INITIALS: Final = re.compile(r"(?:\w\.)+\w?")
 #: The words with these locks must occur equally often in both texts, in any spelling.
 _COUNTED: Final = ("user", "value")
 #: Locks that must be present in both texts or in neither.
@@ -164,26 +191,39 @@ def find_broken_lock(scene: Scene, text: str) -> str:
 
     Returns:
         ``user`` or ``value`` (which includes numbers) if the words with this lock or their counts
-        differ; ``name`` if a likely name is lost or new; ``negation`` if the number of negations
-        differs; ``dontcare``, ``affirmation`` or ``reference`` if only one of the texts has such
-        words; ``size`` if the text has no words, or too many characters.
+        differ; ``exact`` if an address, a code or a quotation is lost or new; ``name`` if a likely
+        name is; ``negation`` if the number of negations differs; ``dontcare``, ``affirmation`` or
+        ``reference`` if only one of the texts has such words; ``size`` if the text has no words, or
+        too many characters.
     """
     if len(text) > LONGEST_EDITED or not (parts := take_apart(text)).words:
         return "size"
-    clean = _LockedWords(scene.parts, scene.guarded)
-    new = _LockedWords(parts, scene.guarded_in(text, parts))
+    mask = scene.guarded_in(text, parts)
+    clean, new = _LockedWords(scene.parts, scene.guarded), _LockedWords(parts, mask)
+    broken = (lock for lock, differs in _differences(scene, text, mask, (clean, new)) if differs)
+    return next(broken, "")
+
+
+def _differences(
+    scene: Scene, text: str, mask: Mask, words: tuple[_LockedWords, _LockedWords]
+) -> Iterator[tuple[str, bool]]:
+    """Yield each lock, and whether the utterance and another wording differ in it."""
+    (clean, new), user = words, scene.turn.user
     for reason in _COUNTED:
-        if clean.words[reason] != new.words[reason]:
-            return reason
-    if not (clean.words["name"].keys() <= new.said and new.words["name"].keys() <= clean.said):
-        return "name"
-    if clean.words["negation"].total() != new.words["negation"].total():
-        return "negation"
+        yield reason, clean.words[reason] != new.words[reason]
+    yield "exact", _loses_exact(user, scene.guarded, text) or _loses_exact(text, mask, user)
+    here, there = clean.words["name"].keys(), new.words["name"].keys()
+    yield "name", not (here <= new.said and there <= clean.said)
+    yield "negation", clean.words["negation"].total() != new.words["negation"].total()
     for reason in _PRESENT:
-        if bool(clean.words[reason]) != bool(new.words[reason]):
-            return reason
-    user, lexicon = scene.turn.user, scene.lexicon
-    return "" if points_back(user, lexicon) == points_back(text, lexicon) else "reference"
+        yield reason, bool(clean.words[reason]) != bool(new.words[reason])
+    yield "reference", points_back(user, scene.lexicon) != points_back(text, scene.lexicon)
+
+
+def _loses_exact(text: str, mask: Mask, other: str) -> bool:
+    """Return whether another text lacks a span of a text whose letters must stay."""
+    spans = (text[start:end].strip(_QUOTE_MARKS) for start, end in mask.exact)
+    return any(span not in other for span in spans if not _INITIALS.fullmatch(span))
 
 
 def rephrase_turn(scene: Scene, texts: Iterable[str], operator: str) -> Iterator[Rewrite]:
@@ -319,17 +359,18 @@ def borrow_wordings(scene: Scene, others: Templates) -> Iterator[str]:
     values = {change.slot: change.after or "" for change in changes}
     place = _place(table, scene.turn.system, scene.turn.user, list(values))
     pool = others.get(place, ())
-    seen = {_plain(scene.turn.user)}
+    seen = {plain_words(scene.turn.user)}
     for index in scene.rng.permutation(len(pool)).tolist():
         one = pool[index]
         text = one.filled(table, values) if one.dialogue != scene.dialogue.id else None
-        if text is None or _plain(text) in seen or find_broken_lock(scene, text):
+        if text is None or plain_words(text) in seen or find_broken_lock(scene, text):
             continue
-        seen.add(_plain(text))
+        seen.add(plain_words(text))
         yield text
 
 
-def _plain(text: str) -> tuple[str, ...]:
+def plain_words(text: str) -> tuple[str, ...]:
+    """Return the words of a text in small letters."""
     return tuple([word.lower for word in split_spoken(text).parts.words])
 
 
@@ -484,6 +525,28 @@ def _says_otherwise(relation: Relation) -> bool:
     return kept and relation.edits == "own" and not isinstance(relation, FrozenWording)
 
 
+def candidate_scenes(
+    name: str,
+    data: DialogueSet,
+    turns: Iterable[tuple[Dialogue, int]],
+    *,
+    seed: int,
+    locks: Sequence[str] = (),
+) -> list[Scene]:
+    """Return the scenes of turns for a source of wordings, with labels as the answers.
+
+    If a turn has no label, its state is empty.
+    """
+    lexicon = load_lexicon()
+    guards = Locks(lexicon, data.ontology, data.cue_words, locks)
+    scenes = Scenes(data, lexicon, guards, seed)
+    found = []
+    for dialogue, index in turns:
+        states = [turn.state or BeliefState() for turn in dialogue.turns]
+        found.append(scenes.of(name, dialogue, index, states))
+    return found
+
+
 def candidate_rows(
     source: CandidateSource,
     data: DialogueSet,
@@ -493,20 +556,16 @@ def candidate_rows(
     seed: int,
     locks: Sequence[str] = (),
 ) -> Iterator[FrozenRow]:
-    """Yield at most ``each`` wordings per turn, each with the lock that it breaks, if any.
-
-    The labels replace the tracker's answers. If a turn has no label, its state is empty.
-    """
-    lexicon = load_lexicon()
-    guards = Locks(lexicon, data.ontology, data.cue_words, locks)
-    scenes = Scenes(data, lexicon, guards, seed)
-    asked = []
-    for dialogue, index in turns:
-        states = [turn.state or BeliefState() for turn in dialogue.turns]
-        asked.append(scenes.of(source.name, dialogue, index, states))
-    for scene, texts in zip(asked, source.words(asked), strict=True):
+    """Yield at most ``each`` wordings per turn, each with the lock that it breaks, if any."""
+    scenes = candidate_scenes(source.name, data, turns, seed=seed, locks=locks)
+    for scene, texts in zip(scenes, source.words(scenes), strict=True):
         user = scene.turn.user
         other = [text for text in dict.fromkeys(texts) if text.split() != user.split()]
-        key = turn_keys(scene.dialogue)[scene.index]
         for text in islice(other, each):
-            yield FrozenRow(key, user, text, source.name, find_broken_lock(scene, text))
+            yield candidate_row(scene, text, source.name)
+
+
+def candidate_row(scene: Scene, text: str, source: str) -> FrozenRow:
+    """Return the row of a wording for a turn, with the lock that it breaks, if any."""
+    key = turn_keys(scene.dialogue)[scene.index]
+    return FrozenRow(key, scene.turn.user, text, source, find_broken_lock(scene, text))

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from pytest_dstfuzz.config import Address, Header
@@ -86,17 +86,20 @@ _PROMPT: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_inp
 class AnthropicClient(ChatClient):
     """A client for Anthropic's API whose inputs and results have the form of a `ChatClient`."""
 
+    #: The API requires a limit of tokens.
+    spared: ClassVar[tuple[str, ...]] = ("temperature",)
+
     async def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
         """Ask for an answer, and return it in the form of a chat completion's first choice.
 
-        ``more`` may have ``tools`` and ``tool_choice``.
+        ``more`` may have ``max_tokens``, ``tools`` and ``tool_choice``.
 
         Raises:
             TrackerError: see `Transport.ask`, or the API has no counterpart for a message.
         """
         body = {
             "model": self.model,
-            "max_tokens": _LONGEST,
+            "max_tokens": more.get("max_tokens", _LONGEST),
             "temperature": 0,
             **request_of(messages),
         }

@@ -141,9 +141,6 @@ _DEFAULT_PATH: Final = "/v1"
 _LISTED: Final = 10
 #: Statuses of a request that is refused because of its content.
 REFUSED: Final = (400, 422)
-#: Keys that some services refuse and that a request can omit.
-_SPARED: Final = ("temperature", "stream_options")
-
 #: The answer of a model that reached the limit for its length.
 _CUT_OFF: Final = "the model's answer was cut off: it reached the limit of tokens"
 
@@ -154,6 +151,9 @@ ReadChoice = Callable[[Reply], tuple[Usage, Mapping[str, Any]]]
 @dataclass(eq=False, repr=False, kw_only=True)
 class ChatClient:
     """A client that asks a chat model at temperature 0, and counts its usage."""
+
+    #: Keys that some services refuse and that a request can omit.
+    spared: ClassVar[tuple[str, ...]] = ("temperature", "stream_options", "seed", "max_tokens")
 
     #: The connection to the service. Its address is the base of the API's paths.
     transport: Transport
@@ -199,7 +199,7 @@ class ChatClient:
             try:
                 choice = await self._once(path, sent, read)
             except ServiceError as error:
-                named = {key for key in _SPARED if key in sent and key in error.text}
+                named = {key for key in self.spared if key in sent and key in error.text}
                 if error.status not in REFUSED or not named:
                     raise
                 refused = refused | named
@@ -220,8 +220,8 @@ class ChatClient:
         cleaned: Mapping[str, Any] = in_json(self.transport.secrets.scrub_text, choice)
         return cleaned
 
-    def text_of(self, choice: Mapping[str, Any]) -> str:
-        """Return the text of a choice.
+    def text_of(self, choice: Mapping[str, Any], *, cut_off: bool = False) -> str:
+        """Return the text of a choice. ``cut_off`` accepts a text without its end.
 
         Raises:
             MalformedAnswerError: the answer has no text.
@@ -232,7 +232,7 @@ class ChatClient:
         if refusal:
             refused = f"the model refused to answer: {refusal}"
             raise TrackerError(self.transport.secrets.redact(refused))
-        if choice.get("finish_reason") == "length":
+        if choice.get("finish_reason") == "length" and not cut_off:
             raise TrackerError(_CUT_OFF)
         if not isinstance(text, str):
             raise MalformedAnswerError("the model's answer has no text")

@@ -83,12 +83,31 @@ def test_locks_of_a_whole_utterance(text: str, lock: str) -> None:
     assert find_broken_lock(scene(), text) == lock
 
 
+@pytest.mark.parametrize(
+    ("user", "text", "lock"),
+    [
+        ("Write to bob@example.com.", "Send a note to bob@example.com, please.", ""),
+        ("Write to bob@example.com.", "Send a note to bob@example.org, please.", "exact"),
+        ("Write to bob.", "Send a note to bob@example.com, please.", "exact"),
+        ("Is it open after p.m. hours?", "Is it still open after pm hours?", ""),
+        ('Play "two trees" now.', "Now play two trees.", ""),
+    ],
+)
+def test_letters_that_carry_the_meaning_stay(user: str, text: str, lock: str) -> None:
+    dialogue = Dialogue("d", (Turn(0, "", user, BeliefState()),))
+    data = DialogueSet("toy", "test", (dialogue,), ONTOLOGY)
+    lexicon = load_lexicon()
+    scenes = Scenes(data, lexicon, Locks(lexicon, ONTOLOGY), 0)
+    assert find_broken_lock(scenes.labelled("frozen", dialogue, 0), text) == lock
+
+
 def test_only_what_a_person_keeps_and_no_lock_breaks_is_used(tmp_path: Path) -> None:
     data = frozen(
         tmp_path,
         row(OTHER),
         row("Get me a hotel in the north for 2 people.", "changes"),
         row("Two people, a hotel in the north.", lock="number"),
+        row("For 2 people, a hotel in the north.", "changes", back_check="same"),
         FrozenRow(KEY, SAID, "A hotel in the north for 2 people, now.", "mine"),
     )
     (found,) = begin(FrozenWording(), scene(data))  # type: ignore[misc]  # rewrites
