@@ -2,8 +2,8 @@
 
 The names in `__all__` are public, and so are the options, ini keys, fixtures and the marker of the
 plugin. All other modules are internal and may change in any release. Importing the package loads no
-other module: a public name loads its module when it is first used (PEP 562). PYTEST_DONT_REWRITE:
-this module has no assert statements.
+other module. The first use of a public name loads its module (PEP 562). PYTEST_DONT_REWRITE: this
+module has no assert statements.
 """
 
 __version__ = "0.1.0"

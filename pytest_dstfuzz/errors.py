@@ -24,7 +24,7 @@ __all__ = [
 
 
 class DstFuzzError(Exception):
-    """Base of all errors that this package raises on purpose; the text is safe for a terminal."""
+    """Base class of all errors that this package raises. The text is safe for a terminal."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -39,15 +39,15 @@ class UserError(DstFuzzError):
 
 
 class DataError(UserError):
-    """A data file cannot be read; the message names the file and the line."""
+    """A data file cannot be read. The message names the file and the line."""
 
 
 class NoAnswerError(UserError):
-    """A tracker gave no valid answer before the run; its service may be down."""
+    """A tracker gave no valid answer in the checks before the run. Its service may be down."""
 
 
 class OutOfReachError(NoAnswerError):
-    """A tracker timed out or was unreachable before the run. The user made no mistake."""
+    """A tracker timed out or was unreachable in the checks before the run. Not a user's mistake."""
 
 
 class TrackerError(DstFuzzError):
@@ -55,18 +55,17 @@ class TrackerError(DstFuzzError):
 
 
 class MalformedAnswerError(TrackerError):
-    """A system answered, but the answer cannot be parsed: for example, invalid JSON arguments.
+    """A system answered, but the answer cannot be parsed, for example because of invalid JSON.
 
     The request is retried, since a language model may answer correctly the next time.
     """
 
 
 class GivenUpError(TrackerError):
-    """The run gave up on an answer: the run's time is over, or the service no longer responds.
+    """The run stopped waiting for an answer: its time is over, or the service does not respond.
 
-    This does not count as a failure of the tracker: the context counts as not asked. The message
-    gives the reason as a clause without a full stop. Reports show the message once for all contexts
-    that were not asked.
+    This is no failure of the tracker. The context counts as not requested. The message gives the
+    reason as a clause without a full stop. Reports show it once for all such contexts.
     """
 
 
@@ -87,11 +86,11 @@ class MissingExtraError(UserError):
 
 @contextmanager
 def needs_extra(feature: str, extra: str, *modules: str) -> Iterator[None]:
-    """Raise `MissingExtraError` if an import within the block fails because a package is missing.
+    """Raise `MissingExtraError` if an import in the block fails because a package is missing.
 
     ``modules`` are the top-level packages that may be missing, and ``extra`` is the smallest extra
-    that installs all of them. The error of any other missing package propagates: it is a bug. The
-    message begins with ``feature``.
+    that installs all of them. If any other package is missing, its error propagates, because that
+    is a bug. The message begins with ``feature``.
     """
     try:
         yield
@@ -105,7 +104,7 @@ def needs_extra(feature: str, extra: str, *modules: str) -> Iterator[None]:
 def nearest(name: str, valid: Iterable[str], cutoff: float = 0.5) -> str | None:
     """Return the valid name most similar to ``name``, or ``None`` if none is similar.
 
-    ``cutoff`` is the least similarity, from 0 to 1 for equal names.
+    ``cutoff`` is the minimum similarity, from 0 to 1 (equal names).
     """
     names = sorted(valid)
     folded = {candidate.casefold(): candidate for candidate in names}
@@ -130,7 +129,7 @@ _HIDDEN: set[str] = set()
 
 
 def hide_in_messages(value: str) -> None:
-    """Mask a value in the messages of exceptions from now on. The name of a file stays."""
+    """Mask a value in all later exception messages. Names of files are not masked."""
     if len(value) >= _SHORTEST and not os.path.lexists(value):
         _HIDDEN.update({value, repr(value)[1:-1]})
 
@@ -138,7 +137,7 @@ def hide_in_messages(value: str) -> None:
 def message_of(error: BaseException) -> str:
     """Return the message of a user's exception, or ``""`` if its ``__str__`` raises.
 
-    A tracker may repeat the keys that it was given, so their values are masked.
+    A tracker may quote the keys that it was given, so their values are masked.
     """
     try:
         text = str(error)

@@ -63,7 +63,7 @@ _PAUSE: Final = 0.02
 
 
 def refuse_special(path: Path, what: str = "") -> None:
-    """Raise an error for a pipe, a socket or a device, whose reading may never end."""
+    """Raise an error for a pipe, a socket or a device, because reading it may never end."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):  # Opening the file reports that.
@@ -129,7 +129,7 @@ def read_json(path: Path, what: str) -> Any:
 
 
 def read_versioned(path: Path, what: str, key: str, known: int, oldest: int = 1) -> dict[str, Any]:
-    """Return the JSON object of a file whose version must be between ``oldest`` and ``known``."""
+    """Return the JSON object of a file. Its version must be between ``oldest`` and ``known``."""
     content = read_json(path, what)
     version = content.get(key) if isinstance(content, dict) else None
     if type(version) is not int:  # isinstance() would accept True.
@@ -148,7 +148,7 @@ def read_versioned(path: Path, what: str, key: str, known: int, oldest: int = 1)
 
 
 def read_table(path: Path, name: str) -> Any:
-    """Return a table of a TOML file by its name in brackets, or an empty one if it is missing.
+    """Return a table of a TOML file by its name in brackets. A missing table is empty.
 
     The name ``[]`` means the whole file.
     """
@@ -170,7 +170,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write texts one after the other; see `write_text`. Lines must contain their newlines."""
+    """Write texts one after the other, see `write_text`. Lines must contain their newlines."""
     _write(path, map(utf8, lines))
 
 
@@ -197,7 +197,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_named(folder: Path, parts: Iterable[bytes], begin: str, end: str) -> Path:
-    """Write parts one by one to a file with the SHA-256 of its content in its name.
+    """Write a file whose name contains the SHA-256 of its content. Write it part by part.
 
     Args:
         folder: the folder of the file.
@@ -222,7 +222,7 @@ def write_named(folder: Path, parts: Iterable[bytes], begin: str, end: str) -> P
 
 
 def _write(path: Path, parts: Iterable[bytes], named: Callable[[], Path] | None = None) -> Path:
-    """Write parts to ``path``, or to the path that ``named`` returns after all are written."""
+    """Write parts to ``path``, or to the path that ``named`` returns after the last part."""
     target = _target(path)
     draft = _draft(target.parent, target)
     try:
@@ -247,7 +247,7 @@ _PICKLES: Final = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def is_pickled(content: bytes) -> bool:
-    """Return whether a file, given its first bytes, is a pickle, which may run code when loaded."""
+    """Return whether a file is a pickle, by its first bytes. Loading a pickle may run code."""
     # A safetensors file begins with the size of its header, which may look like a pickle. A brace
     # follows the size.
     return content.startswith(_PICKLES) and content[8:9] != b"{"
@@ -305,10 +305,10 @@ def _content(file: Path) -> bytes:
 def check_apart(
     written: Mapping[str, str | Path | None], read: Mapping[str, str | Path | None]
 ) -> None:
-    """Raise an error if a file to write is also read, or written for another purpose.
+    """Raise an error if a file to write is also an input, or has two purposes.
 
-    Links are followed. Each mapping gives the path for the name of a file in messages. The path
-    ``None`` means no file.
+    Symbolic links are followed. Each mapping gives the path for the name of a file in messages. The
+    path ``None`` means no file.
     """
     known = {name: Path(path) for name, path in read.items() if path is not None}
     paths = {name: Path(path) for name, path in written.items() if path is not None}
@@ -332,7 +332,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error if a report cannot be written. The check before a long run leaves no file."""
+    """Raise an error if a report cannot be written. The check leaves no file behind."""
     target = _target(path)
     folder = next(parent for parent in target.parents if parent.exists())
     draft = _draft(folder, target)
@@ -344,17 +344,17 @@ def check_writable(path: Path) -> None:
 
 
 def _draft(folder: Path, target: Path) -> Path:
-    """Return an unused name for a draft: the file that is written first and then renamed.
+    """Return an unused name for a draft. A draft is written first and then renamed.
 
-    A killed run may leave its draft behind. The name contains no process id, because ids repeat: in
-    a container, each run may have the same id. The name of the target file is cut, because file
-    systems limit the length of names.
+    A killed run may leave its draft behind. The name contains no process id, because each run in a
+    container may have the same id. The name of the target file is cut, because file systems limit
+    the length of names.
     """
     return folder / f".{target.name[:_NAME]}.{uuid.uuid4().hex}.tmp"
 
 
 def _target(path: Path) -> Path:
-    """Return the file to write. For a symbolic link, this is its target, so that the link stays."""
+    """Return the file to write. For a symbolic link, return its target to keep the link."""
     try:
         target = path.expanduser().resolve()
         if target.exists() and not target.is_file():
@@ -379,8 +379,8 @@ def lock_file(path: Path, wait: float = 60.0) -> Iterator[None]:
     locked (Windows, some network file systems), a file ``.NAME.lock`` next to the file is the lock.
 
     Raises:
-        UserError: the lock cannot be taken, for example because another process holds it for longer
-            than ``wait`` seconds; 0 = do not wait.
+        UserError: the lock cannot be taken, for example because another process holds it longer
+            than ``wait`` seconds. With 0, do not wait.
     """
     target = path.expanduser().resolve()
     try:
@@ -407,7 +407,10 @@ def _in_use(path: Path, wait: float) -> str:
 
 
 def _lock_folder(path: Path, folder: Path, wait: float) -> int | None:
-    """Lock the folder and return the descriptor of the lock, or ``None`` if it cannot be locked."""
+    """Lock the folder and return the lock's descriptor.
+
+    Return ``None`` if folders have no locks.
+    """
     if fcntl is None:
         return None
     held = os.open(folder, os.O_RDONLY)
@@ -450,7 +453,7 @@ def _make_mark(path: Path, mark: Path, wait: float) -> int:
 
 
 def hold_folder(folder: Path) -> Callable[[], None]:
-    """Create a folder for this user only, lock it, and return a function that unlocks it."""
+    """Create a folder for this user only and lock it. Return a function that unlocks it."""
     while True:
         folder.mkdir(mode=0o700, exist_ok=True)
         if fcntl is None:
@@ -470,7 +473,8 @@ def hold_folder(folder: Path) -> Callable[[], None]:
 def remove_leftovers(place: Path, pattern: str) -> None:
     """Remove the folders of this user that killed runs left behind.
 
-    Windows cannot lock folders, so a folder may still be in use. Therefore all folders stay.
+    Windows cannot lock folders, so a folder may still be in use. Therefore Windows keeps all
+    folders.
     """
     if fcntl is None:
         return

@@ -1,4 +1,4 @@
-"""A pause for Python's cyclic garbage collector."""
+"""Pausing of Python's cyclic garbage collector."""
 
 from __future__ import annotations
 

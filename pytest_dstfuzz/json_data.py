@@ -75,10 +75,10 @@ def json_decoder(kind: type[_Kind]) -> Callable[[bytes | RawJson], _Kind]:
 def each_key_once(
     refuse: Callable[[str], Exception],
 ) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Return an ``object_pairs_hook`` for `json.loads` that refuses conflicting duplicate keys.
+    """Return a hook for `json.loads` that rejects conflicting duplicate keys.
 
-    By default, `json` silently takes the last value. ``refuse`` returns the error for a key. If a
-    duplicate key has an equal value, there is no error.
+    It is used as ``object_pairs_hook``. By default, `json` silently takes the last value.
+    ``refuse`` returns the error for a key. Duplicate keys with equal values are no error.
     """
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _arrays(value: Any) -> Any:
 
 
 def _built(kind: type[Any], data: object) -> object:
-    """Build a custom mapping, such as a belief state, whose keys and values are texts."""
+    """Build a custom mapping with texts as keys and values, such as a belief state."""
     return kind(msgspec.convert(data, dict[str, str]))
 
 
@@ -146,7 +146,7 @@ def shorten_value(value: object) -> str:
 
 
 def _in_words(message: str, data: object) -> str:
-    """Return a `msgspec` message in the style of this package: first the place, then the value.
+    """Return a `msgspec` message in the style of this package: place first, then value.
 
     >>> _in_words("Expected `int`, got `str` - at `$.edits[0].start`", {"edits": [{"start": "a"}]})
     "edits[0].start: 'a' instead of a whole number"

@@ -30,7 +30,7 @@ ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
 def printable(text: str) -> str:
-    r"""Replace each character that a terminal or a CI runner would obey by its code point.
+    r"""Replace characters that a terminal or a CI runner would interpret by their code points.
 
     Newlines and tabs stay. The function is idempotent.
 
@@ -54,12 +54,12 @@ def shorten_text(text: str, most: int) -> str:
 
 
 def format_count(number: int, noun: str) -> str:
-    """Return a number and its noun, in the plural unless the number is 1."""
+    """Return a number with its noun, which is in the plural unless the number is 1."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def format_list(names: Sequence[str], most: int) -> str:
-    """Return at most ``most`` names, separated by commas, and the number of the rest."""
+    """Return at most ``most`` names, separated by commas, and how many are left out."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 

@@ -31,10 +31,10 @@ class Registry(Generic[T]):
         kind: the noun for an object in messages.
         group: the group of the entry points.
         shipped: the shipped objects.
-        families: further valid names that stand for several objects.
+        families: additional valid names that stand for several objects each.
         load: returns more shipped objects; called when they are first needed.
         expects: description of a valid object, for the message about an invalid one.
-        fits: returns whether an object is valid; `find` raises an error for any other.
+        fits: returns whether an object is valid. `find` raises an error if not.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Registry(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All valid names: shipped objects, families, then those of packages and suites."""
+        """All valid names: shipped objects, then families, then objects of packages and suites."""
         return (*self._shipped, *self._families, *self._others)
 
     @property
@@ -84,7 +84,7 @@ class Registry(Generic[T]):
         return sorted({*self._points(), *self._registered} - set(self._shipped))
 
     def register(self, name: str, thing: T) -> None:
-        """Register an object; it replaces an earlier object with the same name."""
+        """Register an object. It replaces an earlier object with the same name."""
         if not isinstance(name, str) or not name.strip() or ":" in name:
             raise UserError(
                 f"{name!r} cannot be the name of a {self._kind}: write a word without a colon"
@@ -118,7 +118,7 @@ class Registry(Generic[T]):
             self.refuse_shipped(str(name), where)
 
     def refuse_shipped(self, name: str, where: str = "") -> None:
-        """Raise an error if a shipped object has the name, as reports identify objects by name."""
+        """Raise an error if a shipped object has the name. Reports identify objects by name."""
         if name in (*self._shipped, *self._families) or self._is_of_a_wing(name):
             said = f"{where}: " if where else ""
             raise UserError(
@@ -135,10 +135,10 @@ class Registry(Generic[T]):
         return self._registered.get(name)
 
     def find(self, name: str) -> T:
-        """Return an object by name; load its entry point if it is not registered.
+        """Return an object by name. Load its entry point if it is not registered.
 
         Raises:
-            UserError: an unknown name, a name of two packages, or a broken entry point.
+            UserError: the name is unknown, two packages have it, or the entry point is broken.
         """
         for known in (self._shipped, self._registered):
             if name in known:
@@ -163,7 +163,7 @@ class Registry(Generic[T]):
         return loaded
 
     def _fix(self, point: metadata.EntryPoint) -> str:
-        """Return the end of an error message: the origin of an entry point, and how to fix it."""
+        """Return the end of an error message: the origin of an entry point and the fix."""
         package = f"{point.dist.name} {point.dist.version}" if point.dist else "another package"
         return (
             f". It is the entry point {point.name!r} of the group {self._group}, of {package}: "
@@ -171,7 +171,7 @@ class Registry(Generic[T]):
         )
 
     def where(self, name: str) -> str:
-        """Return the words for an object in messages: its kind, its name and its package."""
+        """Return a description of an object for messages: its kind, name and package."""
         # A run asks for each turn, and to read the entry points takes milliseconds.
         known = name in self._shipped or name in self._registered
         points = () if known else self._points().get(name, ())
@@ -190,8 +190,8 @@ class Registry(Generic[T]):
 def entry_points(group: str) -> metadata.EntryPoints:
     """Return the entry points of a group.
 
-    The packages on a path are read only once. A run calls this function about thirty times, and
-    each reading of a hundred packages would take tens of milliseconds.
+    The packages on a path are read only once, because a run calls this function about thirty times.
+    Each reading of a hundred packages would take tens of milliseconds.
     """
     return _entry_points(tuple(sys.path)).select(group=group)
 
@@ -204,7 +204,7 @@ def _entry_points(path: tuple[str, ...]) -> metadata.EntryPoints:  # noqa: ARG00
 
 @contextmanager
 def blame_errors(who: str, fix: str = "") -> Iterator[None]:
-    """Turn an exception in the code of a user or another package into a `UserError`.
+    """Convert an exception in the code of a user or another package to a `UserError`.
 
     The message begins with ``who`` and ends with the file, the line and ``fix``.
     """

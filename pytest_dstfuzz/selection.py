@@ -50,7 +50,7 @@ class Selection(NamedTuple):
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The shortest list of names for which `select` returns this selection."""
+        """The shortest list of names that gives this selection, see `select`."""
         found: list[str] = []
         for item, operators in zip(self.transformations, self.operators, strict=True):
             whole = operators[: len(item.operators)] == item.operators
@@ -93,7 +93,7 @@ class Edits(NamedTuple):
 
 @lru_cache(maxsize=128)
 def select(edits: tuple[str, ...] = (), base: tuple[str, ...] = (ALL,)) -> Selection:
-    """Return the transformations and operators of a list of names.
+    """Return the selected transformations and operators for a list of names.
 
     Args:
         edits: the names, as described above. A hyphen within a name stands for an underscore. A

@@ -1,10 +1,10 @@
 """Hypothesis strategies over the action space of the campaigns.
 
-An action chooses transformations of an utterance, and a variant is the result. ``@given`` explores
+An action chooses transformations of an utterance. A variant is the result. ``@given`` explores
 actions, variants and dialogues. It shrinks a failing example to the shortest beginning of the
-dialogue and to the fewest transformations. It also shrinks each transformation: to one edit, at the
-first place, with the first choice. The strategies load the locks and the lexicon only when the
-first example is drawn.
+dialogue and to the fewest transformations. It also shrinks each transformation to one edit, at the
+first place, with the first choice. The locks and the lexicon are loaded when the first example is
+drawn.
 
 Importing this module registers the profile ``dstfuzz``, which has no deadline, because a tracker
 may be slow. Load it with ``settings.load_profile("dstfuzz")``, or with
@@ -69,7 +69,7 @@ _MOST_NEWS: Final = 3
 
 
 def actions(transformations: int = 3, *, edits: Sequence[str] = ()) -> st.SearchStrategy[Action]:
-    """Return a strategy for actions: points whose coordinates are multiples of 1/1024 from 0 to 1.
+    """Return a strategy for actions. Coordinates are multiples of 1/1024 from 0 to 1.
 
     Coordinates of unused transformations and of inactive repetitions have no effect. They are 0, so
     that equivalent actions are equal. Examples shrink towards one transformation that is carried
@@ -92,7 +92,7 @@ def actions(transformations: int = 3, *, edits: Sequence[str] = ()) -> st.Search
 def _actions(
     space: ActionSpace, transformations: int, names: Sequence[str]
 ) -> st.SearchStrategy[Action]:
-    """Return a strategy for actions of some transformations of a space."""
+    """Return a strategy for actions with some transformations of a space."""
     chosen = st.lists(st.sampled_from(names), min_size=1, max_size=transformations, unique=True)
     return chosen.flatmap(lambda drawn: _steps(space, drawn)).map(space.encode)
 
@@ -108,9 +108,9 @@ def variants(
 ) -> st.SearchStrategy[Variant]:
     """Return a strategy for the valid variants of a turn's utterance.
 
-    A campaign draws from the same variants, with the same transformations, locks and limits.
-    Examples shrink towards the one edit that breaks the test. To get the prediction of a tracker
-    for a variant, ask it for ``dialogue.context(turn_index, {turn_index: variant.text})``.
+    A campaign draws from the same variants, with equal transformations, locks and limits. Examples
+    shrink towards the one edit that breaks the test. To get the prediction of a tracker for a
+    variant, ask it for ``dialogue.context(turn_index, {turn_index: variant.text})``.
 
     Args:
         dialogue: the dialogue with the turn.
@@ -145,13 +145,13 @@ def rewrites(
 ) -> st.SearchStrategy[Rewrite]:
     """Return a strategy for the rewrites of a turn by a relation, in the relation's order.
 
-    For each rewrite, ask a tracker for its contexts ``seen`` and ``reference``. Then call
+    For each rewrite, ask a tracker for the contexts ``seen`` and ``reference``. Then call
     ``expected.judge(answer to the reference, answer)`` for the verdict. Examples shrink towards the
     first rewrite.
 
     A test may call the function for a dialogue that hypothesis has drawn. If the relation does not
-    apply to the turn, the example is then rejected, as by ``assume``. The statistics of hypothesis
-    show the reasons.
+    apply to the turn, the example is rejected, as by ``assume``. The statistics of hypothesis show
+    the reasons.
 
     Args:
         dialogue: the dialogue with the turn.
@@ -210,7 +210,7 @@ def _rewrites(relation: Relation, scene: Scene, *, drawn: bool) -> st.SearchStra
 
 
 def _index(dialogue: Dialogue, turn_index: int | None) -> int:
-    """Return the index of a turn, after a check that it exists; ``None`` = the last."""
+    """Return the index of a turn; ``None`` = the last. Check that the turn exists."""
     count = len(dialogue.turns)
     index = count - 1 if turn_index is None else turn_index
     if not 0 <= index < count:
@@ -270,7 +270,10 @@ class _PerturberKey:
 
 @lru_cache(maxsize=8)
 def _perturber(key: _PerturberKey) -> Perturber:
-    """Return the `Perturber` of a campaign with these settings. Its places are in reading order."""
+    """Return the `Perturber` of a campaign with these settings.
+
+    It tries places in reading order.
+    """
     # Search and relation have no effect on the edits, so use ones that are always valid.
     settings = key.settings.replace_options(search="random", relation="metamorphic")
     return CampaignSpec.of(settings.variant, key.data, key.lexicon or load_lexicon()).perturber
@@ -296,7 +299,8 @@ def _variants(
 class _OfTurn:
     """The objects that are needed to draw variants of a turn.
 
-    Not a dataclass: hypothesis writes out strategies with their fields, and warns if they are long.
+    This is not a dataclass, because hypothesis prints all fields of strategies and warns if they
+    are long.
     """
 
     def __init__(
@@ -345,7 +349,7 @@ def _beginnings(dialogue: Dialogue, max_turns: int) -> st.SearchStrategy[Dialogu
 
 
 def _made_up(news: Sequence[Sequence[tuple[str, str]]]) -> Dialogue:
-    """Return a dialogue in which the user names the given values of each turn."""
+    """Return a dialogue in which the user says the given values of each turn."""
     turns: list[Turn] = []
     state: dict[str, str] = {}
     for index, pairs in enumerate(news):

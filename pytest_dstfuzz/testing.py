@@ -67,10 +67,10 @@ def check_tracker(
     repeatable: bool | None = None,
     outcome: OutcomeKind = "state",
 ) -> Conformance:
-    """Run all checks of the conformance kit on a tracker, and return the findings.
+    """Run all checks of the conformance kit on a tracker. Return the findings.
 
     The tracker answers each turn once. Then it answers some turns again, in other orders and
-    batches: about 500 more contexts.
+    batches. This adds about 500 contexts.
 
     Args:
         tracker: a tracker, or any object that the plugin accepts as one: a function from a context
@@ -99,10 +99,10 @@ def check_relation(
     seed: int = 0,
     outcome: OutcomeKind | None = None,
 ) -> RelationCheck:
-    """Apply a relation to every turn of some dialogues, and return the findings.
+    """Apply a relation to every turn of some dialogues. Return the findings.
 
-    The check needs no tracker. The labels stand for the answers of a tracker. If a turn has no
-    label, the tracker counts as failed at this turn. The shipped relations keep the same rules:
+    The check needs no tracker, because the labels replace its answers. If a turn has no label, the
+    tracker counts as failed at this turn. The check has these rules:
 
     * The rewrites are the same in every order and at every call.
     * The edits turn the utterance into the rewritten utterance.
@@ -138,11 +138,11 @@ def check_relation(
 def check_comparison(
     comparison: object, texts: Iterable[str] = (), *, threshold: float | None = None
 ) -> ComparisonCheck:
-    """Compare texts with themselves and with each other, and return the findings.
+    """Compare texts with themselves and with each other. Return the findings.
 
-    A text must be the same as itself. Two texts must get the same verdict in both orders and at
-    every call. The comparison must never raise an exception. Besides ``texts``, the check uses
-    unusual texts, such as an empty text, an emoji, and 10,000 characters.
+    A text must agree with itself. Two texts must get the same verdict in both orders and at every
+    call. The comparison must never raise an exception. Besides ``texts``, the check uses unusual
+    texts, such as an empty text, an emoji, and 10,000 characters.
 
     Args:
         comparison: a function ``same(before, found)``, a `Comparison`, its class, or names.
@@ -172,7 +172,7 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
     arguments: Mapping[str, object] | Iterable[str] = (),
     call_order: Literal["any", "exact"] = "any",
 ) -> None:
-    """Ask a tracker for two contexts, and check the changes of slots between the answers.
+    """Request two contexts from a tracker, and check the changes of slots between the answers.
 
     The tests that ``dstfuzz promote`` writes call this function.
 
@@ -232,7 +232,7 @@ def _of_states(arguments: object, normalisation: str) -> Comparison:
 
 
 def _named(seen: Context, found: Outcome) -> Outcome:
-    """Return the found calls with tools and arguments named as in the data."""
+    """Return the found calls. Rename tools and arguments to their names in the data."""
     return found if seen.transcript is None else in_own_names(found, seen.transcript.names)
 
 
@@ -244,9 +244,9 @@ def _calls_alike(
     known: Outcome,
     wanted: Expectation,
 ) -> Outcome:
-    """Return the found calls with equivalent values written as in the earlier or expected calls.
+    """Return the found calls. Replace values by equivalent values of earlier or expected calls.
 
-    ``known`` has the names of further arguments to which rules may apply.
+    ``known`` has the names of additional arguments that may have rules.
     """
     tools = () if clean.transcript is None else clean.transcript.tools
     turn = Turn(0, clean.system, clean.user, calls=Outcome({**known, **before, **found}))
@@ -258,7 +258,7 @@ def _calls_alike(
 def _alike(
     comparison: Comparison, clean: Context, before: Outcome, found: Outcome, wanted: Expectation
 ) -> Outcome:
-    """Return an answer with equivalent values written as in the earlier or expected answer."""
+    """Return an answer. Replace values by equivalent values of the earlier or expected answer."""
     admitted = {
         delta.slot: [value for value in delta.after.values if value is not None]
         for delta in wanted.deltas

@@ -48,8 +48,8 @@ class Transformation:
 
     Attributes:
         name: lower-case letters, digits and underscores.
-        level: ``word`` or ``char``. An action carries out transformations of word level first. The
-            edit rate ``edit_w`` counts their edits, and ``edit_c`` counts edits of char level.
+        level: ``word`` or ``char``. An action applies transformations of word level first. The edit
+            rate ``edit_w`` counts their edits, and ``edit_c`` counts edits of char level.
         operators: the names of its own operators, in the order of the operator parameter.
         parameters: the names of the numbers from 0 to 1 that an action has for each repetition.
             These numbers choose the place, the operator, and one of several possible texts.
@@ -127,8 +127,9 @@ class Operator:
         transformation: the name of the transformation.
         name: the name in records of edits.
         kind: one of `KINDS`, or `SLIP`.
-        function: returns the allowed changes, given the words in `KINDS` and the `EditPolicy`.
-        asks: whether the function takes words. If not, its result is the same at every place.
+        function: returns the allowed changes. Its arguments are the words in `KINDS` and the
+            `EditPolicy`.
+        asks: whether the function takes words. Otherwise its result is equal at every place.
         policy: whether the function takes the `EditPolicy`.
     """
 
@@ -141,7 +142,7 @@ class Operator:
 
     @property
     def label(self) -> str:
-        """The transformation and the operator, as in reports and options."""
+        """The transformation and the operator, as reports and options show them."""
         return f"{self.transformation}/{self.name}"
 
     @property
@@ -169,7 +170,7 @@ _WORD_LEVEL: Final = {item.name: item.level == "word" for item in SHIPPED}
 
 
 def operator(transformation: str, kind: str, *, name: str = "") -> Callable[[F], F]:
-    """Return a decorator that makes a function an operator; the function itself is unchanged.
+    """Return a decorator that makes a function an operator. The function stays unchanged.
 
     The function must be pure: the same words give the same result in every process. A run uses only
     results that pass the validity profile. A word that carries the meaning is locked. In the
@@ -337,7 +338,7 @@ def _check_name(name: str, what: str) -> None:
 
 
 def _origin(function: Callable[..., Any]) -> tuple[object, ...]:
-    """Return the name and file of a function, which do not change if its module is reloaded."""
+    """Return the name and file of a function. They stay the same if its module is reloaded."""
     code = getattr(function, "__code__", None)
     return function.__qualname__, code.co_filename if code else function
 

@@ -23,7 +23,7 @@ __all__ = ["Answer", "Folding", "TrackerFailure"]
 
 
 class OptionalRequest(list[Context]):
-    """Contexts that improve the result of a dialogue, which is complete without them."""
+    """Contexts for optional requests. The result of a dialogue is complete without them."""
 
 
 class PatientRequest(list[Context]):
@@ -37,7 +37,7 @@ _REMEMBERED: Final = 1 << 15
 
 
 class Folding:
-    """Normalises answers: texts that a comparison accepts as the same become one text."""
+    """Normalises answers. Texts that agree by the comparison become equal."""
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
@@ -46,7 +46,7 @@ class Folding:
         self._align = lru_cache(_REMEMBERED)(comparison.align)
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
-        """Compare two texts. Equal texts are the same under every comparison."""
+        """Compare two texts. Equal texts agree under every comparison."""
         if before == found:
             return ComparisonResult(same=True)
         return self._compare(path, before, found, asked)
@@ -69,10 +69,11 @@ class Folding:
         return found if self.exact else self._align(before, found)
 
     def prepare(self, asked: Iterable[tuple[Context, Sequence[object], Sequence[object]]]) -> None:
-        """Let the comparison prepare for all pairs of answers that differ, in one batch.
+        """Let the comparison prepare, in one batch, for all pairs of answers that differ.
 
         Args:
-            asked: clean contexts, each with all answers to it and the answers to compare with them.
+            asked: maps each clean context to all its answers, and to the answers to compare with
+                these.
         """
         if self.exact:
             return
@@ -89,7 +90,7 @@ class Folding:
             self.comparison.prepare(list(pairs))
 
     def alike(self, given: Sequence[_Given], asked: Context) -> Sequence[_Given]:
-        """Return answers to one context, with each text replaced by the first equivalent text.
+        """Return answers to one context. Replace each text by the first equivalent text.
 
         Failures in ``given`` are returned unchanged.
         """
@@ -121,7 +122,7 @@ class Folding:
         expected: Expectation = UNCHANGED,
         seen: Context | None = None,
     ) -> Sequence[_Given]:
-        """Return answers to a variant in which texts that agree are equal.
+        """Return answers to a variant. Replace texts that agree by one common text.
 
         If a text agrees with any of the ``clean`` answers, it becomes the clean text. If it agrees
         with an expected value, it becomes that value. All other texts at the same path become the
@@ -134,7 +135,8 @@ class Folding:
             asked: the clean context.
             expected: the expected changes.
             seen: the context of the variant. If a reply repeats a typing error of the user, the
-                error is undone before the comparison. If ``expected`` has changes, it is ignored.
+                error is undone before the comparison. ``seen`` is ignored if ``expected`` has
+                changes.
         """
         if self.exact:
             return given
@@ -176,7 +178,7 @@ class Folding:
     ) -> Outcome:
         """Return the first answer that agrees with the normalised answer ``counted``.
 
-        The result has the paths of ``counted``. ``seen`` is the same as in `to_clean`.
+        The result has the paths of ``counted``. For ``seen`` see `to_clean`.
         """
         if self.exact:
             return counted
@@ -195,7 +197,7 @@ class Folding:
     def unsure(
         self, paths: Iterable[str], clean: Sequence[object], given: Sequence[object], asked: Context
     ) -> bool:
-        """Return whether the comparison cannot decide about a pair of answers at some path."""
+        """Return whether the comparison is undecided about a pair of answers at some path."""
         return not self.exact and any(
             self.compare(path, one.state[path], found[path], asked).unsure
             for one in _predictions(clean)
@@ -206,7 +208,7 @@ class Folding:
         )
 
     def told(self, change: Difference, asked: Context) -> Difference:
-        """Return a change with the distance of its texts and the reason why they differ."""
+        """Return a change with the distance of its texts and the reason for the difference."""
         if self.exact or change.before == change.after:
             return change
         if change.before is None or change.after is None:
@@ -216,7 +218,7 @@ class Folding:
         return replace(change, distance=compared.distance, why=compared.why)
 
     def spread(self, clean: Sequence[object], asked: Context) -> Spread | None:
-        """Return the spread of two or more answers to a clean context, otherwise ``None``."""
+        """Return the spread of the answers to a clean context, or ``None`` for a single answer."""
         found = [one.state for one in clean if isinstance(one, Prediction)]
         if self.exact or len(found) < 2:
             return None
@@ -245,7 +247,7 @@ AS_GIVEN: Final = Folding(EXACT)
 
 
 def _undone(path: str, text: str, asked: Context, seen: Context | None, known: str) -> str:
-    """Return a reply without the typing errors that it copies from ``seen``. Keep other texts."""
+    """Return a reply without typing errors that it copies from ``seen``."""
     if path != REPLY or seen is None:
         return text
     return without_slips(text, asked, seen, known)
@@ -270,7 +272,7 @@ def _with_state(one: _Given, change: Callable[[Outcome], Outcome]) -> _Given:
 
 @dataclass(frozen=True, slots=True)
 class TrackerFailure:
-    """The failure of a tracker, in place of a prediction."""
+    """The failure of a tracker. It takes the place of a prediction."""
 
     #: The error in one line, the same in every process.
     reason: str
@@ -290,7 +292,7 @@ def count_asked(contexts: Collection[Context], answers: Mapping[Context, Answer]
 
 
 def count_malformed(asked: Iterable[Context], answers: Mapping[Context, Answer]) -> int:
-    """Return how many answers to some contexts could not be parsed, retries included.
+    """Return how many answers to some contexts could not be parsed, including retries.
 
     Answers from a cache count as 0.
     """
@@ -303,7 +305,7 @@ def check_answer(
     normalisation: str = "plain",
     outcome: OutcomeKind = "state",
 ) -> Answer:
-    """Return the prediction, or a failure with the reason; see `check_prediction`."""
+    """Return the prediction, or a failure with the reason. See `check_prediction`."""
     try:
         found = check_prediction(answered, ontology, normalisation=normalisation, outcome=outcome)
     except TrackerError as error:
@@ -325,7 +327,7 @@ def all_answers(context: Context, answers: Mapping[Context, Answer]) -> list[Ans
 
 
 def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) -> list[Context]:
-    """Return each answered context, followed by its answered repetitions."""
+    """Return each context with an answer, followed by its answered repetitions."""
     found = []
     for context in contexts:
         one, number = context, 0
@@ -341,9 +343,9 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
 def kinds_of_answers(
     context: Context, answers: Mapping[Context, Answer], folding: Folding = AS_GIVEN
 ) -> tuple[int, ...]:
-    """Return numbers for the answers to a context. Equal answers have the same number.
+    """Number the answers to a context. Equal answers have equal numbers.
 
-    The numbers start at 0 in order of appearance. A failure has the number -1. If the context has
+    The numbers start at 0, in order of appearance. A failure has the number -1. If the context has
     fewer than two answers, the result is empty.
     """
     given = folding.alike(all_answers(context, answers), context)

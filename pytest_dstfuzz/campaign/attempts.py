@@ -1,4 +1,4 @@
-"""The variants of a dialogue and their contexts. The campaign makes them in one or more passes."""
+"""The variants of a dialogue and their contexts, made in one or more passes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ __all__ = [
 def fold_label(
     folding: Folding, label: Outcome, clean: Outcome, found: Outcome, asked: Context
 ) -> Outcome:
-    """Return a label with each text replaced by the text of an answer that agrees with it.
+    """Return a label. Replace each of its texts by the text of an answer that agrees with it.
 
     Args:
         folding: compares texts.
@@ -92,7 +92,7 @@ def fold_label(
 def judge_by_label(label: Outcome, changes: Iterable[Difference]) -> tuple[Difference, ...]:
     """Return the changes, each with its verdict by the label, such as ``right-to-wrong``.
 
-    The label must be in the wording of both answers, see `fold_label`.
+    The label must have the wording of both answers, see `fold_label`.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
     >>> changes = [Difference("area", "south", "north"), Difference("food", "thai", None)]
@@ -181,7 +181,7 @@ class TurnAttempts:
 
     @property
     def unstable(self) -> bool:
-        """Whether the answers to the clean turn are too unstable to compare with."""
+        """Whether the answers to the clean turn vary too much for comparisons."""
         return self.inapplicable == UNSTABLE
 
     def expected(self, attempt: Attempt) -> Expectation:
@@ -190,7 +190,7 @@ class TurnAttempts:
         return UNCHANGED if rewrite is None else rewrite.expected
 
     def reference(self, attempt: Attempt) -> Context:
-        """Return the clean context whose answer an attempt is compared with.
+        """Return the clean context for comparison with an attempt.
 
         If the relation compares two rewrites, this is the context of the other rewrite.
         """
@@ -198,12 +198,12 @@ class TurnAttempts:
         return self.clean_context if rewrite is None else rewrite.reference
 
     def asked(self, attempt: Attempt) -> tuple[Context, ...]:
-        """Return the contexts that an attempt needs, without clean contexts."""
+        """Return the contexts to request for an attempt, without clean contexts."""
         rewrite = attempt.proposal.rewrite
         return (attempt.context,) if rewrite is None else rewrite.asks
 
     def verdict(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Verdict:
-        """Return the verdict of the relation on an answer to an attempt, or to a part of it."""
+        """Return the relation's verdict on an answer to an attempt, or to a part of its edits."""
         if self.expected(attempt).stays:
             found = self._as_meant(attempt, clean, found)
         if isinstance(self.begun, BySearch):
@@ -229,9 +229,9 @@ class TurnAttempts:
         return label is not None and rules.folding.agree(label, meant, reference)
 
     def _as_meant(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Outcome:
-        """Return an answer in which values of open slots have no typing errors of the user.
+        """Return an answer. Correct the user's typing errors in values of open slots.
 
-        If a system has no list of values, it may copy a value as the user typed it.
+        If a system has no list of values, it may copy a misspelt value from the user.
         """
         kind, data, asked = self.rules.kind, self.rules.data, self.reference(attempt)
         meant = {
@@ -254,7 +254,7 @@ class TurnAttempts:
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome
     ) -> tuple[Outcome, Outcome]:
-        """Return the two answers to compare. The first may be the recorded one, see `recorded`."""
+        """Return the two answers to compare. The first one may be the recorded answer."""
         label = self.recorded(attempt)
         if label is None:
             return clean, found
@@ -262,7 +262,7 @@ class TurnAttempts:
         return label, label if agrees else found
 
     def recorded(self, attempt: Attempt) -> Outcome | None:
-        """Return the recorded answer if the relation compares an attempt with it."""
+        """Return the recorded answer if the relation compares the attempt with it."""
         rewrite, rules = attempt.proposal.rewrite, self.rules
         if rules.reply.reference != "answer" or rewrite is None or not rewrite.case:
             return None
@@ -278,7 +278,7 @@ class TurnAttempts:
         return self.rules.folding.agree(self.clean.state, found, self.clean_context)
 
     def _label(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Outcome | None:
-        """Return the right answer to an attempt in the wording of two answers, or ``None``."""
+        """Return the right answer to an attempt in the wording of the two answers, or ``None``."""
         reference, rules = self.reference(attempt), self.rules
         rewrite = attempt.proposal.rewrite
         if rewrite is not None and (rewrite.between or not rewrite.expected.stays):
@@ -300,7 +300,7 @@ class TurnAttempts:
 
     @property
     def noise(self) -> TurnNoise | None:
-        """The noise rates of the turn. ``None`` in profiles without a noise model."""
+        """The noise rates of the turn. ``None`` if the profile has no noise model."""
         if self.source is None or not PROFILES[self.rules.settings.validity].noise:
             return None
         support = self.source.support
@@ -321,7 +321,7 @@ class TurnAttempts:
         )
 
     def touches_lock(self, edits: Sequence[Edit]) -> bool:
-        """Return whether an edit is a slip in a locked word, which only noise models make."""
+        """Return whether an edit is a slip in a locked word. Only noise models make such slips."""
         by_noise = PROFILES[self.rules.settings.validity].noise
         return by_noise and self.source is not None and self.source.touches_lock(edits)
 
@@ -330,7 +330,7 @@ class TurnAttempts:
         return attempt.to_run and self.applicable and isinstance(self.clean, Prediction)
 
     def draw(self, number: int) -> tuple[Proposal, int]:
-        """Return the search's proposal for a variant and the number of draws.
+        """Draw a variant from the search. Return its proposal and the number of draws.
 
         If a variant is invalid or a duplicate, draw again, up to the limit of the settings.
         """
@@ -350,18 +350,18 @@ class TurnAttempts:
         return proposal, draw + 1
 
     def skips(self, proposal: Proposal) -> bool:
-        """Return whether the search skips the turn in this pass and makes no variant."""
+        """Return whether the search makes no variant of the turn in this pass."""
         return not self.rules.own_edits and self.rules.search.waits and not proposal.variant.edits
 
     def same_as(self, proposal: Proposal, asked: str | tuple[Context, ...]) -> int | None:
-        """Return the number of the first attempt with the same contexts, if there is one."""
+        """Return the number of the first attempt with equal contexts, if there is one."""
         known = self.numbers if proposal.weight is None else self.sampled
         first = known.get(asked) if proposal.variant.valid else None
         # A proposal without an attempt has no result to share.
         return first if first in self.attempts else None
 
     def shown(self, number: int) -> Variant | None:
-        """Return the variant of this turn in the context ``number``, or ``None`` if it stays clean.
+        """Return the turn's variant in the context ``number``, or ``None`` if it stays clean.
 
         The turn stays clean in three cases: the attack design demands it, the variant with this
         number is invalid, or the tracker failed on the clean turn. (Without a prediction, variants
@@ -381,8 +381,8 @@ class TurnAttempts:
     def seen_with(self, number: int) -> Attempt | None:
         """Return the attempt that later turns see in the context ``number``, if any.
 
-        This is the attempt with this number. If the search made no variant in that pass, this is
-        the last valid attempt with a lower number.
+        This is the attempt with this number. If the search made no variant in that pass, it is the
+        last valid attempt with a lower number.
         """
         found = self.attempts.get(number)
         if found is None or not self.skips(found.proposal):
@@ -392,7 +392,7 @@ class TurnAttempts:
         return next((one for one in made if one is not None and one.variant.valid), found)
 
     def _noisy(self, number: int) -> Variant | None:
-        """Return a draw from the noise model for a context, or ``None`` if the turn stays clean."""
+        """Return a context's draw from the noise model, or ``None`` if the turn stays clean."""
         rules, source = self.rules, self.source
         if source is None or source.support is None:
             return None
@@ -418,7 +418,7 @@ def begin_turn(
         dialogue: the dialogue of the turn.
         index: the index of the turn, from 0.
         clean: the answer to the clean turn.
-        states: the answers up to and including this turn; ``None`` = earlier answers are unknown.
+        states: the answers to all turns up to this one; ``None`` if earlier answers are unknown.
         ask: whether to call the relation.
     """
     turn = dialogue.turns[index]
@@ -449,7 +449,7 @@ def begin_turn(
 
 
 def prepare_task(rules: CampaignSpec, dialogue: Dialogue, index: int, clean: Answer) -> SearchTask:
-    """Return a turn of a dialogue as a search gets it, given the answer to the clean turn."""
+    """Return a turn of a dialogue in the form for a search, given the clean answer."""
     turn = dialogue.turns[index]
     prediction = clean if isinstance(clean, Prediction) else None
     values = lock_values(rules.data, turn, clean, rules.kind)
@@ -461,14 +461,14 @@ def prepare_task(rules: CampaignSpec, dialogue: Dialogue, index: int, clean: Ans
 
 
 def _is_left(rules: CampaignSpec, utterance: str) -> bool:
-    """Return whether the profile skips an utterance because its locks only know English."""
+    """Return whether the profile skips an utterance in another language than English."""
     perturber = rules.perturber
     locks = perturber.profile.locks
     return locks and perturber.guards.is_other_language(take_apart(utterance))
 
 
 def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Attempt:
-    """Make variant ``number`` of the turn ``turns[place]`` and put it in its context.
+    """Make variant ``number`` of the turn ``turns[place]``, with its context.
 
     The turns before it must have their variants. Missing variants with lower numbers are drawn
     first, because a search may depend on its earlier proposals.
@@ -499,9 +499,9 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
 
 
 def attempt_conversation(turns: Sequence[TurnAttempts], number: int) -> Iterator[Attempt | None]:
-    """Yield each turn of the context ``number``, with all turns as the noise model types them.
+    """Yield each turn of the context ``number``, in which the noise model types all turns.
 
-    If the context is unmodified up to a turn, yield ``None``. `CampaignSpec.conversations` has the
+    Yield ``None`` as long as the context is unmodified. `CampaignSpec.conversations` has the
     numbers.
     """
     users: dict[int, str] = {}
@@ -534,17 +534,17 @@ def attempt_conversation(turns: Sequence[TurnAttempts], number: int) -> Iterator
 def lock_values(
     data: DialogueSet, turn: Turn, clean: Answer | None, kind: AnswerKind = BELIEF_STATES
 ) -> tuple[str, ...]:
-    """Return the values that no edit of this turn may touch, see `AnswerKind.locked_values`."""
+    """Return the values that edits of this turn must keep, see `AnswerKind.locked_values`."""
     state = clean.state if isinstance(clean, Prediction) else None
     return kind.locked_values(data, turn, state)
 
 
 def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) -> bool:
-    """Return whether an earlier turn appears as its variant, not clean.
+    """Return whether an earlier turn appears as its variant instead of clean.
 
     With the attack design ``non-cumulative`` it never does, and with ``cumulative`` it always does.
-    With ``hybrid``, a fair coin decides for each (dialogue, variant, turn). Its result is the same
-    for every later turn.
+    With ``hybrid``, a fair coin decides for each dialogue, variant and turn. All later turns share
+    the result of the coin.
     """
     if attack == "hybrid":
         return derive(seed, "design", dialogue_id, variant, turn) % 2 == 1
@@ -560,7 +560,7 @@ _VARIES: Final = "the tracker may answer the same question differently each time
 def begin_own(
     rules: CampaignSpec, dialogue: Dialogue, clean: Sequence[Answer], place: int, last: int
 ) -> TurnAttempts:
-    """Return turn ``place`` of a dialogue of ``last + 1`` turns, with rewrites in random order.
+    """Return turn ``place`` of a dialogue of ``last + 1`` turns. Its rewrites are shuffled.
 
     If the relation works on whole dialogues, only the last turn has rewrites.
     """
@@ -581,16 +581,16 @@ class _RewriteList(TurnRelation):
         self._rewrites = rewrites
 
     def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:  # noqa: ARG002 - not adaptive
-        """Return the variant ``number`` that the relation makes, or ``None`` if it makes fewer."""
+        """Return variant ``number`` of the relation, or ``None`` if it makes fewer."""
         return self._rewrites[number] if number < len(self._rewrites) and not draw else None
 
 
 def _in_order(
     rules: CampaignSpec, turn: TurnAttempts, rewrites: Sequence[Rewrite]
 ) -> _RewriteList | Inapplicable:
-    """Return the variants of a relation without duplicates, in the random order of a campaign.
+    """Return the variants of a relation without duplicates, in random order.
 
-    If several variants have the same contexts, only the first is kept.
+    Of several variants with equal contexts, only the first one is kept.
     """
     different = {rewrite.asks: rewrite for rewrite in map(_as_asked, reversed(rewrites))}
     found = [different[asks] for asks in reversed(different)]
@@ -630,7 +630,7 @@ def attempt_own(turn: TurnAttempts, number: int) -> Attempt | None:
 
 
 def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | None:
-    """Return a rewrite, its proposal and the number of draws, or ``None`` if there are no more."""
+    """Draw a rewrite. Return it with its proposal and the number of draws, or ``None``."""
     begun = turn.begun
     if begun is None or isinstance(begun, tuple | list):
         return None  # The relation does not apply to the turn.
@@ -654,7 +654,7 @@ def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | No
 
 
 def _as_asked(rewrite: Rewrite) -> Rewrite:
-    """Return a rewrite. If it restarts the dialogue, its context is marked as a repetition."""
+    """Return a rewrite. If it restarts the dialogue, mark its context as a repetition."""
     if any(move.kind == "again" for move in rewrite.moves):
         return replace(rewrite, seen=rewrite.seen.again(RESTART))
     return rewrite

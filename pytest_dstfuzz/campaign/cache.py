@@ -33,7 +33,7 @@ _SUFFIX: Final = "alive"
 
 
 class Alive:
-    """A locked file that shows other processes that this one is alive."""
+    """A locked file. It shows other processes that this process is alive."""
 
     def __init__(self, path: Path, owner: str) -> None:
         self._path = _file_of(path, owner)
@@ -51,14 +51,14 @@ class Alive:
                 self._path.unlink()
 
     def leave(self) -> None:
-        """Close the file. After a fork, the lock stays with the parent."""
+        """Close the file. After a fork, the parent process keeps the lock."""
         held, self._held = self._held, None
         if held is not None:
             os.close(held)
 
 
 def is_dead(path: Path, owner: str) -> bool:
-    """Return whether a process is known to have ended without releasing its claims."""
+    """Return whether a process has certainly ended without releasing its claims."""
     file = _file_of(path, owner)
     try:
         found = os.open(file, os.O_RDWR)
@@ -78,7 +78,7 @@ def _file_of(path: Path, owner: str) -> Path:
 
 
 def _lock(file: int) -> bool:
-    """Lock an open file without waiting and return whether that succeeded."""
+    """Try to lock an open file without waiting. Return whether this succeeded."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
@@ -114,17 +114,17 @@ _SCHEMA: Final = (
 
 
 class _DamagedError(Exception):
-    """A value differs from the one that was written."""
+    """A value differs from the stored one."""
 
 
 class _ForeignError(Exception):
-    """The file is a database of another application and is left alone."""
+    """The file is a database of another application, which must stay unchanged."""
 
 
 class Store:
-    """A bounded table of values in a file, which is created on first use.
+    """A table of values in a file, with limited size. The file is created on first use.
 
-    If the values exceed ``limit`` bytes, those with the oldest day of use are removed first.
+    If the values exceed ``limit`` bytes, the least recently used ones are removed first.
     """
 
     def __init__(self, path: Path, limit: int) -> None:
@@ -146,18 +146,18 @@ class Store:
 
     @property
     def usable(self) -> bool:
-        """Whether values can be stored, as far as that is known; opens the file."""
+        """Whether values can be stored, as far as known. Opens the file."""
         self._try(lambda _: None, None)
         return not self._off
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the values of the keys that have one."""
+        """Return the stored values by key. Keys without a value are left out."""
         return self._try(lambda base: self._get(base, keys), {}) if keys else {}
 
     def put(self, values: Mapping[bytes, bytes], *, owner: str = "") -> None:
-        """Store values, all or none. Existing values are kept.
+        """Store all values or none. Existing values are kept.
 
-        Also renews the claims of ``owner`` on keys whose values it is computing.
+        Also renew the claims of ``owner`` on keys whose values it is computing.
         """
         if values:
             self._try(lambda base: self._put(base, values, owner), None)
@@ -167,27 +167,27 @@ class Store:
         self._try(lambda base: self._remove(base, keys), None)
 
     def add(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Store keys without a value, and return those that were not there.
+        """Store keys without a value. Return the keys that are new.
 
-        If the file cannot be used, returns all keys.
+        If the file cannot be used, return all keys.
         """
         return self._try(lambda base: self._add(base, keys), set(keys)) if keys else set()
 
     def claim(self, run: str, owner: str, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim keys that have no value, so that no other process of the run computes them too.
+        """Claim keys without a value, so that no other process of the run computes them.
 
-        Returns the claimed keys. They exclude keys that another live process has claimed. If the
-        file cannot be used, returns all keys.
+        Return the claimed keys, without keys that another live process has claimed. If the file
+        cannot be used, return all keys.
         """
         return self._try(lambda base: self._claim(base, run, owner, keys), set(keys))
 
     def release(self, run: str, owner: str) -> None:
-        """Release the contexts that a process has claimed to ask, so that others may ask them."""
+        """Release the claims of a process, so that others may request these contexts."""
         delete = "DELETE FROM claims WHERE run = ? AND owner = ?"
         self._try(lambda base: base.execute(delete, (run, owner)), None)
 
     def close(self) -> None:
-        """Close the file, and let other processes claim the keys that this one has claimed.
+        """Close the file. Release the claims of this process.
 
         The file is opened again when it is next used.
         """
@@ -204,13 +204,13 @@ class Store:
                 base.close()
 
     def _leave(self) -> None:
-        """Close the files of the parent in a forked process."""
+        """Close the parent's files in a forked process."""
         for alive in self._alive.values():
             alive.leave()
         self._alive.clear()
 
     def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """Call ``work`` with the connection, or return ``otherwise`` if the file cannot be used."""
+        """Call ``work`` with the connection. Return ``otherwise`` if the file cannot be used."""
         for anew in (False, True):
             if self._off:
                 break
@@ -230,7 +230,7 @@ class Store:
         )
 
     def _set_aside(self, error: Exception) -> bool:
-        """Move a damaged file out of the way and return whether that succeeded."""
+        """Move a damaged file away. Return whether this succeeded."""
         self._disconnect()
         aside = self.path.with_name(f"{self.path.name}.damaged")
         try:
@@ -321,7 +321,7 @@ class Store:
         return mine
 
     def _shrink(self, base: sqlite3.Connection) -> bool:
-        """Remove the oldest values if the file is too large; return whether any were removed."""
+        """Remove the oldest values if the file is too large. Return whether any were removed."""
         pages, free, size = (
             _number(base, f"PRAGMA {name}")
             for name in ("page_count", "freelist_count", "page_size")
@@ -340,7 +340,7 @@ class Store:
 
 
 def _prepare(base: sqlite3.Connection) -> None:
-    """Create the tables of a new file, and replace those of another version."""
+    """Create the tables of a new file. Replace tables of another version."""
     identity = ("PRAGMA application_id", "PRAGMA user_version")
     ours = [_APPLICATION, _VERSION]
     if [_number(base, question) for question in identity] != ours:
@@ -377,7 +377,7 @@ def _write_ahead(base: sqlite3.Connection) -> None:
 
 @contextmanager
 def _transaction(base: sqlite3.Connection) -> Generator[None]:
-    """Commit the statements of a block together, or roll all of them back on any exception."""
+    """Commit the statements of a block together. Roll all of them back on an exception."""
     base.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -390,7 +390,7 @@ def _transaction(base: sqlite3.Connection) -> Generator[None]:
 
 
 def _while_alive(method: Callable[[], None]) -> Callable[[], object]:
-    """Return a function that calls a method but does not keep its object alive."""
+    """Return a function that calls a method. It does not keep the object alive."""
     weak = weakref.WeakMethod(method)
     return lambda: (found := weak()) and found()
 
@@ -406,7 +406,7 @@ def _checksum(key: bytes, value: bytes) -> bytes:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Return whether an error shows that the contents of the file are not from this module."""
+    """Return whether an error shows that the file is damaged or not from this module."""
     if isinstance(error, _DamagedError | UnicodeDecodeError):
         return True
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -445,11 +445,11 @@ _PATIENCE: Final = 0.02
 def scope_of(
     tracker: Sequence[object], data: DialogueSet, reply: ReplySettings | None = None
 ) -> bytes:
-    """Return a digest of everything that a cached prediction depends on, except its context.
+    """Return a digest of everything except the context that a cached prediction depends on.
 
-    For belief states, this includes the identity of the tracker, the normalisation of the data and,
-    if it is complete, the ontology. For other answers, it includes the tracker, the kind of answer
-    and the source of the history. How answers are compared does not matter.
+    For belief states, this includes the identity of the tracker and the normalisation of the data.
+    It also includes the ontology if that is complete. For other answers, it includes the tracker,
+    the kind of answer and the source of the history. The comparison of answers is not included.
 
     Args:
         tracker: its name, its fingerprint and its settings, see `identity_of`.
@@ -468,9 +468,9 @@ def scope_of(
 class PredictionCache:
     """The predictions of one tracker in a store, which other trackers may share.
 
-    ``run`` is the name of the run if several of its processes share the store. They do not ask for
-    the same context at the same time. ``""`` if there is only one process. In ``counted``, a store
-    of that run, they note the values that they asked for or counted as recalled.
+    ``run`` is the name of the run if several of its processes share the store, otherwise ``""``.
+    These processes never request the same context at the same time. They record in ``counted``, a
+    store of that run, which values they requested or recalled.
     """
 
     def __init__(
@@ -495,7 +495,7 @@ class PredictionCache:
         }
 
     def keep(self, answers: Mapping[Context, Answer]) -> None:
-        """Store those answers that are predictions; errors are not stored."""
+        """Store the answers that are predictions. Errors are not stored."""
         values = {
             self._key(context): _bytes([answer.state.to_json(), to_json(answer.impurities)])
             for context, answer in answers.items()
@@ -510,7 +510,7 @@ class PredictionCache:
         self._store.remove([self._key(context) for context in contexts])
 
     def count_recalled(self, contexts: Iterable[Context]) -> int:
-        """Return how many of some recalled contexts no process of this run asked or counted."""
+        """Return how many recalled contexts no process of this run has requested or counted."""
         return len(self._count_once([self._key(context) for context in contexts]))
 
     def texts(self, keys: Mapping[Name, object]) -> dict[Name, bytes]:
@@ -526,19 +526,19 @@ class PredictionCache:
         self._store.put(values, owner=self._owner)
 
     def count_texts(self, keys: Mapping[Name, object]) -> set[Name]:
-        """Return the names whose recalled texts no process of this run stored or counted."""
+        """Return the names of recalled texts that no process of this run has stored or counted."""
         digests = {self._digest(key): name for name, key in keys.items()}
         return {digests[key] for key in self._count_once(digests)}
 
     def _count_once(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return the keys that no process of this run has given to this method before."""
+        """Return the keys that are new to this method in all processes of the run."""
         # The store may have a value under the key itself.
         marks = {hashlib.sha256(b"counted" + key).digest(): key for key in keys}
         new = set(marks) if self._counted is None else self._counted.add(list(marks))
         return {marks[mark] for mark in new}
 
     def digest_of(self, data: DialogueSet, digest: Callable[[DialogueSet], str]) -> str:
-        """Return the digest of data. It is computed once for all campaigns of a session."""
+        """Return the digest of data. All campaigns of a session compute it only once."""
         if self._told is None or self._told[0] is not data:
             self._told = data, digest(data)
         return self._told[1]
@@ -546,7 +546,7 @@ class PredictionCache:
     def claim(self, contexts: Sequence[Context]) -> list[Context]:
         """Return the contexts to request now, without those that another process has claimed.
 
-        The other process usually stores the missing answers. If it does not, the contexts can be
+        The other process usually stores the missing answers. If it does not, their contexts can be
         claimed later.
         """
         if not (self._run and contexts):
@@ -557,7 +557,7 @@ class PredictionCache:
         return [one for one in contexts if one not in keys or keys[one] in mine]
 
     def release(self) -> None:
-        """Release all claims. Other processes may now request contexts without a stored answer."""
+        """Release all claims. Other processes may then request contexts without a stored answer."""
         if self._run:
             self._store.release(self._run, self._owner)
 
@@ -572,10 +572,10 @@ class PredictionCache:
         *,
         varies: bool = False,
     ) -> Disagreement | None:
-        """Return the preflight's measurement on some contexts, from the cache if possible.
+        """Return the preflight's measurement for some contexts, from the cache if possible.
 
-        If it is not cached, one process of the run calls ``measure``, whose exceptions propagate.
-        Set ``varies`` if the tracker need not be repeatable.
+        If it is not cached, one process of the run calls ``measure``. Exceptions of ``measure``
+        propagate. ``varies`` says whether the tracker may give different answers.
         """
         kind = "preflight of one that varies" if varies else "preflight"
         key = self._digest([kind, [context.key() for context in contexts]])

@@ -73,11 +73,11 @@ class Campaign:
             print(result.id, result.outcome)
 
     Iteration calls the tracker in full batches and yields one result per turn, in the order of the
-    dialogues. If there are several relations, it finishes one relation before the next, and it
-    requests each clean turn only once. If you stop early, `results` has the results so far. If you
-    iterate again, it yields these results without calls of the tracker, and then the rest. The same
-    arguments give the same results. Only the settings of tracker, data, variants and budget apply.
-    Reports, gate, cache and regressions need pytest.
+    dialogues. Several relations run one after the other. Each clean turn is requested only once. If
+    you stop early, `results` has the results so far. If you iterate again, you first get these
+    results without calls of the tracker, and then the rest. The same arguments give the same
+    results. Only the settings of tracker, data, variants and budget apply. Reports, gate, cache and
+    regressions need pytest.
 
     Args:
         tracker: a value of ``--dst-model`` (a registered name, ``package.module:attribute``, an
@@ -181,8 +181,8 @@ class Campaign:
         """Return the figures of `results`.
 
         Raises:
-            UserError: there are several relations. Their figures are never added up, because some
-                answers should change and others should not. `summaries` has all figures.
+            UserError: there are several relations. Use `summaries`: figures of relations are never
+                added up, because some answers should change and others should not.
         """
         if len(self._relations) > 1:
             raise UserError(
@@ -226,7 +226,7 @@ class Campaign:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Everything that affects the results, by name. It is the key of stored results.
+        """Everything that affects the results, by name. It is the key for stored results.
 
         It identifies the settings (see `identity_of`), the data that were read, the tracker, the
         words, the policy of the search, and the files with a user's own code. ``shard`` and the
@@ -252,16 +252,16 @@ class Campaign:
         }
 
     def late_code(self) -> dict[str, str]:
-        """Return the present code of each object whose code is no longer that of `identity`.
+        """Return the code of objects that changed since `identity` was computed.
 
-        Such code was loaded during the run. Only then is it known which files it uses, or whether
-        they changed before.
+        The keys are the names of the objects. A run may load code late. Only then is it known which
+        files this code uses.
         """
         before = self.identity["code"]
         return {name: code for name, code in self._code().items() if before.get(name) != code}
 
     def _code(self) -> dict[str, str]:
-        """Map each object with a user's own code to a digest of the file with the code."""
+        """Return a digest of the files with code for each user-defined object."""
         reply, variant = self.settings.reply, self.settings.variant
         model = self.settings.tracker.model or ""
         named = [name for name in (reply.compare or "").split(",") if is_own_function(name)]
@@ -293,7 +293,7 @@ class Campaign:
 
     @cached_property
     def predictor(self) -> Predictor:
-        """The access to the tracker. A preflight has checked the tracker.
+        """The predictor, which calls the tracker. The tracker has passed the preflight.
 
         Raises:
             UserError: the preflight found that results would be meaningless.
@@ -326,9 +326,9 @@ class Campaign:
         )
 
     def engine(self, relation: Relation, plan: Sequence[PlannedTurn]) -> CampaignEngine:
-        """Return an engine that runs a part of the plan under one of the relations.
+        """Return an engine for a part of the plan under one relation.
 
-        All engines share the `predictor`. The rules of a relation are built once.
+        All engines share the `predictor`. The rules of a relation are built only once.
         """
         if relation.name not in self._first:
             self._first[relation.name] = CampaignEngine(

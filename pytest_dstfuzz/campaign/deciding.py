@@ -1,4 +1,4 @@
-r"""Decisions from the answers of a tracker that is not repeatable: a vote or a sequential test.
+r"""Decisions for trackers whose answers vary, by a majority vote or a sequential test.
 
 A vote
 ------
@@ -106,7 +106,7 @@ class _VariantJudgement(Protocol):
 
 
 class AskedTurn(Protocol):
-    """The part of a turn that a vote or a sequential test needs, with attempts of any type."""
+    """The part of a turn that a vote or a sequential test needs. Attempts may have any type."""
 
     @property
     def rules(self) -> _Rules:
@@ -124,7 +124,7 @@ class AskedTurn(Protocol):
         """Return the expected changes of an attempt."""
 
     def reference(self, attempt: Any) -> Context:
-        """Return the context whose answer an attempt is compared with."""
+        """Return the reference context for an attempt."""
 
     def recorded(self, attempt: Any) -> Outcome | None:
         """Return the recorded answer if the relation compares an attempt with it."""
@@ -171,11 +171,11 @@ class Vote:
         return clean_wanted(context, answers, self.votes, folding)
 
     def unstable(self, context: Context, answers: Answers, folding: Folding) -> bool:
-        """Return whether the answers to a clean turn are too unstable to compare with."""
+        """Return whether the answers to a clean turn vary too much for comparisons."""
         return unstable(context, answers, self.votes, folding)
 
     def clean_outcome(self, context: Context, answers: Answers, folding: Folding) -> Outcome:
-        """Return the majority answer to a clean turn, whose first answer must not be a failure."""
+        """Return the majority answer to a clean turn. Its first answer must not be a failure."""
         return settle_clean(context, answers, folding)
 
     def sides(
@@ -187,11 +187,11 @@ class Vote:
         answers: Answers,
         expected: Expectation = UNCHANGED,
     ) -> Sides:
-        """Return the majority answers to a clean context and to another one.
+        """Return the majority answers to the clean context and to another context.
 
         Args:
             turn: the turn of the attempt.
-            attempt: the attempt. A sequential test calls its relation, and a vote ignores it.
+            attempt: the attempt. A vote ignores it. A sequential test calls the relation for it.
             clean: the reference context.
             context: the context of the attempt, or of a part of its edits.
             answers: all answers so far.
@@ -227,7 +227,7 @@ class Vote:
         context: Context,
         answers: Answers,
     ) -> list[Context]:
-        """Return the next requests for a part of an attempt that broke the relation at first."""
+        """Return the next requests for a part of an attempt, if its first answer is a violation."""
         clean, folding = turn.clean_context, turn.rules.folding
         return variant_wanted(
             clean, context, answers, votes=self.votes, lead=self.votes, folding=folding
@@ -260,7 +260,7 @@ class AnswerTally(NamedTuple):
 
     @property
     def ratio(self) -> Fraction:
-        """The likelihood that the usual answers differ, divided by that of the same answer."""
+        """The likelihood of different usual answers, divided by the likelihood of equal ones."""
         r, q, c, s = self
         return Fraction(factorial(r + c) * factorial(q + s), factorial(r + s) * factorial(q + c))
 
@@ -294,7 +294,7 @@ class SequentialTest:
     by_outcome: ClassVar[bool] = False
 
     def decided(self, tally: AnswerTally) -> bool | None:
-        """Return whether the answers show a change, or ``None`` if they are undecided."""
+        """Return whether the answers show a change, or ``None`` if this is undecided."""
         upper, lower = _bounds(self.false_rate, self.missed_rate)
         if not tally.changed + tally.kept or tally.usual <= tally.others:
             return None
@@ -311,7 +311,7 @@ class SequentialTest:
         return [context.again(number) for number in range(len(given), end)]
 
     def unstable(self, context: Context, answers: Answers, folding: Folding) -> bool:
-        """Return whether no answer to a clean turn has a majority."""
+        """Return whether a clean turn has no answer with a majority."""
         given = folding.alike(all_answers(context, answers), context)
         return isinstance(given[0], Prediction) and _without_majority(given)
 
@@ -352,7 +352,7 @@ class SequentialTest:
         return Ruling(before, answer, changed, tally, len(given), len(usual))
 
     def more(self, clean: Context, context: Context, ruling: Ruling) -> list[Context]:
-        """Return the next requests for a variant; none if it is decided or cannot be decided."""
+        """Return the next requests for a variant. Return none if it is decided or undecidable."""
         if ruling.changed is not None or isinstance(ruling.answer, TrackerFailure):
             return []
         r, q, c, s = ruling.tally
@@ -367,7 +367,7 @@ class SequentialTest:
         return []
 
     def clean_outcome(self, context: Context, answers: Answers, folding: Folding) -> Outcome:
-        """Return the usual answer to a clean turn."""
+        """Return the most frequent answer to a clean turn."""
         return usual_outcome(folding.alike(all_answers(context, answers), context))
 
     def sides(
@@ -379,7 +379,7 @@ class SequentialTest:
         answers: Answers,
         expected: Expectation = UNCHANGED,  # noqa: ARG002 - the relation is asked
     ) -> Sides:
-        """Return the usual answers to a clean context and to another one, see `Vote.sides`."""
+        """Return the usual answers to the clean context and to another one, see `Vote.sides`."""
         if isinstance(failed := answers[clean], TrackerFailure):
             return Sides(Outcome(), failed)
         ruling = self._ruling(turn, attempt, clean, context, answers)
@@ -404,7 +404,7 @@ class SequentialTest:
     def part_wanted(
         self, turn: AskedTurn, attempt: Any, context: Context, answers: Answers
     ) -> list[Context]:
-        """Return the next requests for a part of an attempt that broke the relation at first."""
+        """Return the next requests for a part of an attempt, if its first answer is a violation."""
         clean = turn.clean_context
         return self.more(clean, context, self._ruling(turn, attempt, clean, context, answers))
 
@@ -463,13 +463,13 @@ def idle_test(settings: TrackerSettings, who: str) -> str:
 
 
 def usual_outcome(given: Sequence[Answer]) -> Outcome:
-    """Return the most frequent outcome; of equally frequent ones, the first."""
+    """Return the most frequent outcome. If several are equally frequent, return the first."""
     counted = Counter(one.state for one in given if isinstance(one, Prediction))
     return counted.most_common(1)[0][0] if counted else Outcome()
 
 
 def votes_of(ruling: Ruling, clean: Context, answers: Answers, folding: Folding) -> Votes | None:
-    """Return the answers of a ruling as votes, or ``None`` if there is only one to the variant."""
+    """Return a ruling's answers as votes, or ``None`` if the variant has only one answer."""
     if ruling.asked < 2 or isinstance(ruling.answer, TrackerFailure):
         return None
     usual = folding.alike(all_answers(clean, answers), clean)
@@ -485,14 +485,14 @@ def _without_majority(given: Sequence[Answer]) -> bool:
 
 
 def _counted(given: Sequence[Answer], usual: Outcome) -> tuple[int, int]:
-    """Return the numbers of answers that are the usual one and that are not, without failures."""
+    """Return how many answers are usual and how many are not. Failures are left out."""
     same = [one.state == usual for one in given if isinstance(one, Prediction)]
     return same.count(True), same.count(False)
 
 
 @lru_cache(maxsize=16)
 def _bounds(false_rate: float, missed_rate: float) -> tuple[Fraction, Fraction]:
-    """Return the likelihood ratios at which the test finds a change and no change."""
+    """Return two likelihood ratios: to find a change, and to find no change."""
     false, missed = Fraction(str(false_rate)), Fraction(str(missed_rate))
     return (1 - missed) / false, missed / (1 - false)
 
@@ -503,9 +503,9 @@ def clean_wanted(
     votes: int,
     folding: Folding = AS_GIVEN,
 ) -> list[Context]:
-    """Return the next requests for a clean turn; none if each slot is decided.
+    """Return the next requests for a clean turn, until each slot is decided.
 
-    A vote needs at least ``votes`` answers, and a value must lead the others by as many.
+    A vote needs at least ``votes`` answers. The first value must lead by as many answers.
     """
     given = folding.alike(all_answers(context, answers), context)
     if isinstance(given[0], TrackerFailure) or len(given) >= _MOST * votes:
@@ -517,7 +517,7 @@ def clean_wanted(
 
 
 def _no_two_alike(given: Sequence[Answer], votes: int, folding: Folding) -> bool:
-    """Return whether all replies differ after twice as many answers as a vote needs."""
+    """Return whether all replies differ after twice the answers that a vote needs."""
     states = {one.state for one in given if isinstance(one, Prediction)}
     return not folding.exact and len(given) >= 2 * votes and len(states) == len(given)
 
@@ -550,12 +550,13 @@ def variant_wanted(
     folding: Folding = AS_GIVEN,
     recorded: Outcome | None = None,
 ) -> list[Context]:
-    """Return the next requests for a variant, or half of its edits, that first broke the relation.
+    """Return the next requests for a variant whose first answer breaks the relation.
 
-    The requests repeat the context, or the ``clean`` context if a change leads. If everything is
-    decided, there are none. A change needs a lead of ``lead`` answers. The clean value needs a lead
-    of two more, because all variants of the turn depend on it. If changes are expected, a value
-    that is not as ``expected`` counts as a change, even if it is the clean value.
+    The variant may have only half of its edits. The requests repeat the context, or the ``clean``
+    context if a change leads. If everything is decided, there are no requests. A change needs a
+    lead of ``lead`` answers. The clean value needs two more, because all variants of the turn
+    depend on it. If changes are expected, each other value counts as a change, even the clean
+    value.
     """
     before, given, expected = _compare_sides(clean, context, answers, expected, folding, recorded)
     slots = sorted({*_slots(given), *before, *(delta.slot for delta in expected.deltas)})
@@ -577,7 +578,7 @@ def variant_wanted(
 def settle_clean(
     context: Context, answers: Mapping[Context, Answer], folding: Folding = AS_GIVEN
 ) -> Outcome:
-    """Return the state of a clean turn: for each slot the majority value, or else the first one."""
+    """Return the state of a clean turn: each slot's majority value, or else the first one."""
     votes = folding.alike(all_answers(context, answers), context)
     first = votes[0]
     assert isinstance(first, Prediction)  # noqa: S101 - the caller handles failures
@@ -594,9 +595,10 @@ def _compare_sides(
     folding: Folding,
     recorded: Outcome | None = None,
 ) -> tuple[Outcome, Sequence[Answer], Expectation]:
-    """Return the reference answer, the answers to a variant aligned to it, and expected changes.
+    """Return the reference answer, the answers aligned to it, and the expected changes.
 
-    If the relation compares with the recorded answer, that is the reference, else the clean answer.
+    The reference is the recorded answer if the relation compares with it. Otherwise it is the clean
+    answer.
     """
     before = settle_clean(clean, answers, folding)
     of_clean = expected.against(before)
@@ -620,11 +622,11 @@ def settle_sides(
     expected: Expectation = UNCHANGED,
     folding: Folding = AS_GIVEN,
 ) -> tuple[Outcome, Answer]:
-    """Return the two sides that a relation compares: the clean state and an answer.
+    """Return the clean state and the answer for the relation to compare.
 
-    The answer is the majority of a vote, or the only answer. If no value of a slot has a majority
-    on one side, the slot counts as unchanged, or as having an ``expected`` value. If the request
-    for the clean context failed, the answer is that failure.
+    The answer is the majority of a vote, or the only answer. If a slot has no majority on one side,
+    it counts as unchanged, or as having an ``expected`` value. If the request for the clean context
+    failed, the answer is that failure.
     """
     if isinstance(failed := answers[clean], TrackerFailure):
         return Outcome(), failed
@@ -652,7 +654,7 @@ def count_votes(
     *,
     recorded: Outcome | None = None,
 ) -> Votes | None:
-    """Return the votes on the slot with the clearest change, or ``None`` for a single answer."""
+    """Return the votes on the slot with the clearest change, or ``None`` for one answer."""
     if len(all_answers(context, answers)) < 2 or isinstance(answers[clean], TrackerFailure):
         return None
     before, given, expected = _compare_sides(clean, context, answers, expected, folding, recorded)
@@ -684,32 +686,32 @@ def _more(context: Context, given: Sequence[Answer], count: int, votes: int) -> 
 
 
 def _values(votes: Iterable[Answer], slot: str) -> Counter[str | None]:
-    """Return value -> number of answers with it; ``None`` = absent. Failures do not count."""
+    """Count the answers with each value; ``None`` = absent. Failures do not count."""
     return Counter(vote.state.get(slot) for vote in votes if isinstance(vote, Prediction))
 
 
 def _lead(votes: Sequence[Answer], slot: str) -> int:
-    """Return how many more answers have a slot's most frequent value than all others together."""
+    """Return the lead of a slot's most frequent value over all other answers together."""
     return 2 * max(_values(votes, slot).values()) - len(votes)
 
 
 def _changed_lead(
     votes: Sequence[Answer], slot: str, before: Outcome, expected: Expectation
 ) -> int:
-    """Return the lead of the most frequent value that is not as expected, as `_lead` counts it."""
+    """Return the `_lead` of the most frequent value that is not expected."""
     wanted = _admissible(slot, before, expected)
     counted = [count for value, count in _values(votes, slot).items() if value not in wanted]
     return 2 * max(counted, default=0) - len(votes)
 
 
 def _admissible(slot: str, before: Outcome, expected: Expectation) -> Admissible:
-    """Return the admissible values of a slot: the clean one, unless a change is expected."""
+    """Return the admissible values of a slot: the expected ones, or else the clean one."""
     delta = expected.of(slot)
     return Admissible((before.get(slot),)) if delta is None else delta.after
 
 
 def _as_wanted(delta: Delta, votes: Sequence[Answer]) -> str | None:
-    """Return the value of a slot without a majority: its most frequent admissible value.
+    """Return the most frequent admissible value of a slot without a majority.
 
     Only a majority can make the slot a violation.
     """
@@ -721,7 +723,7 @@ def _as_wanted(delta: Delta, votes: Sequence[Answer]) -> str | None:
 
 
 def _majority(votes: Sequence[Answer], slots: Iterable[str]) -> dict[str, str | None]:
-    """Return slot -> the value in more than half of the answers; ``None`` = absent.
+    """Map each slot to its value in more than half of the answers; ``None`` = absent.
 
     Failures vote for no value. Slots without a majority are left out.
     """
@@ -735,7 +737,7 @@ def _slots(votes: Iterable[Answer]) -> list[str]:
 
 
 def _changed(state: Outcome, values: Mapping[str, str | None]) -> Outcome:
-    """Return a state with other values for some slots, or the same object if nothing changes."""
+    """Return a state with other values for some slots. Without changes, return the same object."""
     new = {slot: value for slot, value in {**state, **values}.items() if value is not None}
     return state if new == state else type(state)(new)
 
@@ -753,11 +755,11 @@ class Repeat:
 
     @property
     def wanted(self) -> list[Again]:
-        """The contexts to request again, as repetition -1, which votes never use."""
+        """The contexts to request again. They have the repetition -1, which votes never use."""
         return [context.again(-1) for context in self.contexts]
 
     def same(self, answers: Mapping[Context, Answer]) -> bool | None:
-        """Return whether both contexts got the same answer again; ``None`` if one got none."""
+        """Return whether both contexts got equal answers again; ``None`` if one is missing."""
         found = []
         for first, again in zip(self.contexts, self.wanted, strict=True):
             one, other = answers[first], answers.get(again)
@@ -777,7 +779,7 @@ def choose_repeats(
     seed: int,
     dialogue: str,
 ) -> list[Repeat]:
-    """Choose violations and held variants of a dialogue to request again, see `SHARES`."""
+    """Choose violations and held variants of a dialogue for repeated requests, see `SHARES`."""
     chosen = []
     for (place, items), outcome in product(enumerate(judged), SHARES):
         found = [item.result.index for item in items if item.result.outcome == outcome]
@@ -808,13 +810,13 @@ class Repeats:
 
 
 class RepetitionTally:
-    """Tracks whether all repeated requests of a run had the same answers."""
+    """Tracks whether all repeated requests of a run had equal answers."""
 
     def __init__(self) -> None:
         self.same = True
 
     def add(self, turn: TurnResult) -> None:
-        """Record whether all repeated answers to one turn, and to its variants, were the same."""
+        """Record whether all repeated answers to one turn and its variants were equal."""
         answered = {kind for kind in turn.clean_votes if kind >= 0}
         self.same = (
             self.same
@@ -825,7 +827,7 @@ class RepetitionTally:
 
 
 def _repeated(variant: VariantResult) -> bool:
-    """Return whether all answers to a variant, and to its clean turn, were the same."""
+    """Return whether all answers to a variant and to its clean turn were equal."""
     votes = variant.votes
     voted = votes is None or (votes.against == 0 and votes.changed in (0, votes.asked))
     return voted and variant.outcome != "unstable" and variant.repeated is not False

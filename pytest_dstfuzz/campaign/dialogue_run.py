@@ -74,10 +74,10 @@ Steps = Generator[Sequence[Subset], Mapping[Subset, bool], _Result]
 
 
 def minimise(groups: Sequence[Subset]) -> Steps[Subset]:
-    """Return a 1-minimal set of edits that breaks the relation: no single edit can be left out.
+    """Return a 1-minimal set of edits that breaks the relation. None of them can be left out.
 
     All edits together must break the relation. If every superset of a breaking set breaks it too,
-    no smaller subset of the result breaks it. ``groups`` are disjoint sets of edits. If one group
+    the result is minimal among all subsets. ``groups`` are disjoint sets of edits. If one group
     alone breaks the relation, the search starts with that group. No set is tested twice.
     """
     known: dict[Subset, bool] = {}
@@ -111,7 +111,7 @@ def minimise(groups: Sequence[Subset]) -> Steps[Subset]:
 
 
 def _begin(edits: Subset) -> int:
-    """Return the number of pieces into which a set is first split."""
+    """Return the number of pieces in the first split of a set."""
     return len(edits) if len(edits) <= FEW else 2
 
 
@@ -121,7 +121,7 @@ def _split(edits: Subset, pieces: int) -> list[Subset]:
 
 
 def _first(sets: Sequence[Subset], known: dict[Subset, bool]) -> Steps[Subset | None]:
-    """Return the first set that breaks the relation. Yield the sets that are not yet tested."""
+    """Return the first set that breaks the relation. Yield the sets that need a test."""
     wanted = [edits for edits in dict.fromkeys(sets) if edits not in known]
     if wanted:
         answers = yield wanted
@@ -132,7 +132,7 @@ def _first(sets: Sequence[Subset], known: dict[Subset, bool]) -> Steps[Subset | 
 def _spare(
     current: Subset, chunks: Sequence[Subset], known: dict[Subset, bool]
 ) -> Steps[Subset | None]:
-    """Return a smaller set that breaks the relation, without one or several of the chunks.
+    """Leave out chunks and return a smaller set that breaks the relation.
 
     Return ``None`` if every chunk is needed.
     """
@@ -173,7 +173,7 @@ def shrink(
     """Minimise the violations of a dialogue. Return the results for each turn.
 
     The answers to the contexts of each `BlameProbe` must be known, because they show the causes.
-    The causes themselves need not be determined yet.
+    The causes may still be undetermined.
     """
     broken = [
         [item for item in results if item.result.outcome == "violation"] for results in judged
@@ -212,15 +212,15 @@ def shrink(
 def _comes_apart(attempt: Attempt) -> bool:
     """Return whether some edits of an attempt may be left out.
 
-    No edit may be left out if the relation made the edits and expects the result of all of them
-    together, or if the relation moved rounds.
+    All edits are needed in two cases: the relation made the edits and expects the result of all of
+    them together, or the relation moved rounds.
     """
     rewrite = attempt.proposal.rewrite
     return rewrite is None or (rewrite.separable and not rewrite.moves)
 
 
 def _as_made(result: VariantResult) -> Minimal:
-    """Return a violation in the form of a minimal version, with all of its edits."""
+    """Return a violation with all its edits as a minimal version."""
     return Minimal(result.text, result.context, result.edits, (), result.changed_slots)
 
 
@@ -271,7 +271,7 @@ class _ShrinkCase:
         self._sets: Sequence[Subset] = ()
 
     def advance(self, answers: _Answers) -> None:
-        """Continue as far as the known answers allow."""
+        """Continue as far as the available answers allow."""
         while True:
             self.wanted = [
                 context for edits in self._sets for context in self._missing(edits, answers)
@@ -300,18 +300,18 @@ class _ShrinkCase:
         return [context for context in needed if context not in answers]
 
     def _changes(self, edits: Subset, answers: _Answers) -> tuple[Difference, ...]:
-        """Return the changed slots, if one of the slots of the violation is among them.
+        """Return the changed slots if they include a slot of the violation.
 
-        The result is empty in three more cases: the slot is now correct, which is a different
-        weakness; an utterance is not a valid variant, because without one of its typing errors, a
-        word may become another word; or a sequential test is undecided.
+        The result is empty in three more cases. The slot may now be correct, which is a different
+        weakness. An utterance may not be a valid variant: without one of its typing errors, a word
+        may become another word. A sequential test may be undecided.
         """
         return self._looks(edits, answers, open_too=False)
 
     def _looks(
         self, edits: Subset, answers: _Answers, *, open_too: bool = True
     ) -> tuple[Difference, ...]:
-        """Return the provisional changes. Undecided changes count if ``open_too`` is true."""
+        """Return the provisional changes. ``open_too`` includes undecided changes."""
         rebuilt, turn = self._with(edits), self._turn
         if not rebuilt.valid:
             return ()
@@ -392,11 +392,11 @@ def run_dialogue(
 ) -> DialogueRun:
     """Run turns ``0`` to ``last`` of a dialogue.
 
-    The generator yields contexts to request. The mapping of answers that is sent to it must include
-    all earlier answers. If an answer for a turn is missing, this turn and all later ones get the
-    outcome ``skipped``. If ``one_by_one`` is true, all turns get their first variant, and the cause
-    if it is a violation, before any turn gets its second. If the run then ends early, a turn keeps
-    its completed variants.
+    The generator yields contexts to request. The caller sends a mapping with all answers so far. If
+    an answer for a turn is missing, this turn and all later ones get the outcome ``skipped``. If
+    ``one_by_one`` is true, all turns get their first variant before any turn gets its second. The
+    first pass includes the causes of violations. If the run then ends early, a turn keeps its
+    completed variants.
     """
     return _DialogueSteps(rules, dialogue, last, one_by_one).steps()
 
@@ -462,7 +462,7 @@ class _DialogueSteps:
     def _converse(
         self, turns: Sequence[TurnAttempts], results: Sequence[TurnResult]
     ) -> Generator[OptionalRequest, Answers, list[TurnResult]]:
-        """Ask for whole conversations with slips, and return the results of the turns with them."""
+        """Request whole conversations with slips. Return the results of their turns."""
         known, asked = set(self._answers), set[Context]()
         drawn = {
             number: list(attempt_conversation(turns, number))
@@ -506,9 +506,9 @@ class _DialogueSteps:
     def _variants(
         self, done: int
     ) -> Generator[Sequence[Context], Answers, tuple[int, Counter[int]]]:
-        """Make the variants of the first ``done`` turns, and ask the tracker for the answers.
+        """Make variants of the first ``done`` turns and request the answers.
 
-        Return the number of turns with a result, and the number of missing variants for each turn.
+        Return the number of turns with a result, and each turn's number of missing variants.
         """
         rules, first, left_out = self._rules, done, Counter[int]()
         for number, numbers in enumerate(_passes(rules, one_by_one=self._one_by_one)):
@@ -537,7 +537,7 @@ class _DialogueSteps:
         )
 
     def _begin(self, clean: Sequence[Answer]) -> None:
-        """Prepare the variants of the turns whose clean answers are known."""
+        """Prepare the variants of the turns that have a clean answer."""
         rules, dialogue, last = self._rules, self._dialogue, len(self._contexts) - 1
         for index, answer in enumerate(clean):
             begun = (
@@ -551,9 +551,9 @@ class _DialogueSteps:
             self._judged.append({})
 
     def _ask(self, wanted: Iterable[tuple[int, Context]], done: int) -> _Asking:
-        """Request contexts, and return how many turns from the start of the dialogue are done.
+        """Request contexts. Return how many turns at the start of the dialogue are complete.
 
-        A turn is done if none of its answers is missing.
+        A turn is complete if none of its answers is missing.
         """
         found = list(wanted)
         self._answers = yield [context for _, context in found]
@@ -566,13 +566,13 @@ class _DialogueSteps:
         return done
 
     def _count(self, asked: set[Context]) -> int:
-        """Return the number of requested contexts, repetitions for a vote included."""
+        """Return the number of requested contexts, including repetitions for a vote."""
         if self._rules.decider.again:
             asked = asked.union(all_asked(asked, self._answers))
         return count_asked(asked, self._answers)
 
     def _voted(self, context: Context) -> Answer:
-        """Return the answer to a clean turn, with the state of the majority."""
+        """Return the answer to a clean turn, with the majority state."""
         first = self._answers[context]
         if isinstance(first, TrackerFailure):
             return first
@@ -583,7 +583,7 @@ class _DialogueSteps:
         return self._rules.decider.clean_outcome(context, self._answers, self._rules.folding)
 
     def _prepare(self, asked: Iterable[tuple[Context, Context]]) -> None:
-        """Let the comparison prepare for answers to pairs of a clean and another context."""
+        """Let the comparison prepare for pairs of answers: to a clean and to another context."""
         answers = self._answers
         self._rules.folding.prepare(
             (clean, all_answers(clean, answers), all_answers(context, answers))
@@ -614,7 +614,7 @@ class _DialogueSteps:
                         yield place, context
 
     def _judge(self, numbers: Sequence[int], done: int) -> None:
-        """Judge variants by number, and give the results to an adaptive search."""
+        """Judge variants by number. Give the results to an adaptive search."""
         self._prepare(
             (turn.reference(attempt), attempt.context)
             for turn in self._turns[:done]
@@ -633,7 +633,7 @@ class _DialogueSteps:
                 turn.seen[number] = give_feedback(turn, attempt, result, self._answers)
 
     def _doubtful(self, numbers: Sequence[int], done: int) -> _Requests:
-        """Yield the next requests for variants whose votes are open."""
+        """Yield the next requests for variants whose votes are undecided."""
         decider = self._rules.decider
         if decider.by_outcome:
             self._judge(numbers, done)
@@ -649,7 +649,7 @@ class _DialogueSteps:
     def _doubtful_conversations(
         self, tested: Sequence[tuple[TurnAttempts, Attempt]]
     ) -> Iterator[Context]:
-        """Yield the next requests for turns of whole conversations whose votes are open."""
+        """Yield the next requests for turns of whole conversations whose votes are undecided."""
         if not self._rules.decider.again:
             return
         for turn, attempt in tested:
@@ -668,10 +668,10 @@ class _DialogueSteps:
                             yield place, again
 
     def _requested(self, place: int) -> list[JudgedVariant]:
-        """Return the requested variants of a turn, or none if the relation does not apply.
+        """Return a turn's requested variants. Return none if the relation does not apply.
 
-        The untested variants of such a turn do not count as generated. Passes in which the search
-        skips the turn do not count, either.
+        Variants of other turns do not count as generated. Passes in which the search skips the turn
+        do not count either.
         """
         turn, only = self._turns[place], self._rules.settings.variant
         if not turn.applicable and isinstance(turn.clean, Prediction):
@@ -730,7 +730,7 @@ class _DialogueSteps:
         )
 
     def _clean_of(self, index: int) -> list[Context]:
-        """Return the clean contexts that count for the result of a turn."""
+        """Return the clean contexts that affect the result of a turn."""
         first = 0 if self._rules.relation.unit == "dialogue" else index
         return self._contexts[first : index + 1]
 
@@ -751,12 +751,12 @@ def _passes(rules: CampaignSpec, *, one_by_one: bool) -> list[range]:
 
 
 def skip_dialogue(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[TurnResult]:
-    """Return the results of a dialogue that was not run before the end of the budget."""
+    """Return the results of a dialogue that did not run before the budget ended."""
     return [_skipped(rules, dialogue, i, calls=0) for i in range(rules.first_of(last), last + 1)]
 
 
 def _reason(attempts: TurnAttempts, outcome: TurnOutcome) -> str:
-    """Return why a turn has no verdict; ``""`` if it has one, or if no variant could be made."""
+    """Return why a turn has no verdict. Return ``""`` if it has one, or has no variant."""
     if isinstance(attempts.clean, TrackerFailure):
         return attempts.clean.reason
     if outcome == "inapplicable" or attempts.unstable:
@@ -771,7 +771,7 @@ def _reason(attempts: TurnAttempts, outcome: TurnOutcome) -> str:
 
 
 def _probes(variants: Sequence[JudgedVariant]) -> list[Context]:
-    """Return the contexts that are requested to find the causes of a turn's violations."""
+    """Return the contexts to request for the causes of a turn's violations."""
     probes = [item.probe for item in variants if item.probe is not None]
     return [context for probe in probes for context in (probe.alone, probe.around)]
 

@@ -1,4 +1,4 @@
-"""The engine of a campaign: runs a plan of turns and returns their results in any order."""
+"""The engine of a campaign. It runs a plan of turns, whose results may be read in any order."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ _KEPT: Final = json_decoder(KeptDialogue)
 
 
 class ResultCache:
-    """The results of dialogues under the rules of one campaign, identified by ``scope``."""
+    """A cache of dialogue results under the rules of one campaign, identified by ``scope``."""
 
     def __init__(self, cache: PredictionCache, scope: str) -> None:
         self._cache = cache
         self._scope = scope
 
     def recall(self, planned: Sequence[_Planned]) -> dict[str, KeptDialogue]:
-        """Return the cached results by the ids of the dialogues."""
+        """Return the cached results by dialogue id."""
         found = self._cache.texts({one[0].id: self._key(one) for one in planned})
         kept: dict[str, KeptDialogue] = {}
         with gc_paused():
@@ -92,14 +92,14 @@ class ResultCache:
         return kept
 
     def count_answers(self, planned: Sequence[_Planned], found: Mapping[str, KeptDialogue]) -> int:
-        """Return the number of answers behind those results that no other process has counted."""
+        """Count the answers used for these results that no other process has counted."""
         keys = {one[0].id: self._key(one) for one in planned if one[0].id in found}
         return sum(found[name].answers for name in self._cache.count_texts(keys))
 
     def keep(
         self, found: Sequence[tuple[_Planned, Mapping[Context, Answer], list[TurnResult]]]
     ) -> None:
-        """Store results, if all answers behind them are stored, too."""
+        """Store results if all their answers are stored, too."""
         texts = [
             (self._key(planned), text)
             for planned, answers, results in found
@@ -117,7 +117,7 @@ class ResultCache:
 def open_result_cache(
     cache: PredictionCache | None, settings: Settings, rules: CampaignSpec, lexicon: Lexicon
 ) -> ResultCache | None:
-    """Return the cache for the results of a campaign, or ``None`` if they must not be cached.
+    """Return a campaign's cache for results, or ``None`` if its results must not be cached.
 
     Args:
         cache: the prediction cache of the tracker.
@@ -174,7 +174,7 @@ def _is_known(search: str) -> bool:
 
 @cache
 def _digest_of_code() -> str | None:
-    """Return a digest of the package's code and data and the versions of its libraries.
+    """Return a digest of the package's code and data, and of the versions of its libraries.
 
     It is ``None`` if a file cannot be read or there are no files.
     """
@@ -191,7 +191,7 @@ def _digest_of_code() -> str | None:
 
 
 def data_digest(data: DialogueSet) -> str:
-    """Return a digest of dialogues and of everything else that was read about them.
+    """Return a digest of dialogues and of all data that belongs to them.
 
     Calls, results of tools, replies, the ontology and paraphrases are included.
     """
@@ -217,7 +217,7 @@ _AnswerLookup = Callable[[list[Context]], Answers]
 
 @dataclass(slots=True)
 class _Waiting:
-    """A dialogue that waits for answers to ``wanted``, with its earlier answers."""
+    """A dialogue with its answers so far. It waits for answers to ``wanted``."""
 
     run: DialogueRun
     wanted: Sequence[Context]
@@ -227,14 +227,14 @@ class _Waiting:
 
 
 class FinishedDialogue(NamedTuple):
-    """A finished dialogue: its results and the answers behind them."""
+    """A finished dialogue with its results and the answers used for them."""
 
     results: list[TurnResult]
     answers: Answers
 
 
 class DialogueScheduler:
-    """Keeps the unfinished dialogues, and those that are finished but not yet returned."""
+    """Holds unfinished dialogues, and finished ones that were not yet returned."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, _Waiting] = {}
@@ -255,14 +255,15 @@ class DialogueScheduler:
         self._waiting[place] = _Waiting(run, next(run), window)
 
     def advance(self, predictor: Predictor, batch: int, *, patient: bool = False) -> None:
-        """Request answers in full batches, and resume the dialogues that wait for these answers.
+        """Request answers in full batches. Resume the dialogues that wait for these answers.
 
-        Contexts that would fill only a part of a batch wait for the next call, because a network
-        needs nearly as long for a part of a batch as for a full one. Contexts of the latest windows
-        wait first. If ``patient`` is true, dialogues with a `PatientRequest` wait, too.
+        A network needs nearly as long for a partial batch as for a full one. Therefore contexts
+        that would form a partial batch wait for the next call. Contexts of the latest windows wait
+        first. If ``patient`` is true, dialogues with a `PatientRequest` wait, too.
 
-        If the predictor raises an exception, no dialogue has moved. If a dialogue raises one, the
-        dialogue is dropped, and later dialogues have not moved. Both exceptions propagate.
+        If the predictor raises an exception, no dialogue has moved. If a dialogue raises an
+        exception, the dialogue is dropped, and later dialogues have not moved. Both exceptions
+        propagate.
         """
         later, moving = self._later(predictor.known, batch), self._moving(patient)
         wanted = (c for waiting in moving.values() for c in waiting.wanted)
@@ -273,7 +274,7 @@ class DialogueScheduler:
                     self._send(place, found)
 
     def _moving(self, patient: bool) -> dict[int, _Waiting]:
-        """Return all dialogues, or if ``patient`` only those without a `PatientRequest`."""
+        """Return the unfinished dialogues. ``patient`` excludes those with a `PatientRequest`."""
         return {
             place: waiting
             for place, waiting in self._waiting.items()
@@ -281,7 +282,7 @@ class DialogueScheduler:
         }
 
     def _later(self, known: _AnswerLookup, batch: int) -> set[Context]:
-        """Return the contexts that would only fill a part of a batch."""
+        """Return the contexts that would form only a partial batch."""
         if batch == 1:
             return set()
         by_window = sorted(self._waiting.values(), key=lambda waiting: waiting.window)
@@ -292,9 +293,10 @@ class DialogueScheduler:
         return set(missing[-rest:]) if rest < len(missing) and rest else set()
 
     def settle(self, known: _AnswerLookup, *, last: bool = False) -> None:
-        """Resume every dialogue as far as known answers allow.
+        """Resume every dialogue as far as the answers allow.
 
-        If no more answers will follow (``last``), continue without optional answers.
+        If ``last`` is true, no more answers follow. Then dialogues continue without optional
+        answers.
         """
         with gc_paused():
             for place in list(self._waiting):
@@ -363,7 +365,7 @@ class ExpectedCalls(NamedTuple):
     first: int
 
     def without_clean(self) -> ExpectedCalls:
-        """Return the estimates for the case that the answers to clean turns are known already."""
+        """Return the estimates if the answers to clean turns are already known."""
         numbers = (one - self.turns for one in (self.least, self.most, self.first))
         return ExpectedCalls(self.turns, *numbers)
 
@@ -390,7 +392,7 @@ def expected_calls(
 
 
 def _conversations(settings: VariantSettings, relation: Relation) -> int:
-    """Return the number of whole conversations with slips, see `CampaignSpec.conversations`."""
+    """Return the number of whole conversations with slips. See `CampaignSpec.conversations`."""
     if settings.attack != "cumulative" or relation.edits != "search":
         return 0
     if settings.search == NoiseSearch.name:
@@ -401,8 +403,8 @@ def _conversations(settings: VariantSettings, relation: Relation) -> int:
 def _first_variant(decider: Decider) -> int:
     """Return the number of contexts for a turn and its first variant.
 
-    If a majority vote decides, a violation needs more contexts than a variant that holds. The
-    result is the number for a violation, so that a budget also suffices for turns with violations.
+    With a majority vote, a violation needs more contexts than a variant that holds. The result is
+    the number for a violation. So a budget also suffices for turns with violations.
     """
     return 4 * decider.votes if decider.again else 2
 
@@ -418,7 +420,7 @@ def predictor_for(
 ) -> Predictor:
     """Build the predictor of ``settings``, which campaigns on the same data may share.
 
-    If ``wobbles`` is true, the tracker is not repeatable, and a majority vote decides about
+    If ``wobbles`` is true, the answers of the tracker vary, and a majority vote decides about
     violations. If it is false, a few contexts are requested again as a check. If it is ``None``,
     there is neither a vote nor a check.
     """
@@ -454,11 +456,11 @@ def _relative_error(turns: Sequence[int], calls: Sequence[int], planned: int) ->
 
 
 class _Course:
-    """The dialogues from which the search of a campaign learns, and what they gave.
+    """The dialogues from which a search learns during a campaign, and their results.
 
     Args:
         rounds: the dialogues, round by round.
-        rules: the rules of the campaign, with the search as it is before the first round.
+        rules: the rules of the campaign. Their search has not learned yet.
     """
 
     def __init__(self, rounds: list[Sequence[PlannedTurn]], rules: CampaignSpec) -> None:
@@ -472,7 +474,7 @@ class _Course:
         self.earlier: dict[str, CampaignSpec] = {}
 
     def take(self, school: CampaignEngine) -> None:
-        """Run the next round with an engine for it, and let the search learn from the results."""
+        """Run the next round with its own engine. Let the search learn from the results."""
         lessons: list[Lesson] = []
         for dialogue, _ in self.rounds[0]:
             found = school.results_of(dialogue.id)
@@ -496,15 +498,16 @@ class CampaignEngine:
     dialogues, they run to their ends, and only their last turns have results.
 
     ``window`` is the number of contexts in a window (``None`` = `WINDOW_BATCHES`). If ``ahead`` is
-    true, up to `WINDOWS_AT_ONCE` windows run at once. If there is a budget, only one runs, because
-    the budget might end before any dialogue is finished. If ``spread`` is true, the budget is
-    spread over the turns: all turns get their first variant before any turn gets its second.
+    true, up to `WINDOWS_AT_ONCE` windows run at once. With a budget, only one window runs at a
+    time. Otherwise the budget might end before any dialogue is finished. If ``spread`` is true, the
+    budget is spread over the turns: all turns get their first variant before any turn gets its
+    second.
 
-    If the search learns from the results of dialogues (`Search.lessons`), those of ``sample`` that
-    are drawn first run before the others, in rounds (`rounds_of`). ``sample`` is the sample of the
-    whole run, of which ``plan`` may be a part; ``None`` = the plan. So the results of a dialogue
-    depend neither on the selected tests nor on the number of workers. Under a budget, which may end
-    in a round, the search does not learn.
+    If the search learns from results (`Search.lessons`), some dialogues run before the others, in
+    rounds (`rounds_of`). They are the first drawn dialogues of ``sample``. ``sample`` is the sample
+    of the whole run, and ``plan`` may be a part of it; ``None`` = the plan. So the results of a
+    dialogue depend neither on the selected tests nor on the number of workers. A budget may end
+    within a round, so a search under a budget does not learn.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first five are given by their names
@@ -561,7 +564,7 @@ class CampaignEngine:
         return other
 
     def _set_out(self, plan: Sequence[PlannedTurn]) -> None:
-        """Start a new plan: check it, and forget earlier results."""
+        """Start a new plan: check it, and discard earlier results."""
         batch, window = self._predictor.batch_size, self._window
         self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
         self._plan = tuple(self._whole(planned) for planned in plan)
@@ -583,7 +586,7 @@ class CampaignEngine:
     def result(self, dialogue_id: str, turn_index: int) -> TurnResult:
         """Return the result of a planned turn. Run its window if necessary.
 
-        After the end of the budget, turns that were not run have the outcome ``skipped``.
+        Turns that did not run before the end of the budget have the outcome ``skipped``.
         """
         place = self._position[dialogue_id]
         last = self._plan[place][1]
@@ -608,7 +611,10 @@ class CampaignEngine:
         return sum(last + 1 - self._rules.first_of(last) for _, last in self._plan)
 
     def _whole(self, planned: PlannedTurn) -> PlannedTurn:
-        """Return a planned dialogue, extended to its end if the relation edits whole dialogues."""
+        """Return a planned dialogue.
+
+        If the relation edits whole dialogues, extend it to its end.
+        """
         whole = self._rules.relation.unit == "dialogue"
         return (planned[0], len(planned[0].turns) - 1) if whole else planned
 
@@ -619,7 +625,7 @@ class CampaignEngine:
         )
 
     def finished(self) -> tuple[TurnResult, ...]:
-        """Return all results that the answers so far allow, without further requests."""
+        """Return all results that the present answers allow, without new requests."""
         self._scheduler.settle(self._predictor.known, last=True)
         self._take(last=True)
         return self.known()
@@ -657,7 +663,7 @@ class CampaignEngine:
             self._end_pilot()
 
     def _learn(self) -> None:
-        """Run the dialogues from which the search learns, and use the search that has learned."""
+        """Run the dialogues for learning. Then use the search that has learned from them."""
         course = self._course
         if not (course.rounds or course.results):
             return
@@ -678,7 +684,7 @@ class CampaignEngine:
             self._kept = self._open(rules=self._rules)
 
     def _keep_lessons(self) -> None:
-        """Store the results of those dialogues of the plan from which the search has learned."""
+        """Store the results of the plan's dialogues that the search learned from."""
         if self._rules.settings.variant is not None:
             return  # They have all variants.
         found = {
@@ -708,18 +714,18 @@ class CampaignEngine:
 
     @property
     def _whole_batches(self) -> int:
-        """Number of contexts in a full batch, or 1 if partial batches must not wait.
+        """Size of a full batch, or 1 if partial batches must not wait.
 
-        They must not wait if there is a budget, because dialogues then finish one after the other.
-        They must not wait in a worker either, whose tests run one after the other, and after the
-        budget was stopped.
+        Partial batches do not wait in three cases. With a budget, dialogues finish one after the
+        other. In a worker, tests run one after the other. After a stop of the budget, no more
+        contexts follow.
         """
         budget = self._predictor.budget
         at_once = budget.limited or budget.stopped or not self._ahead
         return 1 if at_once else self._predictor.batch_size
 
     def _begin(self, waiting: Sequence[int]) -> None:
-        """Begin a window with the first dialogue and those that fit into it."""
+        """Begin a window with the first dialogue and the dialogues that fit into it."""
         self._begun += 1
         pilot = self._chosen_pilot() if self._begun == 1 else ()
         ahead = pilot or self._look_ahead([self._plan[place] for place in waiting])
@@ -751,8 +757,8 @@ class CampaignEngine:
     def _look_ahead(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
         """Return the dialogues of the next window: the first dialogue and those that fit.
 
-        If there is a budget, a dialogue begins only if the budget suffices for it in the worst
-        case, because an unfinished dialogue costs calls without a result.
+        With a budget, a dialogue begins only if the budget suffices for it in the worst case,
+        because an unfinished dialogue costs calls without a result.
         """
         budget = self._predictor.budget
         if self._spread:
@@ -764,10 +770,11 @@ class CampaignEngine:
         return waiting[: max(1, fitting)]
 
     def _chosen_pilot(self) -> Sequence[PlannedTurn]:
-        """Return the dialogues of the pilot, which run first to estimate the cost of the others.
+        """Return the dialogues of the pilot. They run first, to estimate the cost of the rest.
 
-        They are a smaller sample of the same dialogues. There is no pilot if the campaign is short,
-        if the budget may not suffice, or if another process or a failure may end the campaign.
+        They are a smaller sample of the same dialogues. There is no pilot if the campaign is short
+        or if the budget may not suffice. There is also none if another process or a failure may end
+        the campaign.
         """
         rules, budget = self._rules, self._predictor.budget
         expected = expected_calls(rules.settings, rules.relation, rules.decider, self._plan)
@@ -792,7 +799,7 @@ class CampaignEngine:
         return sorted(plan, key=lambda planned: rank_in_draw(seed, planned[0].id))
 
     def _spread_over(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
-        """Return the dialogues for which the budget pays one variant per turn."""
+        """Return the dialogues for which the budget allows one variant per turn."""
         drawn, each = self._drawn(waiting), _first_variant(self._rules.decider)
         least = accumulate((last + 1) * each for _, last in drawn)
         # The speed may change, so spread the seconds over several windows, one after the other.
@@ -802,14 +809,14 @@ class CampaignEngine:
         return drawn[: max(1, fitting)]
 
     def _may_wait(self) -> bool:
-        """Return whether no dialogue gets second variants before all have their first variants."""
+        """Return whether second variants wait until all turns have their first variant."""
         turns = sum(
             last + 1 for place, (_, last) in enumerate(self._plan) if place in self._scheduler
         )
         return self._spread and turns * _first_variant(self._rules.decider) < MOST_SPREAD
 
     def _cost(self, last: int, *, most: bool) -> int:
-        """Return the number of contexts for turns ``0`` to ``last``, or a maximum if ``most``."""
+        """Return the number of contexts for turns ``0`` to ``last``. ``most`` gives the maximum."""
         settings = self._rules.settings
         probed = settings.attack != "non-cumulative" and not self._rules.own_edits
         passes = 3 if most and probed else 1
@@ -819,10 +826,10 @@ class CampaignEngine:
         return (last + 1) * answers * (1 + passes * settings.variants)
 
     def _take(self, *, last: bool = False) -> None:
-        """Store the results of finished dialogues, also in the cache.
+        """Store the results of finished dialogues. Also cache them if they are complete.
 
-        The ``last`` results may lack optional parts, and results after the end of the budget may
-        lack any part. Such results are not cached.
+        The ``last`` results may lack optional parts. Results after the end of the budget may lack
+        any part. Such results are not cached.
         """
         done = self._scheduler.take()
         self._keep({place: one.results for place, one in done.items()})
@@ -832,7 +839,7 @@ class CampaignEngine:
             )
 
     def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:
-        """Store the results of some dialogues and notify the listener."""
+        """Store the results of some dialogues. Notify the listener."""
         ended = self._predictor.budget.ended
         part = f"{ended} before all variants of this turn were run"
         for place in sorted(found):

@@ -1,4 +1,4 @@
-"""Figures of a campaign, computed in one pass over its results: rates, intervals and counts."""
+"""Figures of a campaign: rates, intervals and counts, computed in one pass over its results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class ResultTally(Protocol):
-    """A collector of results that keeps only the data its figures need."""
+    """Base class of collectors. A collector keeps only the data that its figures need."""
 
     def add(self, turn: TurnResult, /) -> None:
         """Count the variants in a result."""
@@ -45,14 +45,14 @@ _Tally = TypeVar("_Tally", bound=ResultTally)
 
 
 def tally_results(tally: _Tally, results: Iterable[TurnResult]) -> _Tally:
-    """Return ``tally`` after adding all results, in any order."""
+    """Add all results to ``tally`` and return it. Their order does not matter."""
     for turn in results:
         tally.add(turn)
     return tally
 
 
 class DialogueNumbers(dict[str, int]):
-    """Id of a dialogue -> its number, from 0 in order of appearance. Several sums share them."""
+    """Numbers dialogues from 0 in order of appearance. Several sums share the numbers."""
 
     def __missing__(self, dialogue: str) -> int:
         self[dialogue] = number = len(self)
@@ -60,7 +60,7 @@ class DialogueNumbers(dict[str, int]):
 
 
 class DialogueSums:
-    """Sums of a few integers for each dialogue. A sum has 4 bytes, so it must be below 2 ** 31."""
+    """Integer sums for each dialogue. A sum has 4 bytes and must be below 2 ** 31."""
 
     def __init__(self, columns: int, numbers: DialogueNumbers | None = None) -> None:
         self._columns: Final = columns
@@ -68,7 +68,7 @@ class DialogueSums:
         self._sums = array("i")
 
     def add(self, dialogue: str, *parts: int) -> None:
-        """Add one number to each sum of a dialogue."""
+        """Add numbers to the sums of a dialogue, one number per sum."""
         start = self._numbers[dialogue] * self._columns
         if (more := start + self._columns - len(self._sums)) > 0:
             self._sums.frombytes(bytes(more * self._sums.itemsize))
@@ -76,7 +76,7 @@ class DialogueSums:
             self._sums[place] += part
 
     def rows(self, *columns: int) -> list[tuple[int, ...]]:
-        """Return some columns of each dialogue, with zeros if nothing was added."""
+        """Return some columns of each dialogue. Dialogues without numbers have zeros."""
         found = (self._sums[column :: self._columns] for column in columns)
         return list(zip(*found, strict=True))
 
@@ -86,7 +86,7 @@ class DialogueSums:
 
 
 class DistinctCount:
-    """The number of distinct texts, counted by 8 bytes of their digests."""
+    """Counts distinct texts. It stores 8 bytes of each text's digest."""
 
     #: Number of new digests before duplicates are dropped.
     _ROOM: Final = 4096
@@ -113,7 +113,7 @@ class DistinctCount:
 
 
 class ExactSum:
-    """A running sum of floats that is independent of their order, like `math.fsum`.
+    """A running sum of floats. Like in `math.fsum`, their order does not matter.
 
     The partial sums do not overlap and are exact (Shewchuk, Discrete & Computational Geometry 18,
     1997, pages 305 to 363). If the values have similar sizes, there are only a few partial sums.
@@ -150,10 +150,9 @@ class ExactSum:
 
 
 class LastByTurn:
-    """A few numbers for each turn, in 8 bytes each. Later numbers of a turn replace earlier ones.
+    """A few numbers for each turn, 8 bytes each. Later numbers of a turn replace earlier ones.
 
-    Several relations and tests may have results for the same turn, but its clean answer counts
-    once.
+    Several relations and tests may have results for one turn, but its clean answer counts once.
     """
 
     def __init__(self, columns: int) -> None:
@@ -195,9 +194,10 @@ def ratio_interval(
     """Return the interval of a ratio of sums over dialogues.
 
     ``pairs`` are the numerator and denominator of each dialogue. If all numerators are 0, the upper
-    bound is that of Clopper and Pearson for 0 of n dialogues, ``1 - ((1 - level) / 2) ** (1 / n)``:
-    about 3.7 / n for 95 %. If all equal their denominators, the lower bound is analogous.
-    If fewer than `FEWEST_DIALOGUES` dialogues have a denominator above 0, the result is ``None``.
+    bound is Clopper and Pearson's for 0 of n dialogues: ``1 - ((1 - level) / 2) ** (1 / n)``, about
+    3.7 / n for 95 %. If all numerators equal their denominators, the lower bound is computed in the
+    same way. If fewer than `FEWEST_DIALOGUES` dialogues have a denominator above 0, the result is
+    ``None``.
     """
     # Sort the pairs, because sums of floats depend on their order.
     tested = sorted(pair for pair in pairs if pair[1])
@@ -211,15 +211,15 @@ def ratio_interval(
 def mean_interval(
     pairs: Sequence[tuple[float, float]], most: float, level: float = 0.95
 ) -> tuple[float, float] | None:
-    """Return the interval of a mean of estimated probabilities over dialogues.
+    """Return the interval for a mean of estimated probabilities, over dialogues.
 
     It is computed like `ratio_interval`, but an estimate may be more precise than one trial per
     turn. For n dialogues, the number of trials is at most ``n ** 2 / 4``, because a few dialogues
-    may be alike by chance. ``tests/campaign/expected_simulation.md`` has the coverage.
+    may be alike by chance. ``tests/campaign/expected_simulation.md`` reports the coverage.
 
     Args:
         pairs: sum and number of the estimates of each dialogue.
-        most: the maximum of the mean, if every turn that can fail fails. Above 0.
+        most: the maximum of the mean, above 0: its value if every turn fails that can fail.
         level: the confidence level.
 
     Returns:
@@ -238,7 +238,7 @@ def mean_interval(
 
 
 def interval_name(dialogues: int) -> str:
-    """Return the name of a 95 % interval over a number of dialogues.
+    """Return the name of a 95 % interval, with the number of dialogues.
 
     >>> interval_name(12), interval_name(20)
     ('approximate 95 % interval', '95 % interval')
@@ -251,7 +251,7 @@ def _trials_worth(
 ) -> float:
     """Return the effective number of independent trials for an interval of ``level``.
 
-    The estimate is at most ``most``, or the sum of the denominators if it is ``None``.
+    The result is at most ``most``. If ``most`` is ``None``, it is at most the sum of denominators.
     """
     parts, wholes = np.array(pairs, dtype=np.float64).T
     count, total = len(parts), float(wholes.sum())
@@ -393,10 +393,10 @@ _COLUMNS = {"violation": "violations", "error": "errors"}
 
 
 def column(variant: VariantResult, *, credit: bool) -> str:
-    """Return the field of `Counts` for a variant.
+    """Return the field of `Counts` that counts a variant.
 
-    If ``credit`` is true, a violation counts only if the variant's own edits caused it, alone or
-    together with the context.
+    If ``credit`` is true, a violation counts only if its own edits caused it, alone or with the
+    context.
     """
     if credit and variant.outcome == "violation" and variant.cause not in ("turn", "both"):
         return "uncredited"
@@ -454,7 +454,7 @@ TURNS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ConversationFailures:
-    """The failures in whole conversations with slips, which a noise model types."""
+    """The failures in whole conversations, with slips from a noise model."""
 
     #: Turns per 1,000 whose answer differs from that in the unmodified conversation, without
     #: corrected answers.
@@ -525,12 +525,12 @@ class EstimatedFailures:
 
 
 def turn_failures(turn: TurnResult) -> float:
-    """Return the estimated probability that a turn fails, see `has_expectation`."""
+    """Return the estimated probability that a turn fails. See `has_expectation`."""
     return _weighed(turn, _sampled(turn), "failure")
 
 
 def weight_of(turn: TurnResult, violation: VariantResult) -> float:
-    """Return the share of `turn_failures` due to a violation and its duplicates."""
+    """Return the share of `turn_failures` from one violation and its duplicates."""
     if violation.weight is None:
         return 0.0
     same = [variant for variant in _sampled(turn) if _text(variant) == _text(violation)]
@@ -538,7 +538,7 @@ def weight_of(turn: TurnResult, violation: VariantResult) -> float:
 
 
 def has_expectation(turn: TurnResult) -> bool:
-    """Return whether an expected number of failures is defined for a turn.
+    """Return whether the expected number of failures is defined for a turn.
 
     This needs a noise model, an answer to the clean turn, and a relation that applies.
     """
@@ -613,7 +613,7 @@ class ConversationTally:
 
 
 def _right_with_slips(turn: TurnResult, one: ConversationTurn) -> bool:
-    """Return whether an answer is right. Without a verdict, the clean answer counts."""
+    """Return whether an answer is right. Without a verdict, use the verdict on the clean answer."""
     if one.outcome == "improved":
         return one.fully_corrected
     return turn.is_right and one.outcome != "violation"
@@ -711,7 +711,7 @@ class ExpectedTally:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The words of users that slips of the noise model never mistype."""
+    """The number of words that the noise model never mistypes."""
 
     #: Number of words, and number of words that are never mistyped.
     words: int
@@ -746,7 +746,7 @@ class ReachTally:
             self.add_words(turn.noise.words, [(one.text, one.reason) for one in found])
 
     def add_words(self, count: int, unreached: Sequence[tuple[str, str]]) -> None:
-        """Add ``count`` words, and those among them that are never mistyped, with the reasons."""
+        """Add ``count`` words. Record those that are never mistyped, with the reasons."""
         self._words += count
         self._texts.update(text for text, _ in unreached)
         self._reasons.update(reason for _, reason in unreached)
@@ -762,27 +762,27 @@ class ReachTally:
 
 
 def _in_order(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Return counts, the largest first. Equal counts are in the order of their names."""
+    """Return counts in descending order. Equal counts are sorted by name."""
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _sampled(turn: TurnResult) -> list[VariantResult]:
-    """Return the variants that are a sample of the noise model."""
+    """Return the variants that were drawn from the noise model."""
     return [variant for variant in turn.variants if variant.weight is not None]
 
 
 def _text(variant: VariantResult) -> tuple[str, float | None]:
-    """Return a key for the text of a variant. It differs even if redacted texts look the same."""
+    """Return a key for a variant's text. It distinguishes redacted texts that look equal."""
     return variant.text, variant.log_probability
 
 
 def _weighed(turn: TurnResult, variants: Iterable[VariantResult], outcome: str) -> float:
-    """Return the sum of the weights of variants with an outcome, see `_outcome`."""
+    """Return the total weight of variants with an outcome, see `_outcome`."""
     return math.fsum(one.weight or 0.0 for one in variants if _outcome(turn, one) == outcome)
 
 
 def _ran(turn: TurnResult, variant: VariantResult) -> VariantResult:
-    """Return a sampled variant, or the variant with the same text that was run instead."""
+    """Return a sampled variant. A duplicate is replaced by the variant that ran."""
     if variant.outcome != "duplicate":
         return variant
     same = _text(variant)

@@ -37,7 +37,7 @@ UNDECIDED: Final = "unstable: the answers do not decide whether there is a chang
 
 @dataclass(frozen=True, slots=True)
 class BlameProbe:
-    """The two contexts that show the cause of a violation. Each has one half of its edits.
+    """Two contexts that show the cause of a violation. Each has one half of its edits.
 
     One half is the edits of the turn, and the other half is the edits of earlier turns.
     """
@@ -63,7 +63,7 @@ def judge_attempt(
     answers: Mapping[Context, Answer],
     before: Collection[Difference],
 ) -> JudgedVariant:
-    """Return the outcome of a variant. For ``before`` see `changes_before`."""
+    """Return the outcome of a variant. ``before`` is the result of `changes_before`."""
     outcome: VariantOutcome
     if not attempt.to_run or not turn.applicable:
         return JudgedVariant(_not_run(turn, attempt))
@@ -117,7 +117,7 @@ def judge_attempt(
 
 
 def _not_run(turn: TurnAttempts, attempt: Attempt) -> VariantResult:
-    """Return the result of a variant for which the tracker was not called, with the reason."""
+    """Return the result of a variant that was not run, with the reason."""
     variant = attempt.variant
     if isinstance(turn.clean, TrackerFailure) and attempt.to_run:
         who = turn.rules.kind.words.who
@@ -138,7 +138,7 @@ def _without_verdict(attempt: Attempt, answer: Answer) -> VariantResult:
 def judge_conversation(
     turn: TurnAttempts, number: int, attempt: Attempt | None, answers: Mapping[Context, Answer]
 ) -> ConversationTurn:
-    """Return the outcome of a turn in a whole conversation, see `attempt_conversation`."""
+    """Return the outcome of a turn in a whole conversation. See `attempt_conversation`."""
     if attempt is None:
         return ConversationTurn(number=number, text=turn.turn.user, outcome="vacuous")
     found = judge_attempt(turn, attempt, answers, ()).result
@@ -176,7 +176,7 @@ def changes_before(
     """Return the changes that a variant may have inherited from earlier turns.
 
     These are the changes of the earlier variants in its context. For a clean context, there are
-    none. A duplicate has the changes of the variant with the same text, because that variant
+    none. A duplicate includes the changes of the variant with its text, because that variant
     already reports them.
     """
     found: set[Difference] = set()
@@ -199,14 +199,13 @@ def with_cause(
     answers: Mapping[Context, Answer],
     minimal: Minimal | None = None,
 ) -> VariantResult:
-    """Return the result of a violation with its minimal version and its cause, if they are known.
+    """Return the result of a violation with its minimal version and cause, if known.
 
-    The edits of the turn and the edits of earlier turns are the two halves of a violation. A half
-    is the cause if it alone breaks the relation in a slot that had not already changed at an
-    earlier turn. If each half alone breaks it, the cause is the turn. If neither half alone breaks
-    it, the cause is both halves together. If there is a minimal version, its edits decide instead.
-    The cause is unknown if the budget ended before the halves were tested, or if a sequential test
-    is undecided about a half.
+    A violation has two halves: the edits of the turn, and the edits of earlier turns. A half is the
+    cause if it alone breaks the relation in a slot that had not changed at an earlier turn. If each
+    half alone breaks it, the cause is the turn. If neither does, the cause is both halves together.
+    If there is a minimal version, its edits decide instead. The cause is unknown if the budget
+    ended before the halves were tested, or if a sequential test is undecided about a half.
     """
     probe = judged.probe
     result = replace(judged.result, minimal=minimal)
@@ -226,9 +225,9 @@ def breaks(
     context: Context,
     answers: Mapping[Context, Answer],
 ) -> bool | None:
-    """Return whether a half of a violation, see `with_cause`, alone breaks the relation.
+    """Return whether half of a violation's edits alone breaks the relation, see `with_cause`.
 
-    A slot that had already changed at an earlier turn does not count. The result is ``None`` if a
+    A slot that had changed at an earlier turn does not count. The result is ``None`` if a
     sequential test is undecided and some answers to this half break the relation. If the only
     answer to this half keeps the relation, the result is false.
     """
@@ -246,7 +245,7 @@ def breaks(
 
 
 def turn_outcome(turn: TurnAttempts, variants: Iterable[VariantResult]) -> TurnOutcome:
-    """Return the outcome of a turn, which is that of its worst variant."""
+    """Return the outcome of a turn. Its worst variant determines it."""
     if isinstance(turn.clean, TrackerFailure):
         return "error"
     if not turn.applicable:

@@ -1,4 +1,4 @@
-"""The dialogues from which a search learns during a run, in rounds."""
+"""The dialogues that a search learns from during a run, in rounds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _Planned = tuple[Dialogue, int]
 
 
 def rounds_of(rules: CampaignSpec, sample: Sequence[_Planned]) -> list[list[_Planned]]:
-    """Return the dialogues from which the search learns, round by round.
+    """Return the dialogues that the search learns from, round by round.
 
-    They are the first of the draw, so that a larger sample begins with the same rounds.
+    They are the first drawn dialogues, so a larger sample begins with the same rounds.
     """
     seed = rules.settings.seed
     drawn = iter(sorted(sample, key=lambda planned: rank_in_draw(seed, planned[0].id)))
@@ -39,7 +39,7 @@ def rounds_of(rules: CampaignSpec, sample: Sequence[_Planned]) -> list[list[_Pla
 def lessons_of(
     rules: CampaignSpec, dialogue: Dialogue, results: Sequence[TurnResult]
 ) -> Iterator[Lesson]:
-    """Yield what a search may learn from the results of a dialogue."""
+    """Yield the lessons of a dialogue's results for a search."""
     for result in results:
         tried = tuple(_tried(one) for one in result.variants if _is_answered(one))
         if result.clean_state is None or not tried:

@@ -1,4 +1,4 @@
-"""Calls of the tracker within a budget: each distinct context once, in full batches."""
+"""Calls of the tracker within a budget, in full batches. Each context is requested once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Budget:
     """Tracks the resources that a run has used and those that are left.
 
     Seconds count from the first use or from the start of `deadline`. ``spent_seconds`` is the time
-    that earlier parts of the run took.
+    of earlier parts of the run.
     """
 
     def __init__(
@@ -105,12 +105,12 @@ class Budget:
 
     @property
     def usage(self) -> Usage | None:
-        """The usage of trackers that count tokens, so far. ``None`` if none does."""
+        """The usage so far of trackers that count tokens. ``None`` if none does."""
         found = [usage for one in self._metered if (usage := usage_of(one)) is not None]
         return sum(found, Usage()) if found else None
 
     def watch(self, tracker: object) -> None:
-        """Count the usage of a tracker if it counts tokens.
+        """Count the usage of a tracker, if the tracker counts tokens.
 
         Raises:
             UserError: tokens or cost are limited, but the tracker or its service does not count
@@ -140,7 +140,7 @@ class Budget:
 
     @property
     def ended(self) -> str:
-        """Why no more contexts may be requested, or ``""``."""
+        """The reason why no more contexts may be requested, or ``""``."""
         if self.stopped:
             return self.stopped
         if self.room <= 0:
@@ -154,15 +154,15 @@ class Budget:
 
     @property
     def room(self) -> float:
-        """Number of contexts that the limit of calls leaves; ``inf`` without a limit."""
+        """Number of contexts that the limit of calls still allows; ``inf`` without a limit."""
         most = self._limits.max_calls
         return math.inf if most is None else float(most - self.calls - self.others)
 
     def checks(self, contexts: Sequence[T]) -> Sequence[T]:
         """Return the contexts that the preflight may request, three times each.
 
-        The three requests for each context take at most a tenth of the maximum number of calls. If
-        enough calls are left for one context, at least one is returned.
+        The requests take at most a tenth of the maximum number of calls. If enough calls are left
+        for one context, at least one is returned.
         """
         if self._limits.max_calls is None:
             return contexts
@@ -170,12 +170,12 @@ class Budget:
         return contexts[: max(most, int(self.room > _CHECKED_TIMES))]
 
     def spend_besides(self, contexts: int) -> None:
-        """Record contexts that the run requests, but that do not count as calls of the campaign."""
+        """Record contexts that the run requests but that are not calls of the campaign."""
         self.others += contexts
 
     @contextmanager
     def besides(self, contexts: int) -> Iterator[None]:
-        """Record contexts that the block requests besides the campaign, and measure its time."""
+        """Record contexts that the block requests outside of the campaign. Measure its time."""
         self.spend_besides(contexts)
         with self.timed(lambda: contexts):
             yield
@@ -197,12 +197,12 @@ class Budget:
 
     @property
     def seconds_each(self) -> float | None:
-        """Mean number of seconds for each context so far; ``None`` if no request was measured."""
+        """Mean seconds per context so far; ``None`` if no request was measured."""
         return self._weighed_seconds / self._weighed_contexts if self._weighed_contexts else None
 
     @property
     def cost_each(self) -> float | None:
-        """The mean cost of an answer so far, by the prices; ``None`` if unknown."""
+        """Mean cost of an answer so far, by the prices; ``None`` if unknown."""
         usage = self.usage
         if usage is None or usage.cost is None or not usage.answers:
             return None
@@ -213,13 +213,14 @@ class Budget:
         self._overrun = " during a call of the tracker"
 
     def stop(self, reason: str) -> None:
-        """Grant no more contexts. ``reason`` is a clause without a full stop."""
+        """Allow no more contexts. ``reason`` is a clause without a full stop."""
         self.stopped = self.stopped or reason
 
     def grant(self, wanted: int) -> int:
         """Return how many of ``wanted`` contexts may be requested now, as one batch.
 
-        The cost of an answer is known only afterwards, so assume the mean cost of earlier answers.
+        The cost of an answer is known only afterwards. Therefore the mean cost of earlier answers
+        is used.
         """
         if self.ended:
             return 0
@@ -247,8 +248,8 @@ class Budget:
     def guess(self, part: float = 1.0) -> float:
         """Return a rough estimate of the contexts that the budget allows.
 
-        The estimate also uses the speed and cost of the preflight. It is ``inf`` if there is no
-        limit, or if the only limit is one of seconds and the speed is unknown. Since seconds are
+        The estimate also uses the speed and cost of the preflight. It is ``inf`` without a limit.
+        It is also ``inf`` if only seconds are limited and the speed is unknown. Since seconds are
         uncertain, only the share ``part`` of the remaining seconds counts.
         """
         left, each = min(self.room, self._affordable()), self.seconds_each
@@ -257,7 +258,7 @@ class Budget:
         return max(left, 0.0)
 
     def _metered_limits(self) -> Iterator[tuple[float, float, str]]:
-        """Yield the limit, the usage and the unit for tokens, and for cost, if they are limited."""
+        """Yield limit, usage and unit for tokens and for cost, if they are limited."""
         usage = self.usage
         if usage is None:
             return
@@ -301,9 +302,9 @@ WRITE_EVERY: Final = 1.0
 
 
 class Predictor:
-    """The access to a tracker, for one campaign or several.
+    """Calls a tracker for one or more campaigns.
 
-    It checks answers against the ontology and normalisation of the data. The listener receives
+    It checks answers against the ontology and normalisation of the data. The listener is told about
     batches, errors and the end of the budget. For ``decider``, ``repeats`` and ``outcome`` see
     `CampaignSpec`.
     """
@@ -347,7 +348,7 @@ class Predictor:
 
     @property
     def calls(self) -> int:
-        """Number of contexts requested so far. Each distinct one counts once."""
+        """Number of requested contexts so far. Each distinct context counts once."""
         return self.budget.calls
 
     def stopped(self) -> str:
@@ -359,11 +360,11 @@ class Predictor:
         return reason
 
     def never_give_up(self) -> None:
-        """Never give up on failures, because the tracker is known to answer."""
+        """Continue despite failures, because the tracker has answered before."""
         self._answered = True
 
     def spare(self, answers: int) -> None:
-        """Count answers as recalled from the cache, because cached results replace them."""
+        """Count answers as recalled from the cache, since cached results use them."""
         self.recalled += answers
 
     def forget(self) -> None:
@@ -371,7 +372,7 @@ class Predictor:
         self._known.clear()
 
     def refuse_if_given_up(self) -> None:
-        """Raise an error if answers are missing because the tracker gave up.
+        """Raise an error if the tracker gave up, so that answers are missing.
 
         Callers that need an answer to every context call this method.
         """
@@ -493,7 +494,7 @@ class Predictor:
             del self._known[next(iter(self._known))]
 
     def _answer(self, batch: Sequence[Context], answered: _Batch) -> None:
-        """Record an answer for each context. If the batch fails as a whole, halve the rest."""
+        """Record an answer for each context. If the whole batch fails, halve the rest."""
         take = partial(self._arrived, batch, answered)
         try:
             # Pass a copy, because a tracker may modify the list.
@@ -543,7 +544,7 @@ class Predictor:
     def _arrived(
         self, batch: Sequence[Context], answered: _Batch, place: int, answer: object
     ) -> None:
-        """Record an answer that arrives before the rest of its batch, unless it will be retried."""
+        """Record an answer that arrives early, unless it will be retried."""
         if is_malformed(answer, self._kind.name):
             return
         self._take(batch[place], answer, answered)
@@ -556,7 +557,7 @@ class Predictor:
         stopped: BatchInterrupt | Overrun,
         answered: _Batch,
     ) -> None:
-        """Record the answers that came before the user or the deadline interrupted a call."""
+        """Record the answers that arrived before the user or the deadline interrupted a call."""
         for place, answer in stopped.answers.items():
             self._take(batch[place], answer, answered)
         if isinstance(stopped, BatchInterrupt):
@@ -583,7 +584,7 @@ class Predictor:
             answered[context] = self._noted(_by_own_names(context, checked))
 
     def _give_up(self, error: GivenUpError) -> None:
-        """Request no more contexts. If the budget has ended, keep the reason for that."""
+        """Request no more contexts. Keep the reason if the budget has already ended."""
         if not self.budget.ended:
             self.budget.stop(str(error))
 
@@ -608,7 +609,7 @@ class _Batch(dict[Context, Answer]):
 
 
 def _by_own_names(context: Context, answer: Answer) -> Answer:
-    """Return an answer with the original names of renamed tools."""
+    """Return an answer with the original tool names."""
     names = () if context.transcript is None else context.transcript.names
     if not names or isinstance(answer, TrackerFailure):
         return answer
@@ -617,7 +618,7 @@ def _by_own_names(context: Context, answer: Answer) -> Answer:
 
 
 def _spread_first(contexts: Sequence[Context]) -> list[Context]:
-    """Return contexts with an evenly spaced sample first. The sample includes the last one."""
+    """Return the contexts with an evenly spaced sample first. It includes the last context."""
     count = min(LAST_TRIES, len(contexts))
     places = {(number + 1) * len(contexts) // count - 1 for number in range(count)}
     chosen = [contexts[place] for place in sorted(places, reverse=True)]

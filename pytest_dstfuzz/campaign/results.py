@@ -65,17 +65,17 @@ RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "imp
 
 
 def faults(changes: Sequence[Difference]) -> tuple[Difference, ...]:
-    """Return the changes that make a variant a violation: those whose ``is_fault`` is true.
+    """Return the faults of a violation: the changes whose ``is_fault`` is true.
 
-    If the relation of another package reports a violation without faults, return the changes of
-    this turn. If there are none, return all changes.
+    A relation of another package may report a violation without faults. Then return the changes of
+    this turn, or all changes if there are none.
     """
     found = tuple(change for change in changes if change.is_fault)
     return found or tuple(change for change in changes if not change.carried) or tuple(changes)
 
 
 def not_corrected(changes: Sequence[Difference]) -> tuple[Difference, ...]:
-    """Return the changes except those to the right value. If no other is left, return all."""
+    """Return the changes without corrections. If all are corrections, return all."""
     found = tuple(change for change in changes if change.by_label != "corrected")
     return found or tuple(changes)
 
@@ -102,7 +102,7 @@ def _size(edits: Sequence[Edit], context_edits: Sequence[ContextEdits]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Minimal:
-    """A violation with a minimal set of edits. Without any of them, its slots do not change."""
+    """A violation with a minimal set of edits. Its slots do not change if any edit is left out."""
 
     text: str
     #: User utterances of the earlier turns.
@@ -132,7 +132,7 @@ class Minimal:
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """The votes on the slot whose change has the most support."""
+    """The votes on the slot with the most votes for a change."""
 
     #: Answers to the variant in its context.
     asked: int
@@ -148,7 +148,7 @@ class Votes:
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """A word of the user that is never mistyped."""
+    """A word of the user that the noise model never mistypes."""
 
     text: str
     #: The reason: the lock on the word, or that each slip may be read as another word.
@@ -188,7 +188,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantResult:
-    """The result of a generated variant, whether or not it was run."""
+    """The result of a generated variant, which may not have run."""
 
     #: Number of the variant. In its context, earlier turns have their variants of the same number.
     index: int
@@ -253,7 +253,7 @@ class VariantResult:
 
     @property
     def reduced(self) -> Minimal | None:
-        """Its minimal version, if known and smaller."""
+        """The minimal version, if it is known and smaller."""
         return self.minimal if self.minimal and self.minimal.size < self.size else None
 
     @property
@@ -264,10 +264,10 @@ class VariantResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationTurn:
-    """A turn of a whole conversation with slips. The noise model types all turns of the user.
+    """A turn of a whole conversation with slips. The noise model types all user turns.
 
     The answer is compared with the answer in the unmodified conversation. Changes count even if
-    earlier turns had them already.
+    earlier turns already had them.
     """
 
     #: Number of the conversation. It is the same at each turn of the conversation.
@@ -354,7 +354,10 @@ class TurnResult:
 
     @property
     def is_right(self) -> bool:
-        """Whether the clean answer equals the label, or agrees with it if replies are compared."""
+        """Whether the clean answer is right.
+
+        It must equal the label. A reply must agree with it.
+        """
         return self.clean_state == self.label if self.right is None else self.right
 
     @property
@@ -413,7 +416,7 @@ Results: TypeAlias = Collection[TurnResult]
 
 
 def _changes(turn: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the changed slots of a turn's variants, their minimal versions and conversations."""
+    """Yield the changed slots of a turn: in its variants, minimal versions and conversations."""
     minimal = [one["minimal"] for one in turn["variants"] if one["minimal"]]
     for one in (*turn["variants"], *minimal, *turn.get("conversations", ())):
         yield from one["changed_slots"]
@@ -478,7 +481,7 @@ class BatchDone:
 
 @dataclass(frozen=True, slots=True)
 class TurnDone:
-    """A turn has its result. Turns of dialogues that run together come in the order of the plan."""
+    """A turn has its result. Turns that run together come in the order of the plan."""
 
     result: TurnResult
 
@@ -528,7 +531,7 @@ def ignore(event: Event) -> None:
 
 
 class MappedResults(Collection[TurnResult]):
-    """Results that a function changes when they are read."""
+    """Results to which a function is applied when they are read."""
 
     def __init__(self, results: Results, change: Callable[[TurnResult], TurnResult]) -> None:
         self._results: Final = results

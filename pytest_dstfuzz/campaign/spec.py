@@ -44,7 +44,7 @@ class CampaignSpec:
 
     @property
     def by_density(self) -> bool:
-        """Whether the variants of a turn are a complete sample of its noise distribution."""
+        """Whether the variants of a turn are a full sample from its noise model."""
         if self.own_edits:
             return False
         settings = self.settings
@@ -52,7 +52,7 @@ class CampaignSpec:
 
     @property
     def conversations(self) -> tuple[int, ...]:
-        """The numbers of the contexts that are run as whole conversations with slips.
+        """The numbers of the contexts that run as whole conversations with slips.
 
         With the attack design ``cumulative``, the noise model draws all turns of such a context.
         """
@@ -67,7 +67,7 @@ class CampaignSpec:
 
     @property
     def learns(self) -> bool:
-        """Whether the relation or search that makes the edits is adaptive."""
+        """Whether the relation or search is adaptive, whichever makes the edits."""
         return self.relation.adaptive if self.own_edits else self.search.adaptive
 
     @property
@@ -77,11 +77,11 @@ class CampaignSpec:
 
     @property
     def adds_up(self) -> bool:
-        """Whether answers accumulate, as states do, and the calls of a rollout."""
+        """Whether answers accumulate over turns. States and the calls of a rollout do."""
         return self.kind.adds_up(self.reply.history)
 
     def first_of(self, last: int) -> int:
-        """Return the first turn of a dialogue with a result, if ``last`` is its last turn."""
+        """Return the first turn with a result, if ``last`` is the last turn of the dialogue."""
         return last if self.relation.unit == "dialogue" else 0
 
     @classmethod

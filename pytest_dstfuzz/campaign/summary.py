@@ -75,8 +75,8 @@ class Noise:
 class NoiseTally:
     """Collects repeated answers and estimates the noise.
 
-    For each turn with a vote it stores the counts of the vote, about 300 bytes. Sums are not
-    enough, because the model draws all variants of a turn together.
+    For each turn with a vote it stores the counts, about 300 bytes. Sums are not enough, because
+    the model draws all variants of a turn together.
     """
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ def _place(turn: TurnResult) -> tuple[str, int, str, int]:
 
 
 def _differing(kinds: Sequence[int]) -> tuple[int, int]:
-    """Return the number of pairs of answers that differ, and the number of all pairs."""
+    """Return the number of differing pairs of answers and the number of all pairs."""
     count = len(kinds)
     same = sum(number * (number - 1) // 2 for number in Counter(kinds).values())
     return count * (count - 1) // 2 - same, count * (count - 1) // 2
@@ -173,10 +173,10 @@ class _VotedTurn:
 
 
 class _Model:
-    """A Bayesian model of votes, in which an answer is not the usual one with probability w.
+    """A Bayesian model of votes. An answer differs from the usual one with probability w.
 
-    ``clean`` are the votes on clean turns. ``tested`` is the number of variants that might be
-    violations, and ``reported`` is the number of reported violations.
+    ``clean`` are the votes on clean turns. ``tested`` is the number of variants that could be
+    violations. ``reported`` is the number of reported violations.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class _Model:
         self.wobble = float(self._weights @ np.repeat(_MEANS, len(_SIZES)))
 
     def draws(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw how many violations are real, and how many reported ones are noise.
+        """Draw the numbers of real violations and of reported violations that are noise.
 
         Each of the two arrays has `DRAWS` random numbers.
         """
@@ -237,9 +237,9 @@ def _draw(
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
     """Draw the real violations among the variants of a turn.
 
-    ``table`` has likelihoods, [DRAWS, right, wrong], and ``rates`` rates of violations, [DRAWS].
-    Returns whether each variant with a vote is a real violation, [DRAWS, voted], and the number of
-    real violations among the others, [DRAWS].
+    ``table`` has likelihoods, [DRAWS, right, wrong]. ``rates`` has rates of violations, [DRAWS].
+    Return two arrays. The first says which variants with a vote are real violations, [DRAWS,
+    voted]. The second is the number of real violations among the others, [DRAWS].
     """
     ones = np.ones(DRAWS)
     fragile = (rates / 2) / np.maximum(_FRAGILE - rates / 2, rates)
@@ -291,9 +291,9 @@ def _table(most: int) -> Floats:
 
 
 def _most_and_next(turn: TurnResult) -> tuple[int, int]:
-    """Return the numbers of clean answers of the most frequent kind and of the next kind.
+    """Count the clean answers of the most frequent kind and of the second kind.
 
-    For replies, all other kinds count as one, as for variants, see `Folding`.
+    For replies, all other kinds count as one. Variants are counted likewise, see `Folding`.
     """
     kinds = Counter(turn.clean_votes).items()
     counts = sorted((count for kind, count in kinds if kind >= 0), reverse=True)
@@ -338,7 +338,7 @@ def _change(item: VariantResult) -> tuple[tuple[str, str | None], ...]:
 
 
 def _changed_paths(item: VariantResult) -> tuple[tuple[str, str | None], ...]:
-    """Return the key for replies. Two wordings of a wrong reply are the same change."""
+    """Return the changed paths of a reply. Two wordings of a wrong reply are one change."""
     return tuple((path, None) for path, _ in _change(item))
 
 
@@ -502,7 +502,7 @@ class SummaryTally:
 
 
 def summarise(results: Iterable[TurnResult]) -> Summary:
-    """Return the figures of ``results``, whose order does not matter."""
+    """Return the figures of ``results``. Their order does not matter."""
     return tally_results(SummaryTally(), results).summary
 
 
@@ -555,7 +555,7 @@ def _domain(path: str) -> str | None:
 def _at_stake(
     turn: TurnResult, variant: VariantResult, group: Callable[[str], str | None]
 ) -> dict[str, str]:
-    """Return group -> field of `Counts` for the groups of slots that the variant counts for."""
+    """Map each group of slots to the field of `Counts` that counts the variant."""
     # A group has the strongest outcome of its slots.
     found = {group(slot): "held" for slot in turn.clean_state or ()}
     about = faults(variant.changed_slots)

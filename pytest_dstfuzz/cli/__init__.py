@@ -1,4 +1,4 @@
-"""Internal: The command ``dstfuzz``: accuracy, data sets, training and experiments.
+"""Internal: the command ``dstfuzz``: accuracy, data sets, training and experiments.
 
 Commands import their dependencies when they run, so that help and usage errors are fast.
 """
@@ -122,7 +122,7 @@ def _complain(text: str) -> None:
 
 
 def _null() -> TextIO:
-    """Return a stream whose text nobody reads. It stays open until the end of the process."""
+    """Return a stream that discards its text. It stays open until the end of the process."""
     return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - a stream of a name of the system
 
 

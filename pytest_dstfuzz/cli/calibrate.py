@@ -1,4 +1,4 @@
-"""``dstfuzz calibrate``: suggest the largest distance of two replies that mean the same."""
+"""``dstfuzz calibrate``: suggest a threshold for the distance of replies with one meaning."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _check(given: Namespace) -> None:
 
 
 def _is_of_states(data: DialogueSet) -> bool:
-    """Return whether the labels of the data are belief states and never tool calls."""
+    """Return whether the labels of the data are belief states, never tool calls."""
     calls = any(turn.calls is not None for turn in data.turns())
     return not calls and any(turn.state is not None for turn in data.turns())
 
@@ -214,8 +214,8 @@ def _reach(
 ) -> None:
     """Add the words of users that are never mistyped, with the reasons.
 
-    No tracker is asked. Therefore values that only the answer of a tracker would lock stay
-    unlocked.
+    The tracker is not asked. Values that are locked only because of a tracker's answer therefore
+    count as unlocked.
     """
     # Imported late, as above.
     from pytest_dstfuzz.campaign.figures import ReachTally  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Shared parts of the commands: arguments, pages and progress."""
+"""Parts that all commands share: arguments, pages and progress."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Command:
 
 
 def build_given_settings(given: Namespace, names: Sequence[str]) -> Settings:
-    """Return the settings from those shared options that have a value."""
+    """Return the settings with the given values of the shared options."""
     values = {name: getattr(given, name) for name in names}
     return build_settings(
         {name: value for name, value in values.items() if value is not None or name in given.named}

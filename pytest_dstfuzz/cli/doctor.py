@@ -1,7 +1,7 @@
-"""``dstfuzz doctor``: a description of an installation for an issue, without secrets.
+"""``dstfuzz doctor``: describe an installation for an issue report, without secrets.
 
-The output has no tokens, no credentials in addresses, and no values of headers or environment
-variables. The home directory is shown as ``~``. So users can paste the whole output into an issue.
+Users can paste the whole output into an issue. It has no tokens, no credentials in addresses, and
+no values of headers or environment variables. The home directory is shown as ``~``.
 
 The command does not use pytest, because a pytest run would import the user's ``conftest.py``.
 Instead it finds and reads the configuration files itself, by pytest's rules.
@@ -100,7 +100,7 @@ def _doctor(given: Namespace) -> int:
 
 
 def examine(folder: Path) -> dict[str, Any]:
-    """Return plain JSON that describes the installation that pytest would use in a directory."""
+    """Return plain JSON about the installation that pytest would use in a directory."""
     problems: list[str] = []
     package = Path(__file__).parents[1]
     cache: Path | None = None
@@ -134,7 +134,7 @@ def examine(folder: Path) -> dict[str, Any]:
 
 
 def _packages(problems: list[str]) -> list[dict[str, Any]]:
-    """Return each dependency of this package and its extras, with its installed version."""
+    """Return each dependency of this package and of its extras, with the installed version."""
     try:
         required = metadata.requires(_NAME) or []
     except metadata.PackageNotFoundError:
@@ -168,7 +168,7 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
 
 
 def _older(version: str, wanted: str) -> bool:
-    """Return whether a version is below the version after ``>=``, by their leading numbers."""
+    """Return whether a version is lower than the one after ``>=``, by their leading numbers."""
     least, has = re.search(r">=\s*([\d.]+)", wanted), re.match(r"([\d.]+)", version)
     if least is None or has is None:
         return False
@@ -212,7 +212,7 @@ def _resources(package: Path, problems: list[str]) -> list[dict[str, Any]]:
 
 
 def _recorded() -> dict[Path, str]:
-    """Return the SHA-256 of each file for which the installer recorded it."""
+    """Return the SHA-256 of each file that the installer recorded."""
     try:
         files = metadata.files(_NAME) or []
     except metadata.PackageNotFoundError:
@@ -292,7 +292,7 @@ def find_config(folder: Path, problems: list[str]) -> dict[str, Any]:
 
 
 def _unknown_keys(path: Path, keys: Iterable[str]) -> Iterator[str]:
-    """Yield a problem for each key of a file that looks like one of the plugin, but is none."""
+    """Yield a problem for each key that looks like one of the plugin but does not exist."""
     known = {f"dst_{option.name}" for option in OPTIONS if option.has_ini}
     for key in keys:
         if key.lower().startswith(("dst_", "dst-")) and key not in known:
@@ -335,7 +335,7 @@ def _table(path: Path, problems: list[str]) -> Any:
 
 
 def _of_ours(addopts: object) -> list[str]:
-    """Return the words of ``addopts``, masked, if any word is an option of this plugin."""
+    """Return the masked words of ``addopts`` if they include an option of this plugin."""
     try:
         words = shlex.split(addopts) if isinstance(addopts, str) else list(map(str, addopts))  # type: ignore[call-overload]  # a list in TOML
     except (TypeError, ValueError):
@@ -368,7 +368,7 @@ def _masked(text: str) -> str:
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the head and the text of each line."""
+    """Yield the label and the text of each line."""
     yield f"{_NAME}  ", found["version"]
     yield "python          ", found["python"]
     yield "platform        ", found["platform"]

@@ -1,4 +1,4 @@
-"""``dstfuzz fit-noise``: fit a noise model to the texts that a team's own users typed."""
+"""``dstfuzz fit-noise``: fit a noise model to texts of a team's own users."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _promote(given: Namespace) -> None:
 
 
 def _add(output: Path, chosen: Sequence[Regression]) -> None:
-    """Add tests to a file. Other commands may add to it at the same time."""
+    """Add tests to a file. Other commands may write to it at the same time."""
     # Imported late, as above.
     from pytest_dstfuzz.files import lock_file, read_text, write_text  # noqa: PLC0415
     from pytest_dstfuzz.regressions.promote import write_all_promoted  # noqa: PLC0415
@@ -189,7 +189,7 @@ def _states(entries: Sequence[Regression]) -> str:
 
 
 def _by_weakness(entries: Sequence[Regression]) -> list[tuple[str, list[Regression]]]:
-    """Group violations by the id of their weakness. Those without one come last."""
+    """Group violations by the id of their weakness. Violations without one come last."""
     groups: dict[str, list[Regression]] = {}
     for entry in entries:
         groups.setdefault(entry.weakness, []).append(entry)
@@ -199,7 +199,7 @@ def _by_weakness(entries: Sequence[Regression]) -> list[tuple[str, list[Regressi
 def _named_by(
     corpora: Mapping[Path, Corpus], part: Literal["weakness", "turn"]
 ) -> dict[str, list[Path]]:
-    """Map each weakness or turn with stored violations to the files with these violations."""
+    """Map each weakness or turn to the files that store its violations."""
     found: dict[str, list[Path]] = {}
     for path, corpus in corpora.items():
         for name in sorted({getattr(entry, part) for entry in corpus.values()} - {""}):
@@ -220,7 +220,7 @@ def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
 
 
 def _read_corpora(folder: Path) -> dict[Path, Corpus]:
-    """Return the stored violations by the file of each data set."""
+    """Return the stored violations of each data set's file."""
     # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.regressions.regression import read_corpus  # noqa: PLC0415
 
@@ -234,7 +234,7 @@ def _read_corpora(folder: Path) -> dict[Path, Corpus]:
 
 
 def _find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Path, list[str]]:
-    """Return the ids of each file that begin with one of ``starts``. Files may share an id."""
+    """Return the ids in each file that begin with one of ``starts``. Files may share an id."""
     from pytest_dstfuzz.regressions.regression import full_id  # noqa: PLC0415 - as above
 
     known = {name for corpus in corpora.values() for name in corpus}

@@ -1,4 +1,4 @@
-"""``dstfuzz relations``: list the relations, and the share of the data to which each applies."""
+"""``dstfuzz relations``: list the relations, each with the share of turns it applies to."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _show(given: Namespace) -> None:
 
 
 def _every(problems: list[str]) -> list[Relation]:
-    """Return all relations. Errors of relations from other packages are added to ``problems``."""
+    """Return all relations. If those of other packages fail to load, add to ``problems``."""
     from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name  # noqa: PLC0415 - as above
 
     found = []
@@ -118,7 +118,7 @@ def _every(problems: list[str]) -> list[Relation]:
 
 
 def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counter[str] | str:
-    """Count the turns by the reason why a relation does not apply; ``""`` if it applies.
+    """Count turns by the reason why a relation does not apply to them; ``""`` if it applies.
 
     If the relation cannot apply to any turn of the data, return a sentence with the reason.
     """
@@ -196,7 +196,7 @@ def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | Non
 
 
 def _reasons(page: TerminalPage, relation: Relation, found: Counter[str]) -> None:
-    """Add a table with the number of turns that each reason excludes, and the number left."""
+    """Add a table with the number of turns that each reason excludes and the remaining turns."""
     left = found.total()
     listed = [reason for reason in relation.reasons if found[reason]]
     others = sorted(reason for reason in found if reason and reason not in relation.reasons)

@@ -1,4 +1,4 @@
-"""``dstfuzz tools``: the tools of an MCP server, written to a file for --dst-tools."""
+"""``dstfuzz tools``: write the tools of an MCP server to a file for --dst-tools."""
 
 from __future__ import annotations
 

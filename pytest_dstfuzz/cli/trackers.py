@@ -79,7 +79,7 @@ def _dialogues(
 
 
 def _slot_rules(settings: Settings, data: DialogueSet) -> InWordsOf | None:
-    """Return the function that applies the rules of slots, or ``None`` if no slot has a rule."""
+    """Return the function that applies the rules for slots, or ``None`` without rules."""
     # Imported late, as above.
     from pytest_dstfuzz.comparisons.calls import comparison_of_states  # noqa: PLC0415
     from pytest_dstfuzz.comparisons.comparison import as_before  # noqa: PLC0415

@@ -54,8 +54,8 @@ _TELLING = 8
 class Progress:
     """Listens to campaigns and prints a message if nothing was printed for a long time.
 
-    pytest prints a dot for each test. But the first test of a window, a group of dialogues that run
-    together, waits for all results of the window. A worker of xdist has no terminal and prints
+    pytest prints a dot for each finished test. A campaign runs a group of dialogues at once, so the
+    first test of a group waits for the whole group. A worker of xdist has no terminal and prints
     nothing.
     """
 
@@ -117,9 +117,10 @@ class Progress:
 
 
 def _cost_text(calls: float, budget: Budget, error: float = 0.0) -> str:
-    """Return a text on a number of calls, with their time and cost if these are known.
+    """Return a text about a number of calls, with their time and cost if these are known.
 
-    A relative standard ``error`` adds the 95 % interval of the number.
+    If the number is an estimate, ``error`` is its relative standard error, and the text adds a 95 %
+    interval.
     """
     text = f"about {calls:,.0f} calls"
     if error:
@@ -149,8 +150,8 @@ def cost_lines(
     """Return lines about the cost of a run before it starts.
 
     Args:
-        campaigns: the estimated calls of each campaign.
-        budget: the budget of the run, which has measured the first answers.
+        campaigns: for each campaign, the estimated number of calls.
+        budget: the budget of the run. It has timed the first answers.
         settings: the settings of the run.
         always: whether to return lines even if the run is short and costs nothing.
     """
@@ -213,7 +214,7 @@ class SessionCampaigns:
         self.relations: list[str] = []
 
     def plan(self, items: Sequence[pytest.Item]) -> None:
-        """Record the turns of the selected tests, so that a campaign can look ahead."""
+        """Record the turns of the selected tests. A campaign then tests several turns at once."""
         about = [(item, param) for item in items if (param := param_of(item)) is not None]
         self._origins.learn(item for item, _ in about)
         self._params = [(param, self._origins.of(item)) for item, param in about]
@@ -232,7 +233,7 @@ class SessionCampaigns:
         )
 
     def cost_lines(self, *, always: bool) -> list[str]:
-        """Return lines about the cost of the run before it starts, see `cost_lines`."""
+        """Return lines about the cost of the run before it starts. See `cost_lines`."""
         relations, known = list[ExpectedCalls](), set[OutcomeKind]()
         for (settings, _), turns in self._plans.items():
             decider = self._pool.decider(outcome := settings.reply.outcome)
@@ -252,7 +253,7 @@ class SessionCampaigns:
     ) -> TurnResult:
         """Return the result of a test's turn.
 
-        ``planned`` has the settings under which `plan` recorded the turn.
+        ``planned`` holds the settings that `plan` recorded for the turn.
         """
         # An unusable tracker is refused before the settings are checked.
         predictor = self._pool.predictor(model, key.origin, key.effective.reply.outcome)
@@ -284,7 +285,7 @@ class SessionCampaigns:
         return self._engines[key].result(param.dialogue.id, param.turn_index)
 
     def found(self, param: TurnParam, key: CampaignKey, result: TurnResult) -> ItemOutcome:
-        """Return the result of a test with the facts that reports and the gate need."""
+        """Return the result of a test, with additional facts for reports and the gate."""
         words, variant = key.lexicon.fingerprint, key.effective.variant
         relation = self._relation(key)
         # If the relation makes the edits, the results do not depend on the search.
@@ -316,11 +317,11 @@ class SessionCampaigns:
         )
 
     def finished(self) -> Iterator[ItemOutcome]:
-        """Yield the records of tests that did not run but for which campaigns have results.
+        """Yield the results of campaigns whose tests did not run.
 
-        Such tests exist after an interrupt, in the process that runs the tests. With workers, only
-        the controller receives an interrupt, and reports the tests whose reports have arrived.
-        Other results of the workers' campaigns are not reported.
+        After an interrupt, some tests have not run although their campaign has finished. This
+        function yields their results in the process that runs the tests. With workers of xdist,
+        only results that reached the controller are reported.
         """
         for key, engine in self._engines.items():
             finished = {turn.id: turn for turn in engine.finished()}
@@ -332,7 +333,7 @@ class SessionCampaigns:
                     yield self.found(param, key, result)
 
     def proposer(self, model: object, lexicon: Lexicon, search: str) -> DstProposer:
-        """Return the value of the fixture ``dst_proposer`` for a search by its name."""
+        """Return the value of the fixture ``dst_proposer`` for the search with this name."""
         # A search is the same under all relations without edits of their own.
         settings = self._context.settings.replace_options(
             search=search, redraws=REDRAWS, relation="metamorphic"
@@ -347,12 +348,12 @@ class SessionCampaigns:
         return given or self._context.relations(key.effective)[0]
 
     def _comparison(self, key: CampaignKey) -> Comparison:
-        """Return the comparison of answers in a campaign."""
+        """Return the comparison that a campaign uses for answers."""
         given: Comparison | None = self.fixtures.own(key.compare_id)
         return given or self._context.comparison(key.effective.reply)
 
     def _policy(self, search: str) -> tuple[str, str]:
-        """Return the fingerprint of a trained search, and a note on it."""
+        """Return the fingerprint of a trained search and a note about it."""
         if search not in self._policies:
             named = self._context.settings.tracker
             self._policies[search] = describe_trained(search, named.model, named.checkpoint)

@@ -92,7 +92,7 @@ class Caches:
     """Finds the cache for the predictions of a tracker."""
 
     def __init__(self, config: pytest.Config, settings: Settings, run: str) -> None:
-        """Store the settings, and the name of the ``run`` that its workers share, or ``""``."""
+        """Store the settings and the name of the run. Workers of one ``run`` share a cache."""
         self._config = config
         self._settings = settings
         self._run = run
@@ -116,8 +116,8 @@ class Caches:
 
         If the tracker has a fingerprint, its cache outlives the run. Otherwise the workers of xdist
         share a cache for the run, because each has a copy of the same tracker. ``named`` says
-        whether --dst-model names the tracker. ``origin`` identifies any other tracker and is the
-        same in all processes (``""`` = unknown).
+        whether --dst-model names the tracker. ``origin`` identifies any other tracker and has the
+        same value in all processes. It is ``""`` if unknown.
         """
         key = id(tracker), outcome
         if key not in self._found:
@@ -156,7 +156,7 @@ class Caches:
 
     @cached_property
     def _kept(self) -> Store | None:
-        """The store that outlives the run, if the settings ask for such a store."""
+        """The cache that persists after the run, if the settings ask for one."""
         given = self._settings.budget.cache
         if given == NO_CACHE:
             return None
@@ -174,7 +174,7 @@ class Caches:
 
     @cached_property
     def _shared(self) -> Store | None:
-        """The store of this run's workers; ``None`` in other processes."""
+        """The cache that the workers of this run share; ``None`` without workers."""
         if not self._run:
             return None
         # Other users must neither read its contents nor replace it by a link.
@@ -207,8 +207,8 @@ def _kind(tracker: Tracker) -> str:
 class RunContext:
     """The settings and data of a session. A marker may change settings for its test.
 
-    ``model_on_command_line`` tells whether the command line names a tracker. A tracker in an ini
-    file also applies to runs of other tests.
+    ``model_on_command_line`` tells whether the command line names a tracker. If only an ini file
+    names one, the run may be about other tests.
     """
 
     config: pytest.Config
@@ -229,7 +229,7 @@ class RunContext:
         return self.data_of(self.settings)
 
     def data_of(self, settings: Settings) -> DialogueSet:
-        """Return the dialogues with the paraphrases and rewrites in the files of some settings.
+        """Return the dialogues, with the paraphrases and rewrites from the files in the settings.
 
         A marker may name other files. Its paths are relative to the ini file.
         """
@@ -269,7 +269,7 @@ class RunContext:
 
     @property
     def sends_results(self) -> bool:
-        """Whether another process reports the results, such as the controller of xdist."""
+        """Whether this process sends its results to another one, such as xdist's controller."""
         return self.workers > 0 or os.getpid() != self._pid
 
     @property
@@ -280,8 +280,8 @@ class RunContext:
     def tests_its_tracker(self, *others: object) -> bool:
         """Return whether this run tests the tracker of the settings.
 
-        If only an ini file names the tracker, one of ``others`` must be true as well, such as
-        whether there are tests of turns or results.
+        If only an ini file names the tracker, the run tests it only if one of ``others`` is true,
+        for example if a test uses turns.
         """
         return self.settings.tracker.model is not None and (
             self.model_on_command_line or any(others)
@@ -294,7 +294,7 @@ class RunContext:
         return None if path is None else find_stored_run(Path(path))
 
     def relations(self, settings: Settings) -> tuple[Relation, ...]:
-        """Return the relations of some settings, in their order.
+        """Return the relations that the settings name, in their order.
 
         ``all`` stands for all shipped relations that can apply to a turn of the data.
         """
@@ -356,7 +356,7 @@ class RunContext:
         return tuple(dict.fromkeys(map(str, folders)))
 
     def hopeless(self, relation: Relation, data: DialogueSet) -> str:
-        """Return why a relation cannot apply to the data, or ``""`` if it can apply."""
+        """Return the reason why a relation cannot apply to the data, or ``""`` if it can."""
         key = relation.name, id(data)
         if key not in self._hopeless:
             reply = self.settings.reply
@@ -376,7 +376,7 @@ class RunContext:
         return [(dialogue, index) for dialogue, last in part for index in range(last + 1)]
 
     def drawn(self, settings: Settings) -> Sequence[tuple[Dialogue, int]]:
-        """Return the sampled dialogues for some settings, each with its last turn."""
+        """Return each sampled dialogue with its last turn."""
         wanted = settings.data
         return sample_turns(self.data, wanted.turns, settings.variant.seed, wanted.domains)
 
@@ -424,17 +424,17 @@ class RunContext:
 
     @cached_property
     def _with_words(self) -> dict[tuple[str | None, str | None], DialogueSet]:
-        """(paraphrases of tools, rewrites of turns) -> the dialogues with both files."""
+        """Maps (file of paraphrases, file of rewrites) to the dialogues with both files."""
         return {}
 
     @cached_property
     def _relations(self) -> dict[tuple[str, str, int], tuple[Relation, ...]]:
-        """(name in the settings, kind of answer, ``id()`` of the data) -> the relations."""
+        """Maps (name in the settings, kind of answer, ``id()`` of the data) to the relations."""
         return {}
 
     @cached_property
     def _hopeless(self) -> dict[tuple[str, int], str]:
-        """(name of a relation, ``id()`` of the data) -> why it cannot apply to the data."""
+        """Maps (name of a relation, ``id()`` of the data) to the reason why it cannot apply."""
         return {}
 
     @cached_property
@@ -465,7 +465,7 @@ _BETWEEN_BATCHES = (
 
 @dataclass(frozen=True, kw_only=True)
 class TrackerFacts:
-    """Facts about the trackers of a process. Those of several processes can be added."""
+    """Facts about the trackers of a process. Facts of several processes can be added up."""
 
     usage: Usage | None = None
     disagreement: Disagreement | None = None
@@ -500,7 +500,7 @@ class TrackerFacts:
 
 
 def _sum(parts: Iterable[Any]) -> Any:
-    """Return the sum of the values that are not ``None``, or ``None`` without such a value."""
+    """Return the sum of the values. Skip ``None``; return ``None`` if no value is left."""
     known = [part for part in parts if part is not None]
     return sum(known[1:], known[0]) if known else None
 
@@ -510,7 +510,7 @@ def _each_once(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 class TrackerPool:
-    """Builds and checks the trackers of this process, and holds their budget."""
+    """Builds and checks the trackers of this process, and keeps their common budget."""
 
     def __init__(self, context: RunContext, listener: Listener) -> None:
         self._context = context
@@ -556,7 +556,7 @@ class TrackerPool:
         return decider_of(how, repeatable=repeatable)
 
     def measure_named(self) -> None:
-        """Ask the tracker of the settings a few contexts, to learn the time and cost of a call.
+        """Request a few contexts from the session's tracker, to measure time and cost of a call.
 
         Raises:
             UserError: the tracker did not answer.
@@ -571,7 +571,7 @@ class TrackerPool:
         self.budget.watch(tracker)
 
     def predictor(self, model: object, origin: str = "", outcome: OutcomeKind = STATE) -> Predictor:
-        """Return the predictor for a tracker, after a preflight."""
+        """Return the predictor for a tracker, after the preflight of the tracker."""
         known = self._predictors.get((id(model), outcome))
         if known is None:
             data, named = self._context.data, model is self._tracker
@@ -652,7 +652,7 @@ class TrackerPool:
         )
 
     def _notes(self) -> list[str]:
-        """Return the notes of the trackers, and limits that cannot be enforced here."""
+        """Return the notes about the trackers, and the limits that cannot be enforced."""
         found = [note for one, _ in self._measured.values() for note in notes_of(one)]
         if math.isfinite(self.budget.deadline.left) and not can_end_calls():
             found.append(_BETWEEN_BATCHES)

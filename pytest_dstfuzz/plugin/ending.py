@@ -93,7 +93,7 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
 
 
 def _refuse_report_of_part(settings: Settings) -> None:
-    """Raise an error for a report of a shard, because such reports cannot be merged."""
+    """Raise an error if a report of a shard is requested, because such reports cannot be merged."""
     shard = settings.data.shard
     unwanted = list_requested(settings.output)
     if shard is None or shard[1] == 1 or not unwanted:
@@ -113,7 +113,7 @@ def write_outputs(
 ) -> list[StyledLine]:
     """Write every requested file. Return a line for each file that could not be written.
 
-    ``make_report`` returns the report, and the views of the trackers by name.
+    ``make_report`` returns the report and a dictionary from tracker name to view.
     """
     summary = None if settings.annotations == "no" else os.environ.get(_SUMMARY)
     # A file that the user named is required.
@@ -151,9 +151,9 @@ def annotation_lines(
 ) -> list[str]:
     """Return the lines that GitHub turns into annotations, if annotations are wanted.
 
-    ``repeat`` is the command that repeats the run, or ``""``.
-    ``found(True)`` returns new violations, which come first. ``found(False)`` returns violations
-    that were not compared. Both exclude violations of the baseline.
+    ``repeat`` is the command that repeats the run, or ``""``. ``found(True)`` returns the new
+    violations. ``found(False)`` returns the violations that were not compared. Violations in the
+    baseline are not included.
     """
     wanted = settings.output.annotations == "yes" or (
         settings.output.annotations == "auto" and os.environ.get(_IN_ACTIONS) == "true"
@@ -222,7 +222,7 @@ _IN_FULL: Final = 5
 
 @dataclass(frozen=True)
 class _FailureLine:
-    """The text of a failure in one line, in place of pytest's."""
+    """The text of a failure in one line. It replaces the text of pytest."""
 
     text: str
     #: The first line for pytest's list of failures.
@@ -237,10 +237,10 @@ class _FailureLine:
 
 
 def in_short(reports: Sequence[Any], data: DialogueSet) -> list[Any]:
-    """Return reports of failures; after the fifth failure of a weakness, each takes one line.
+    """Return reports of failures. Shorten those after the fifth failure of a weakness to one line.
 
-    The first five are counted in the order of the data, whatever the order of the tests and the
-    number of workers. The given reports are not changed, because other plugins may use them.
+    Failures are counted in the order of the data. The order of tests and the number of workers do
+    not matter. The function returns copies, because other plugins may use the given reports.
     """
     place = {name: number for number, name in enumerate(data.ids)}
     briefs = {
@@ -298,7 +298,10 @@ class SessionEnd:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Record that a worker of xdist crashed, or the planned results of a finished worker."""
+        """Record that a worker of xdist crashed.
+
+        For a finished worker, record its planned results.
+        """
         self._crashed = self._crashed or bool(error)
         self._collector.plan(getattr(node, "workeroutput", {}).get(_PLANNED, {}))
 
@@ -313,7 +316,7 @@ class SessionEnd:
     def pytest_sessionfinish(
         self, session: pytest.Session, exitstatus: int
     ) -> Generator[None, object, object]:
-        """Judge the session before other hooks see its end, since they may end pytest."""
+        """Judge the session before the hooks of other plugins, because those may end pytest."""
         self._finish(session, exitstatus)
         nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._collector.planned
         kept = (self._gate.judges and not nothing) or session.exitstatus != exitstatus
@@ -322,7 +325,7 @@ class SessionEnd:
 
     @property
     def unprinted(self) -> list[str]:
-        """Why the session failed, if a hook ended pytest before the summary."""
+        """The reason why the session failed, if a hook ended pytest before the summary."""
         lines = [] if self._printed else self._every_line
         return [printable(line.text) for line in lines if line.style == "bad"]
 
@@ -366,7 +369,7 @@ class SessionEnd:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
-        """Print the first screen, the short summary, as the last output above the prompt."""
+        """Print the summary at the very end, so that it stands right above the prompt."""
         failed = terminalreporter.stats.get("failed", [])
         quiet = terminalreporter.config.get_verbosity() <= 0
         if quiet and any(hasattr(report, "dstfuzz_brief") for report in failed):
@@ -377,7 +380,7 @@ class SessionEnd:
         return result
 
     def _print(self, reporter: pytest.TerminalReporter) -> None:
-        """Print tables if they are wanted, then the verdict, then the most important figures."""
+        """Print the requested tables, then the verdict, then the most important figures."""
         self._printed = True
         verbosity = reporter.config.get_verbosity()
         if self._collector and verbosity:
@@ -430,7 +433,7 @@ class SessionEnd:
 
     @property
     def _rulings(self) -> Mapping[str, GateRuling]:
-        """The verdict on each tracker, by its name."""
+        """Maps the name of each tracker to its verdict."""
         return {} if self._judged is None else self._judged.rulings
 
     @property
@@ -440,11 +443,11 @@ class SessionEnd:
 
     @property
     def _every_line(self) -> list[StyledLine]:
-        """All lines for the end of the summary, the verdict first."""
+        """All lines for the end of the summary. The verdict comes first."""
         return [*(() if self._judged is None else self._judged.lines), *self._last_lines]
 
     def _not_accepted(self, new: bool) -> Iterator[TurnResult]:
-        """Yield results with violations that are not accepted. They are new, or not compared.
+        """Yield results with violations that are not accepted. They are either new or not compared.
 
         The results are redacted if the settings ask for it. Call this only if annotations are
         wanted, because reading a large folder of results takes long.
@@ -488,12 +491,12 @@ class SessionEnd:
             session.exitstatus = status or session.exitstatus
 
     def _tell_fault(self, error: UserError) -> pytest.ExitCode:
-        """Report a failure of a third-party hook. The reports are still written."""
+        """Report the failure of a third-party hook. The reports are still written."""
         self._last_lines.append(StyledLine(f"failed: {error}", "bad"))
         return pytest.ExitCode.TESTS_FAILED
 
     def _tell_gone(self, session: pytest.Session, why: str, exitstatus: int) -> None:
-        """Report that the tracker stopped answering, if that ended the calls."""
+        """Report that the tracker stopped answering, if that ended the run."""
         if why:
             self._last_lines.append(StyledLine(f"failed: {why}; no more calls were made", "bad"))
             if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):

@@ -1,9 +1,9 @@
 """The part of the plugin that every pytest run loads: options, marker and fixtures.
 
-This module imports the rest of the package when a ``--dst-`` option, a ``dst_`` ini key, the marker
-or a ``dst_`` fixture is first used. The first test that needs the module `hooks` loads that module,
-and with it numpy, the readers and the campaign. The option table comes from a data file. A test
-checks that it equals the table of `config`.
+This module imports the rest of the package only when a run uses the plugin: a ``--dst-`` option, a
+``dst_`` ini key, the marker or a ``dst_`` fixture. The module `hooks` imports numpy, the readers
+and the campaign, so it is loaded for the first robustness test only. The option table comes from a
+data file. A test checks that the file equals the table of `config`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PLAIN_IMPORTS: pytest.StashKey[PlainImports] = pytest.StashKey()
 
 @cache
 def _always() -> dict[str, Any]:
-    """Return the ini keys with their types and help, and the names for the marker."""
+    """Return the ini keys with their types and help, and the options of the marker."""
     with _TABLE.open(encoding="utf-8") as file:
         line: dict[str, Any] = json.loads(file.readline())
     return line
@@ -60,7 +60,7 @@ def _always() -> dict[str, Any]:
 
 @cache
 def _table() -> dict[str, Any]:
-    """Return the whole table, for runs that may have options."""
+    """Return the whole option table. Only runs that may use options need it."""
     text = _TABLE.read_text(encoding="utf-8").partition("\n")[2]
     table: dict[str, Any] = json.loads(text)
     return table
@@ -88,11 +88,11 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Register every ini key. Register the options if any may be given or help is requested.
+    """Register all ini keys. Register options only if one may be given or help is requested.
 
-    The options are registered only if needed, because registering sixty options takes most of the
-    time that an unused plugin costs. Without registered options, ``config.getoption`` finds no
-    value. All defaults are ``None``, so that the plugin can tell which options were given.
+    Registering sixty options takes most of the time that an unused plugin costs. Without registered
+    options, ``config.getoption`` finds no value. All defaults are ``None``, so that the plugin can
+    tell which options were given.
     """
     keys, help_ = _always()["ini"], _always()["help"]
     types = {holds: _ini_type(holds) for holds in set(keys.values())}
@@ -145,7 +145,7 @@ def _add_options(parser: pytest.Parser) -> None:
 
 
 class _Spelling(argparse.Action):
-    """Stores the value of a switch in each of its spellings: --no-dst-NAME, --dst-NAME=yes."""
+    """Stores the value of a switch from any of its forms: --no-dst-NAME, --dst-NAME=yes."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **how: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, **how)
@@ -172,7 +172,7 @@ def _ini_type(kinds: str) -> Any:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None]:
-    """If a run uses this package, import it without assertion rewriting, even in conftest.py."""
+    """Import this package without assertion rewriting, if the run uses it."""
     early_config.pluginmanager.register(_ExitStatus(), "dstfuzz-exit-status")
     if any(word.startswith(("--dst-", "--no-dst-")) for word in args):
         _use(early_config)
@@ -205,7 +205,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
     """Raise an error for wrong options, data and trackers before collection.
 
-    This is a wrapper, so it runs before workers start and before the header is printed.
+    This hook is a wrapper, so that it runs before workers start and before the header is printed.
     """
     config = session.config
     if _PLAIN_IMPORTS not in config.stash:
@@ -224,7 +224,8 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Check the markers of a test, and parametrise it by the sampled turns.
 
-    Other fixtures named ``dst_...`` also switch off assertion rewriting for this package.
+    If a test has other fixtures named ``dst_...``, the package is also imported without assertion
+    rewriting.
     """
     markers = list(metafunc.definition.iter_markers("dst"))
     about_turns = "dst_turn" in metafunc.fixturenames
@@ -251,7 +252,7 @@ def pytest_collection_modifyitems(
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
-    """Warn if a tracker was named but nothing was tested, since a passing run would mislead."""
+    """Warn if a tracker was named but not tested. Otherwise the passing run would mislead."""
     if _PLAIN_IMPORTS in config.stash:
         from pytest_dstfuzz.plugin.steps import why_untested  # noqa: PLC0415
 
@@ -355,11 +356,10 @@ def dst_conformance(request: pytest.FixtureRequest, dst_model: object) -> DstCon
 
 
 class _ExitStatus:
-    """Keeps the status of a run with a gate, even if a hook ends pytest with status 0.
+    """Replaces exit status 0 if a run has a gate and a hook ends pytest early.
 
-    A hook of a conftest file may do that when pytest is configured, before the session starts,
-    during collection or at the end. This object therefore exists before pytest reads conftest
-    files.
+    A hook of a conftest file may end pytest during configuration, session start, collection or at
+    the end. This object therefore exists before pytest reads conftest files.
     """
 
     def __init__(self) -> None:
@@ -368,7 +368,7 @@ class _ExitStatus:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self) -> None:
-        """Note that the hooks of a session with robustness tests judge the run from now on."""
+        """Record that the session has robustness tests, so its hooks judge the run."""
         self._tests_known = True
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -378,7 +378,7 @@ class _ExitStatus:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, int, int]:
-        """Return another status if a gate is set and did not pass, or judged nothing."""
+        """Return another status if a gate is set but did not pass or had no results."""
         ended: SystemExit | None = None
         status: int = pytest.ExitCode.OK
         try:
@@ -412,7 +412,7 @@ class _WorkerResults:
         self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Store the result of a turn that came with the report of a test."""
+        """Store the result of a turn from the report of its test."""
         payload = getattr(report, "dstfuzz", None)
         # If a suite defines its own tracker, the controller learns only here that robustness tests
         # are running.
@@ -421,9 +421,9 @@ class _WorkerResults:
 
 
 class PlainImports(MetaPathFinder):
-    """Finds the modules of this package as Python does, before pytest's finder can rewrite them.
+    """Imports the modules of this package without pytest's assertion rewriting.
 
-    The finder ignores other modules. It is in ``sys.meta_path`` until the end of each run that uses
+    The finder ignores other modules. It stays in ``sys.meta_path`` until the end of a run that uses
     the plugin.
     """
 
@@ -440,7 +440,7 @@ class PlainImports(MetaPathFinder):
 
 
 def _unknown_keys(config: pytest.Config) -> list[str]:
-    """Return keys of the ini file and of ``-o`` that look like keys of the plugin, but are not.
+    """Return misspelled plugin keys in the ini file or in ``-o``.
 
     Keys that another plugin or a conftest file has registered are left out.
     """
@@ -474,7 +474,7 @@ def _is_given(config: pytest.Config) -> bool:
 
 
 def _use(config: pytest.Config) -> None:
-    """Import this package without pytest's assertion rewriting until the end of the run."""
+    """Import this package without assertion rewriting until the end of the run."""
     if _PLAIN_IMPORTS not in config.stash:
         imports = config.stash[_PLAIN_IMPORTS] = PlainImports()
         sys.meta_path.insert(0, imports)
@@ -482,7 +482,7 @@ def _use(config: pytest.Config) -> None:
 
 
 def _unfreeze(config: pytest.Config) -> None:
-    """Let the garbage collector see all objects again, if the session's hooks froze them."""
+    """Unfreeze all objects for the garbage collector, if the session's hooks froze them."""
     hooks = config.stash.get(_SESSION, None)
     if hooks is not None and hooks.has_frozen:
         gc.unfreeze()

@@ -75,12 +75,12 @@ _NAME: Final = "gate"
 def record_failed_gate(config: pytest.Config, reasons: Sequence[str]) -> None:
     """Add a failed test case to the file of --junitxml, if such a file is written.
 
-    Under a gate the tests pass, so a reader of the file would see no failure. pytest does not count
-    this test case. The exit status shows the failure.
+    With a gate, violations fail no test, so the file would show no failure. pytest does not count
+    this test case. The exit status shows the failure, too.
 
     Args:
         config: the configuration of the session.
-        reasons: why the gate failed, one sentence each. Empty if it did not fail.
+        reasons: why the gate failed, one sentence each; empty if it did not fail.
     """
     if not reasons:
         return
@@ -98,7 +98,7 @@ def record_failed_gate(config: pytest.Config, reasons: Sequence[str]) -> None:
 def write_baselines(
     judged: Mapping[str, tuple[Session, Judgement]], settings: Settings, *, narrowed: bool
 ) -> StyledLine:
-    """Write the baselines of all trackers. Return a line with the result or the reason.
+    """Write the baselines of all trackers. Return a line that reports success or the error.
 
     Args:
         judged: name of a tracker -> its results and the verdict.
@@ -187,7 +187,7 @@ class GateDecision(NamedTuple):
 
     @property
     def lines(self) -> list[StyledLine]:
-        """All lines, after the name of their tracker if there are several."""
+        """All lines. With several trackers, each group of lines follows the name of its tracker."""
         said = (
             line._replace(text=visible(f"{model}: {line.text}" if model else line.text))
             for model, ruling in self.rulings.items()
@@ -214,14 +214,14 @@ class SessionGate:
 
     @property
     def judges(self) -> bool:
-        """Whether there will be a verdict: there is a limit or a baseline to compare with."""
+        """Whether the gate gives a verdict: it needs a limit, or a baseline to compare with."""
         how = self._settings.gate
         compared = how.baseline is not None and not how.update_baseline
         return compared or self.gates.without_baseline.given
 
     @cached_property
     def _baselines(self) -> Mapping[str, Baseline] | None:
-        """The baseline of each tracker. ``None`` without a baseline, or if the run rewrites it."""
+        """The baseline of each tracker. ``None`` without a baseline, or if the run replaces it."""
         how = self._settings.gate
         if how.baseline is None or how.update_baseline:
             return None
@@ -260,7 +260,7 @@ class SessionGate:
             check_writable(Path(self._settings.gate.baseline))
 
     def _refuse_part(self) -> None:
-        """Raise an error for limits on a shard, because limits apply to all parts together."""
+        """Raise an error for limits on a shard, because limits apply to all shards together."""
         shard = self._settings.data.shard
         if shard is None or shard[1] == 1 or not self.given:
             return
@@ -272,7 +272,7 @@ class SessionGate:
         )
 
     def _refuse_without_density(self) -> None:
-        """Raise an error for a limit on estimated failures if the session cannot estimate them."""
+        """Raise an error for a limit on estimated failures if the session has no estimate."""
         if self._settings.output.replay is not None:  # A replay does not search.
             return
         how, lacks = self._settings.variant, ""
@@ -298,7 +298,7 @@ class SessionGate:
         return INFRASTRUCTURE if gone else pytest.ExitCode.USAGE_ERROR
 
     def end(self, error: UserError) -> BaseException:
-        """Return the exception that ends a session that cannot run, with one message."""
+        """Return an exception that ends the session and shows one message."""
         status = self.status_of(error)
         if status == pytest.ExitCode.USAGE_ERROR:
             return pytest.UsageError(str(error))
@@ -314,7 +314,10 @@ class SessionGate:
         *,
         by_budget: bool = False,
     ) -> None:
-        """Judge the results of a tracker. ``by_budget`` if only a budget ended the session."""
+        """Judge the results of a tracker.
+
+        ``by_budget`` says whether only a budget ended the session.
+        """
         settings, how = self._settings, self._settings.variant
         record, named = found.collector, found.settings
         identity = campaign_identity(
@@ -353,7 +356,7 @@ class SessionGate:
         self._judged[found.name] = session, judgement
 
     def _unknown_part(self, found: ModelResults, data: DialogueSet) -> str:
-        """Return why a limit names a slot or a domain that does not occur, or ``""``.
+        """Return a message if a limit names a slot or domain that does not occur, else ``""``.
 
         Without a complete ontology, this is known only after the run.
         """
@@ -467,7 +470,7 @@ class SessionGate:
 
 
 def _compared(judgement: Judgement) -> Iterator[str]:
-    """Yield lines on the comparison with the baseline: coverage, estimates, weaknesses."""
+    """Yield lines about the comparison with the baseline: coverage, estimates, weaknesses."""
     figures = judgement.comparison or {}
     if not judgement.not_compared:
         yield from _variants(figures)
@@ -486,13 +489,13 @@ def _compared(judgement: Judgement) -> Iterator[str]:
 
 
 def _not_compared(figures: Mapping[str, Any]) -> str:
-    """Return ``variants not`` if estimated failures were compared, otherwise ``not``."""
+    """Return the words that say what was not compared."""
     expected = figures.get("estimated_failures")
     return "not" if expected is None or expected["reason"] else "variants not"
 
 
 def _remedy(judgement: Judgement) -> str:
-    """Return a text on how to make builds comparable again."""
+    """Return advice on how to make two builds comparable again."""
     written = (judgement.comparison or {}).get("baseline", {}).get("version", __version__)
     text = (
         "write the baseline again with --dst-update-baseline, on the same build as before; with "
@@ -507,7 +510,7 @@ def _remedy(judgement: Judgement) -> str:
 
 
 def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines on the compared variants and their differences."""
+    """Yield lines about the compared variants and their differences."""
     yield (
         f"compared with the baseline ({figures['baseline']['model']}): "
         f"{_many(figures['variants'], 'variant')} of {_many(figures['turns'], 'turn')} in "
@@ -538,7 +541,7 @@ def _many(number: int, noun: str) -> str:
 
 
 def _changed_answers(figures: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines on the changed clean answers of the first turns."""
+    """Yield lines about the changed clean answers of the first turns."""
     found = list_changed_answers(figures)
     yield from (f"  {turn}: {text}" for turn, text in found[:_MOST_NAMES])
     if len(found) > _MOST_NAMES:

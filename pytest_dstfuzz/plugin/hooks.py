@@ -1,4 +1,4 @@
-"""Hooks of a session with robustness tests, registered when the first of them appears."""
+"""Hooks of a session with robustness tests. They are registered for the first such test."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _GARBAGE: Final = 10_000
 
 
 class SessionHooks:
-    """Sets up a session and passes results from tests to its end."""
+    """Prepares a session, and collects the results of its tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.context = context = RunContext.of(config)
@@ -82,7 +82,8 @@ class SessionHooks:
     def prepare(self) -> None:
         """Check everything that can be checked before tests run.
 
-        This happens before collection, or when a tracker from an ini file turns out to be tested.
+        This happens before collection. If an ini file names the tracker, it happens when a selected
+        test uses the tracker.
         """
         context = self.context
         if self._stored is not None:
@@ -104,7 +105,7 @@ class SessionHooks:
 
     @property
     def must_judge(self) -> bool:
-        """Whether this process must not pass without a verdict or a test of the tracker."""
+        """Whether this process must fail if it gives no verdict or does not test the tracker."""
         given = self.gate.given or self.context.model_on_command_line
         return given and not self.context.judges_nothing
 
@@ -122,7 +123,7 @@ class SessionHooks:
         parametrise(metafunc, values, self.context)
 
     def add_items(self, session: pytest.Session, items: list[pytest.Item], *, suite: bool) -> None:
-        """Add the items of the plugin: for stored results, or else for the suite and regressions.
+        """Add the items of the plugin: for stored results, or for the suite and the regressions.
 
         ``suite`` says whether the run includes the built-in suite.
         """
@@ -139,7 +140,7 @@ class SessionHooks:
             raise pytest.UsageError(str(self.context.mistake))
 
     def pytest_report_header(self) -> list[str]:
-        """Return a description of the run."""
+        """Return the cost of the run. Also say why the suite's tests replace the built-in tests."""
         if self._stored is not None:
             return [printable(f"dstfuzz: {judge_stored(self._stored, self.context.settings)}")]
         if not self.context.model_on_command_line:
@@ -166,7 +167,7 @@ class SessionHooks:
         return [printable(f"dstfuzz: {line}") for line in lines]
 
     def pytest_report_collectionfinish(self) -> list[str]:
-        """Return the cost of the run, and the reason if tests of the suite replace our own."""
+        """Return lines about the cost of the run. If it only collects, call the tracker first."""
         lines = [*filter(None, [self.why_no_suite]), *self._cost_lines()]
         return [printable(f"dstfuzz: {text}") for text in lines]
 
@@ -187,7 +188,7 @@ class SessionHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Tell campaigns the turns of the selected tests, and check the tracker of an ini file."""
+        """Pass the turns of the selected tests to the campaigns, and check the tracker."""
         if self.end.stored is not None:
             self.end.stored.plan(session.items)
         if self._stored is not None:
@@ -227,10 +228,10 @@ class SessionHooks:
     def pytest_runtestloop(self) -> None:
         """Exclude tracker and data from garbage collection until the end of the run.
 
-        Tracker and data exist until then, and scanning them took a twentieth of a campaign's time.
-        pytest itself collects twice at the end. Collections are also made less frequent, because
-        most new objects persist. If the caller of pytest has frozen objects, all objects stay
-        frozen, because Python cannot unfreeze only some objects.
+        Tracker and data exist until the end of the run, and scanning them took a twentieth of the
+        time. Collections also run less often, because most new objects persist. Python cannot
+        unfreeze only some objects. If the caller of pytest has frozen objects, all objects stay
+        frozen.
         """
         if not gc.get_freeze_count():
             gc.freeze()
@@ -335,8 +336,8 @@ class SessionHooks:
     def _refusal(self, node: pytest.Item | pytest.Collector, error: UserError) -> BaseException:
         """End the session because of a mistake that only a running test revealed.
 
-        ``pytest.exit`` would also end the session, but would crash a worker of xdist together with
-        its controller. The returned exception fails the running test.
+        The returned exception fails the running test. ``pytest.exit`` would crash a worker of xdist
+        together with its controller.
         """
         node.stash[FOUND] = ItemOutcome(problem=str(error), status=self.gate.status_of(error))
         node.session.shouldstop = "the robustness tests cannot be run"

@@ -1,4 +1,4 @@
-"""Items of pytest, and the test functions that they run."""
+"""The pytest items of the plugin, and the test functions that they run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TurnParam(NamedTuple):
     item_id: str
 
     def with_options(self, options: Mapping[str, object]) -> TurnParam:
-        """Return the parameter with further options, as if a marker had set them."""
+        """Return the parameter with additional options, as if a marker had set them."""
         if not options:
             return self
         settings = self.settings.replace_options(**options)
@@ -51,7 +51,7 @@ class TurnParam(NamedTuple):
 
 
 def param_of(item: pytest.Item) -> TurnParam | None:
-    """Return the parameter of an item, or ``None`` if it is not about a turn."""
+    """Return the parameter of an item, or ``None`` if the item does not test a turn."""
     params = getattr(getattr(item, "callspec", None), "params", {})
     param = params.get("dst_turn")
     return param if isinstance(param, TurnParam) else None
@@ -80,7 +80,7 @@ def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: R
 
 
 def _search_of(values: Mapping[str, Any], session: Settings) -> dict[str, Any]:
-    """Return the default search of a test whose marker names another profile, if it differs.
+    """Return the default search for a marker with another profile, if the search differs.
 
     The default search of a profile with a noise model cannot run in another profile.
     """
@@ -91,7 +91,7 @@ def _search_of(values: Mapping[str, Any], session: Settings) -> dict[str, Any]:
 
 
 def _why_none(settings: Settings, context: RunContext) -> str:
-    """Return why a test has no turns, if this is not a mistake."""
+    """Return the reason why a test has no turns. Return ``""`` if this is a mistake."""
     if context.stored is not None:
         return "--dst-results judges stored results and does not call the tracker"
     shard = settings.data.shard
@@ -101,7 +101,7 @@ def _why_none(settings: Settings, context: RunContext) -> str:
 def _params(
     settings: Settings, marked: tuple[str, ...], side: Side | None, context: RunContext
 ) -> Iterator[TurnParam]:
-    """Yield the parameters of a test. If ``side`` is given, only for relations of that side."""
+    """Yield the parameters of a test. ``side`` restricts them to relations of one side."""
     turns = context.turns(settings)
     for one in each_of(settings, context.relations(settings)):
         if side in (None, one.relation.side):
@@ -111,7 +111,7 @@ def _params(
 
 
 def make_selectable(items: Iterable[pytest.Item]) -> None:
-    """Add a keyword to items whose name ``-k`` cannot select, or cannot select separately.
+    """Add a keyword to items if ``-k`` cannot select them by name.
 
     Ids of dialogues are free text, but ``-k`` accepts neither blanks nor parentheses and ignores
     case.
@@ -130,9 +130,10 @@ def make_selectable(items: Iterable[pytest.Item]) -> None:
 
 
 def own_settings(settings: Settings, base: Settings) -> str:
-    """Return the differences of a test's settings from the session's, in the form of a marker.
+    """Return the settings of a test that differ from the session's, written as a marker.
 
-    Excludes search and relation: fixtures may set them, and they are recorded separately.
+    Search and relation are not included, because fixtures may set them. They are recorded
+    separately.
     """
     own, common = settings.options(), base.options()
     return ", ".join(
@@ -167,7 +168,7 @@ def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object
 
 
 def place_of(item: pytest.Item) -> tuple[str, int] | None:
-    """Return file and line of a test for GitHub, or ``None`` if it is in no file of the suite.
+    """Return file and line of a test for GitHub, or ``None`` if the suite has no such file.
 
     The path is relative to the root of the repository. If that is not known, it is relative to the
     folder in which pytest was started.
@@ -213,13 +214,13 @@ def test_tool_calls_follow(dst_turn: DstTurn) -> None:
 
 
 class OwnModule(pytest.Module):
-    """A module of the plugin as a collector, independent of the user's naming conventions."""
+    """A collector for a module of the plugin. It ignores the user's naming conventions."""
 
     #: Names of the tests to collect.
     wanted: Collection[str] = OWN_TESTS
 
     def funcnamefilter(self, name: str) -> bool:
-        """Return whether a function is wanted, whatever ``python_functions`` says."""
+        """Return whether to collect a function, whatever ``python_functions`` says."""
         return name in self.wanted
 
     def classnamefilter(self, name: str) -> bool:  # noqa: ARG002  # there is no test class
@@ -232,7 +233,7 @@ def own_items(
 ) -> Iterator[pytest.Item]:
     """Collect tests in a module of the plugin: by default the built-in suite.
 
-    The ids of these tests start with the same word on every machine.
+    The ids of these tests begin with the same word on every machine.
     """
     module = OwnModule.from_parent(session, path=Path(file), name=NODE, nodeid=NODE)
     module.wanted = wanted
@@ -285,7 +286,7 @@ class CampaignKey(NamedTuple):
 
 
 class Origins:
-    """Names the origin of a test's results: the fixtures and parameters that determine them."""
+    """Names the origin of test results: the fixtures and parameters that determine them."""
 
     def __init__(self) -> None:
         self._names: dict[Hashable, str] = {}
@@ -293,7 +294,7 @@ class Origins:
         self._tokens: dict[pytest.Item, Hashable] = {}
 
     def learn(self, items: Iterable[pytest.Item]) -> None:
-        """Name the origin of each item after its first item in alphabetical order."""
+        """Name each origin after the first of its items in alphabetical order."""
         for item in items:
             token, name = _token(item), _name(item)
             self._tokens[item] = token
@@ -316,13 +317,13 @@ class Origins:
         return ", ".join(filter(None, places))
 
     def of(self, item: pytest.Item) -> str:
-        """Return the name of an item's origin, which all tests with the same tracker share."""
+        """Return the name of an item's origin. All tests with the same tracker have one origin."""
         token = self._tokens[item] if item in self._tokens else _token(item)
         return self._names[token] if token in self._names else _name(item)
 
 
 class FixtureValues:
-    """The checked values of a session's fixtures. Each fixture has one value."""
+    """The checked values of a session's fixtures. Each fixture must keep one value."""
 
     def __init__(self, origins: Origins, relations: str) -> None:
         """Store the shared origins and the ``relations`` of the session."""
@@ -334,7 +335,7 @@ class FixtureValues:
         self._given: dict[int, tuple[object, Any]] = {}
 
     def own(self, value_id: int) -> Any:
-        """Return the value of a fixture by its id in a `CampaignKey`, or ``None`` for the id 0."""
+        """Return the value of a fixture by its id in a `CampaignKey`. The id 0 returns ``None``."""
         return self._given[value_id][1] if value_id else None
 
     def key(
@@ -345,7 +346,7 @@ class FixtureValues:
         chosen: Mapping[str, object],
         lexicon: Lexicon,
     ) -> CampaignKey:
-        """Return the key of a test's campaign, after all fixtures have their values."""
+        """Return the key of a test's campaign. All fixtures must have their values."""
         if not isinstance(lexicon, Lexicon):
             raise UserError(
                 "the fixture dst_lexicon must return a lexicon, such as "
@@ -394,7 +395,7 @@ class FixtureValues:
         return self._given[id(value)][1]
 
     def _refuse_for_several(self, item: pytest.Item, param: TurnParam, given: object) -> None:
-        """Raise an error if a fixture returns one relation for tests of several relations."""
+        """Raise an error if a fixture returns one relation but the test has several."""
         names = self._relations.split(PARTED)
         if "relation" not in param.marked and given != self._relations and names[1:]:
             raise UserError(
@@ -404,9 +405,9 @@ class FixtureValues:
             )
 
     def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
-        """Raise an error if a fixture makes a new object for each test instead of sharing one.
+        """Raise an error if a fixture makes a new object for each test.
 
-        Each new tracker would get all requests again.
+        Each new tracker would receive all requests again.
         """
         first = self._made.setdefault((origin, fixture), value)
         # Even a session-scoped fixture is created again if its parameter alternates.

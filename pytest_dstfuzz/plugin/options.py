@@ -1,4 +1,4 @@
-"""Values of the options and ini keys in the option table. Loads no large modules."""
+"""Reads values of options and ini keys by the option table. Imports no large modules."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def unknown_key(config: pytest.Config, name: str) -> UserError:
 
 
 def _shipped_assistant(found: Sequence[GivenOption]) -> Iterator[GivenOption]:
-    """Yield the shipped assistant if the command line tests tool calls without a model or data."""
+    """Yield the shipped assistant if the command line tests tool calls but names no bot or data."""
     named = {given.name: given for given in found}
     outcome = named.get("outcome")
     asked = outcome is not None and outcome.on_command_line and outcome.value == TOOL_CALLS
@@ -110,7 +110,7 @@ def read_settings(config: pytest.Config) -> Settings:
 
 
 def _settings_of(values: Mapping[str, Any], given: Sequence[GivenOption]) -> Settings:
-    """Return the settings of parsed values. Stored results include their own settings."""
+    """Return the settings for parsed values. Stored results include their own settings."""
     if "results" not in values:
         return build_settings(values)
     # Loads the readers of results.
@@ -139,7 +139,7 @@ def _keys_of_tracker(config: pytest.Config) -> list[GivenOption]:
 
 
 def _as_keys(given: GivenOption) -> list[GivenOption]:
-    """Return the keys in the option ``tracker``, in the form of options."""
+    """Convert keys in the option ``tracker`` to options."""
     keys: dict[str, GivenOption] = {}
     for key in parse_option(given.name, given.value, given.shown_as):
         several = key.name in KEYS and option(key.name).repeated and key.name in keys
@@ -150,7 +150,7 @@ def _as_keys(given: GivenOption) -> list[GivenOption]:
 
 
 def _without_keys(found: Sequence[GivenOption]) -> tuple[list[GivenOption], list[GivenOption]]:
-    """Return the options with plain names, and the keys of these names as separate options."""
+    """Split options with keys into the plain names and one option for each key."""
     named, keys = [], []
     for given in found:
         if given.name in NAMED:
@@ -167,10 +167,10 @@ def _without_keys(found: Sequence[GivenOption]) -> tuple[list[GivenOption], list
 
 
 def _of_names(config: pytest.Config, found: Sequence[GivenOption]) -> Iterator[GivenOption]:
-    """Yield the options, without options for an object that the command line leaves out.
+    """Yield the options. Skip those of an object that the command line replaces.
 
-    For example, the threshold of a comparison in an ini file is left out if the command line names
-    other comparisons.
+    For example, an ini file may set the threshold of a comparison. If the command line names other
+    comparisons, that threshold is skipped.
     """
     typed = {one.name: set(one.value.split(",")) for one in found if one.on_command_line}
     typed |= {owner: set() for owner in NAMED if _is_off(config, owner)}
@@ -182,7 +182,7 @@ def _of_names(config: pytest.Config, found: Sequence[GivenOption]) -> Iterator[G
 
 
 def _placed(config: pytest.Config, given: GivenOption, value: Any) -> Any:
-    """Return a path, or several paths, relative to the folder of the run."""
+    """Convert a path, or several paths, to paths relative to the folder of the run."""
     if isinstance(value, tuple):
         return tuple(_placed(config, given, one) for one in value)
     if given.on_command_line:
@@ -214,7 +214,7 @@ def gates_of(config: pytest.Config, settings: Settings) -> Gates:
 
 
 def table_rules_of(config: pytest.Config) -> list[str]:
-    """Return the rules in the table ``[tool.dstfuzz.arguments]`` as texts ``ARGUMENT=RULE``."""
+    """Return the rules in the table ``[tool.dstfuzz.arguments]`` as ``ARGUMENT=RULE``."""
     path = _pyproject(config)
     return table_rules(path) if path.is_file() else []
 
@@ -226,7 +226,7 @@ def synonyms_of(config: pytest.Config) -> tuple[tuple[str, str], ...]:
 
 
 def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> None:
-    """Raise an error for options on the command line that need a baseline, if none is named."""
+    """Raise an error if an option on the command line needs a baseline and none is named."""
     if settings.baseline is not None:
         return
     for given in given_options(config):
@@ -258,13 +258,13 @@ def repeat_options(config: pytest.Config, seed: int) -> str:
 
 
 def _overridden(config: pytest.Config) -> dict[str, str]:
-    """Return the keys of the plugin set by ``-o dst_NAME=VALUE``. The last value wins."""
+    """Return the values of plugin keys in ``-o dst_NAME=VALUE``. The last value wins."""
     pairs = (word.partition("=") for word in config.getoption("override_ini", None) or ())
     return {key.removeprefix("dst_"): value for key, _, value in pairs if key.startswith("dst_")}
 
 
 def _is_off(config: pytest.Config, name: str) -> bool:
-    """Return whether the command line resets an option of an ini file or a table.
+    """Return whether the command line clears an option of an ini file or a table.
 
     This is done by ``--no-dst-NAME``, or by ``-o dst_NAME=`` with an empty value.
     """
@@ -289,7 +289,7 @@ def _typed(config: pytest.Config, item: Option) -> GivenOption | None:
 
 
 def _in_ini(config: pytest.Config, item: Option) -> GivenOption | None:
-    """Return the value of an option in the ini file, or the value of ``-o`` in its place."""
+    """Return the value of an option in the ini file. ``-o`` overrides it."""
     written = _written(config, item)
     if written is None:
         return None
@@ -326,6 +326,6 @@ def beside_ini(config: pytest.Config, name: str, value: str) -> str:
 
 
 def spell_option(name: str, settings: Settings, marked: bool) -> str:
-    """Return a setting in the user's spelling: in the marker of a test, or as an option."""
+    """Return a setting as users write it: in the marker of a test, or as an option."""
     value = settings.option(name)
     return f"@pytest.mark.dst({name}={value})" if marked else f"{option(name).spelled}={value}"

@@ -1,4 +1,4 @@
-"""Remembered violations: their items, their acceptance, and new entries."""
+"""Regressions, which are remembered violations: their items, acceptance and new entries."""
 
 from __future__ import annotations
 
@@ -80,14 +80,15 @@ class RegressionCorpus:
 
     @property
     def written(self) -> Path | None:
-        """The file if violations should be added to it."""
+        """The file for new violations, if the run should remember them."""
         return self.path if self._settings.output.remember else None
 
     @cached_property
     def corpus(self) -> Corpus:
         """The violations remembered by earlier sessions. A broken line in the file is an error.
 
-        A violation of an unknown slot is an error as well, because it would count as fixed forever.
+        An unknown slot in the file is also an error, because its violation would always count as
+        fixed.
         """
         corpus, ontology = read_corpus(self.path), self._context.data.ontology
         for entry in corpus.values():
@@ -143,7 +144,7 @@ class RegressionCorpus:
         outcome: OutcomeKind,
         compare: object,
     ) -> DstRegression:
-        """Replay a regression. If no fixture returns its relation, find the relation by name."""
+        """Replay a regression. If no fixture returns its relation, look up the relation by name."""
         entry: Regression = request.param
         if told := self._not_of_this_run(entry, outcome):
             if self._settings.output.replay is None:
@@ -164,7 +165,7 @@ class RegressionCorpus:
         return DstRegression(self._settings, entry, replayed, changes)
 
     def _not_of_this_run(self, entry: Regression, outcome: OutcomeKind) -> str:
-        """Return why a run cannot replay a regression, and the option to add; otherwise ``""``."""
+        """Return why a run cannot replay a regression, and how to change that; otherwise ``""``."""
         if entry.outcome != outcome:
             was, now = (KINDS[one].words.one for one in (entry.outcome, outcome))
             return (
@@ -182,7 +183,7 @@ class RegressionCorpus:
         )
 
     def why_accepted(self, result: TurnResult, relation: str) -> str:
-        """Return why all violations of a turn are accepted, or ``""`` if any is not accepted."""
+        """Return why all violations of a turn are accepted, or ``""`` if one is not accepted."""
         reasons: dict[str, None] = {}
         whole = reasons_by_weakness(self.corpus)
         for entry in self._found(result, relation):
@@ -202,7 +203,7 @@ class RegressionCorpus:
         return {name: show(why) for name, why in reasons_by_weakness(self.corpus).items()}
 
     def finish(self) -> list[StyledLine]:
-        """Remember new violations if requested. Return lines for the terminal."""
+        """Remember new violations if the user asked for it. Return lines for the terminal."""
         lines = []
         replayed = self._results.regressions
         if fixed := self._named("fixed"):
@@ -237,13 +238,13 @@ class RegressionCorpus:
         return found
 
     def _named(self, outcome: ReplayOutcome) -> _NamedRegression | None:
-        """Return the number of replayed regressions with an outcome, and the first names."""
+        """Return the number of replayed regressions with an outcome, and the first few names."""
         found = sorted(name for name, one in self._results.regressions.items() if one == outcome)
         more = f" (and {len(found) - _MOST_NAMED} more)" if len(found) > _MOST_NAMED else ""
         return _NamedRegression(len(found), " ".join(found[:_MOST_NAMED]) + more) if found else None
 
     def _said_of(self, name: str, outcome: str) -> StyledLine:
-        """Return a line on a regression that the option ``--dst-replay`` names."""
+        """Return a line about a regression that the option ``--dst-replay`` names."""
         entry = self.corpus[name]
         state = f"accepted: {entry.reason}" if entry.status == "accepted" else "open"
         changed = ", ".join(change.slot for change in entry.changed)
@@ -252,7 +253,10 @@ class RegressionCorpus:
         return StyledLine(text, "good" if outcome == "fixed" else "warning")
 
     def _remember(self) -> StyledLine:
-        """Add violations to the current file, which another process may have changed."""
+        """Add violations to the file.
+
+        Read it again first, because another process may write to it.
+        """
         found = FoundTally(self.corpus)
         new = left = 0
         try:
@@ -309,7 +313,9 @@ class DstRegression:
     changes: tuple[Difference, ...]
 
     def assert_fixed(self) -> None:
-        """Fail if the violation persists, unless it is accepted or the session has a gate.
+        """Fail if the violation persists.
+
+        It does not fail if it is accepted or the session has a gate.
 
         Skip if the outcome is unknown.
         """
@@ -385,5 +391,5 @@ def dst_regression(
 
 
 def regression(dst_regression: DstRegression) -> None:
-    """The test of a remembered violation: passes if the violation is fixed."""
+    """Test that a remembered violation is fixed."""
     dst_regression.assert_fixed()

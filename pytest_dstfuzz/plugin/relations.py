@@ -1,4 +1,4 @@
-"""The relations of a run: the settings, turns and ids for the items of each."""
+"""The relations of a run, with their settings, turns and suffixes of item ids."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ class ItemOf(NamedTuple):
 def each_of(settings: Settings, relations: Sequence[Relation]) -> Iterator[ItemOf]:
     """Yield each relation with its settings and suffix.
 
-    If the search makes the edits, the suffix is ``""``, because older versions had only such
-    relations. If several relations leave the edits to the search, each has a suffix, so that ids
-    are distinct.
+    Relations whose edits come from the search have the suffix ``""``, because older versions had no
+    others. If there are several such relations, each has a suffix that makes its ids unique.
     """
     searched = sum(relation.edits == "search" for relation in relations)
     for relation in relations:
@@ -55,7 +54,7 @@ def each_of(settings: Settings, relations: Sequence[Relation]) -> Iterator[ItemO
 def turns_for(
     relation: Relation, turns: Sequence[tuple[Dialogue, int]]
 ) -> list[tuple[Dialogue, int]]:
-    """Return the turns that have a result of a relation: one per dialogue, or all sampled."""
+    """Return the turns to test under a relation: one per dialogue, or all sampled turns."""
     if relation.unit == "turn":
         return list(turns)
     dialogues = {dialogue.id: dialogue for dialogue, _ in turns}
@@ -63,7 +62,7 @@ def turns_for(
 
 
 def other_side(relation: str, side: Side, called: str, what: str) -> str:
-    """Return the error message for an assertion that expects the opposite of the relation."""
+    """Return the error message for an assertion that contradicts the relation."""
     # ``what`` is the subject of the relation: the belief state, the reply.
     asks = "change" if side == "should-change" else "stay the same"
     other = "value-swap" if called == ASSERTIONS["should-change"] else "metamorphic"

@@ -48,7 +48,7 @@ def is_about_dialogues(item: pytest.Item) -> bool:
 
 
 def keep_back(report: pytest.TestReport, call: pytest.CallInfo[Any]) -> None:
-    """Redact a report that may repeat a dialogue. The location and type of the error stay."""
+    """Redact a report that may quote a dialogue. Location and type of the error stay."""
     printed, report.sections = bool(report.sections), []
     if call.excinfo is None or hasattr(report, "wasxfail"):
         return
@@ -63,7 +63,7 @@ def keep_back(report: pytest.TestReport, call: pytest.CallInfo[Any]) -> None:
 
 
 def keep_back_end(excinfo: pytest.ExceptionInfo[BaseException], config: pytest.Config) -> None:
-    """Redact the exception that ends a session, because it may repeat a dialogue."""
+    """Redact the exception that ends a session, because it may quote a dialogue."""
     # The traceback of Ctrl-C would show the arguments of all functions.
     config.option.fulltrace = False
     if _is_own(excinfo):
@@ -84,13 +84,13 @@ def _is_own(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
 
 
 def _raised_in(excinfo: pytest.ExceptionInfo[BaseException]) -> Path:
-    """Return the file whose code raised an exception, or called pytest code that raised it."""
+    """Return the file whose code raised an exception directly or through pytest."""
     paths = [Path(str(one.path)) for one in excinfo.traceback]
     return next((path for path in reversed(paths) if _PYTEST not in path.parents), paths[-1])
 
 
 def _places(excinfo: pytest.ExceptionInfo[BaseException], message: str) -> str:
-    """Return a traceback without source, arguments and variables."""
+    """Return a traceback without source code, arguments and variables."""
     places = [f"{one.path}:{one.lineno + 1}: in {one.name}" for one in excinfo.traceback]
     return "\n".join([f"{excinfo.typename}: {message}", *places])
 
@@ -102,9 +102,9 @@ OWN_EDITS = "own"
 def group_key(
     origin: str, own: str, search: str, lexicon: str, comparison: Comparison, relation: str
 ) -> str:
-    """Return the name of a group of results: the origin of the tests, and their own settings.
+    """Return the name of a group of results: the origin of the tests and their own settings.
 
-    The groups of a baseline have these names.
+    A baseline uses the same names for its groups.
     """
     compared = "" if comparison.exact else f" compare={comparison.identity}"
     # ``metamorphic`` was once the only relation. Groups of older baselines omit it.
@@ -116,7 +116,7 @@ def group_key(
 class ItemOutcome:
     """The result of a test. A worker of xdist sends it as JSON with the report of the test.
 
-    The result belongs to a turn, a remembered violation, a conformance check of a tracker, or a
+    The result belongs to a turn, a remembered violation or a conformance check. It can also be a
     mistake of the user that ends the session.
     """
 
@@ -159,7 +159,7 @@ FOUND: pytest.StashKey[ItemOutcome] = pytest.StashKey()
 
 
 class ResultCollector:
-    """Collects results in any order from any process."""
+    """Collects results from all processes, in any order."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], TurnResult] = {}
@@ -209,7 +209,7 @@ class ResultCollector:
     def models(self) -> dict[str, ResultCollector]:
         """Return the results of each tracker by its name. A single tracker has the name ``""``.
 
-        Trackers without results are included. Figures never combine trackers.
+        Trackers without results are included. Figures of different trackers are never added up.
         """
         names = sorted({*self._planned, *self._models})
         if len(names) <= 1:
@@ -221,7 +221,7 @@ class ResultCollector:
 
     @property
     def tested(self) -> bool:
-        """Whether a tracker was tested, or was going to be."""
+        """Whether a tracker was tested or selected for a test."""
         found = self._found or self.conformance or self.regressions or self.problem
         return bool(found or self.planned)
 
@@ -265,7 +265,7 @@ class ResultCollector:
             self.own.add(found.own)
 
     def load(self) -> None:
-        """Load the results that exist before the first test. This class has no such results."""
+        """Load results that exist before the first test. This class has none."""
 
     def info(self, data: DialogueSet) -> RunInfo:
         """Return facts about the data and the run."""
@@ -280,7 +280,7 @@ class ResultCollector:
         return [(self._relations[key], result) for key, result in self.grouped(data)]
 
     def named(self, settings: Settings) -> Settings:
-        """Return settings with the names from fixtures, and with all tested relations."""
+        """Return settings with the names from fixtures and all tested relations."""
         names: dict[str, Any] = {
             setting: ", ".join(sorted(found)) for setting, found in self.chosen.items()
         }
@@ -296,7 +296,7 @@ class ResultCollector:
         return settings.replace_options(**names)
 
     def groups(self, data: DialogueSet) -> dict[str, Results]:
-        """Return the results by group: tracker and settings of a test."""
+        """Return the results of each group. A group is a tracker with the settings of a test."""
         found: dict[str, list[TurnResult]] = {}
         for key, result in self.grouped(data):
             found.setdefault(key, []).append(result)
@@ -358,7 +358,7 @@ class ModelResults:
 
     @cached_property
     def summary(self) -> Summary:
-        """The figures of the first relation. Figures of several are never added up."""
+        """The figures of the first relation. Figures of several relations are never added up."""
         return self.totals.first(self.settings.variant.relation).summary
 
 
@@ -368,7 +368,7 @@ def models_of(
     data: DialogueSet,
     accepted: Mapping[str, str],
 ) -> tuple[ModelResults, ...]:
-    """Return the results of each tracker of a session, by the names of the trackers."""
+    """Return the results of each tracker of a session, in the order of their names."""
     found = collector.models()
     several = len(found) > 1
     nameless = settings.tracker.model or NAMELESS
@@ -379,12 +379,12 @@ def models_of(
 
 
 class StoredCollector(ResultCollector):
-    """The results of a folder in place of results of tests. Each use reads them from disk."""
+    """Reads results from a folder instead of tests. Each use reads the folder again."""
 
     def __init__(
         self, run: StoredRun, settings: Settings, comparison: Callable[[], Comparison]
     ) -> None:
-        """Create an empty collector. ``comparison`` returns the comparison of answers."""
+        """Create an empty collector. ``comparison`` returns the comparison for answers."""
         super().__init__()
         self._run, self._settings = run, settings
         self._comparison = comparison
@@ -434,12 +434,15 @@ class StoredCollector(ResultCollector):
         return ((keys[result.relation], result) for result in self.results(data))
 
     def groups(self, data: DialogueSet) -> dict[str, Results]:  # noqa: ARG002 - see above
-        """Return the results of each relation, under the group names of the built-in suite."""
+        """Return the results of each relation.
+
+        The keys are the group names of the built-in suite.
+        """
         names = self._names()
         return {key: self._run.results(names[key]) for key in sorted(names)}
 
     def _names(self) -> dict[str, str]:
-        """Return the relation of each group by the name of the group."""
+        """Maps the name of each group to its relation."""
         settings, info = self._settings, self._run.info
         suite, comparison = next(iter(SUITES[settings.reply.outcome])), self._comparison()
         names: dict[str, str] = {}
@@ -452,7 +455,7 @@ class StoredCollector(ResultCollector):
 
 
 class Items:
-    """The items for a folder of results: one per relation, because it may have many turns."""
+    """Collects one item per relation of a results folder. One per turn could be too many."""
 
     def __init__(
         self,
@@ -489,7 +492,7 @@ class Items:
 
     @property
     def unjudged(self) -> list[str]:
-        """The relations whose tests were selected and did not run."""
+        """The relations whose tests were selected but did not run."""
         return [name for name in self._selected if name not in self._asked]
 
     def verdict(self, relation: str, item: pytest.Item) -> StoredRelation:
@@ -511,7 +514,7 @@ _ITEMS: pytest.StashKey[Items] = pytest.StashKey()
 
 @dataclass
 class StoredRelation:
-    """The results of a folder under one relation, for the test of that relation."""
+    """The stored results of a relation, for the test of this relation."""
 
     _settings: Settings
     _relation: str
@@ -539,8 +542,8 @@ class StoredRelation:
     def assert_holds(self) -> None:
         """Fail if a turn has a violation that is not accepted, or if the tracker failed.
 
-        Skip if no turn was tested. Under ``--dst-fail-on=gate``, never fail, because the session is
-        judged at its end.
+        Skip if no turn was tested. With ``--dst-fail-on=gate``, never fail, because the gate judges
+        the session at its end.
         """
         __tracebackhide__ = True
         broken = self.outcomes["violation"] - self._accepted.total()
@@ -581,10 +584,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def dst_stored(request: pytest.FixtureRequest) -> StoredRelation:
-    """The results of a folder under one relation."""
+    """The stored results of a relation."""
     return request.config.stash[_ITEMS].verdict(request.param, request.node)
 
 
 def results(dst_stored: StoredRelation) -> None:
-    """The test of a relation in a folder: passes if no turn breaks, except accepted violations."""
+    """Test that the stored results of a relation have no violation, except accepted ones."""
     dst_stored.assert_holds()

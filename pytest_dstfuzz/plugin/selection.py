@@ -31,7 +31,7 @@ _LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test")
 
 
 def only_lists(config: pytest.Config) -> bool:
-    """Return whether a run only lists tests or fixtures, so that nothing can be judged."""
+    """Return whether a run only lists tests or fixtures and executes none."""
     return any(config.getoption(name, default=False) for name in _LISTING)
 
 
@@ -41,8 +41,8 @@ class RunSelection:
 
     Attributes:
         ids: ids of tests that the plugin adds, as pytest prints them.
-        files: files and tests that the user named. Folders and the ``testpaths`` of an ini file do
-            not count.
+        files: files and tests on the command line. Folders do not count, nor does ``testpaths`` of
+            an ini file.
         narrowed: whether some tests are excluded, for example by ``-k``.
     """
 
@@ -52,9 +52,9 @@ class RunSelection:
 
     @classmethod
     def take(cls, config: pytest.Config) -> RunSelection:
-        """Read the arguments of ``config`` and remove the ids of the plugin's tests.
+        """Read the arguments of ``config``. Remove ids of tests that the plugin adds.
 
-        These tests are in no file, so pytest would report "file or directory not found".
+        No file contains these tests, so pytest would report "file or directory not found".
         """
         ids = {argument: _own_id(argument, config) for argument in config.args}
         config.args[:] = [argument for argument, node in ids.items() if node is None]
@@ -72,7 +72,7 @@ class RunSelection:
 
     @property
     def selects(self) -> bool:
-        """Whether only some tests of a file or folder are selected, by id or by a rule."""
+        """Whether the selection contains only part of a file or folder, by id or by a rule."""
         return self.narrowed or bool(self.ids) or any("::" in file for file in self.files)
 
     def adds_suite(self, given: Sequence[GivenOption], has_own: bool) -> bool:
@@ -92,7 +92,7 @@ class RunSelection:
         return named["model"].on_command_line and not has_own and not self.files
 
     def why_no_suite(self, given: Sequence[GivenOption], own: Sequence[str]) -> str:
-        """Return the message that a suite's ``own`` tests replace the built-in tests, or ``""``."""
+        """Return the message that a suite's tests replace the built-in tests, or ``""``."""
         if not own or not self.adds_suite(given, has_own=False):
             return ""
         names = format_list(
@@ -121,7 +121,7 @@ class RunSelection:
     def untested(self, given: Iterable[GivenOption], has_fixtures: bool) -> str:
         """Return a warning if a run had no robustness test, or ``""``.
 
-        Such a run passes although a tracker or another option was given. ``has_fixtures`` says
+        Such a run passes, although the user gave a tracker or another option. ``has_fixtures`` says
         whether a test used a fixture of the plugin.
         """
         named = {option.name: option for option in given}
@@ -167,7 +167,8 @@ def selection_of(config: pytest.Config) -> RunSelection:
 def own_suite(items: Iterable[pytest.Item]) -> list[str]:
     """Return the ids of a suite's tests that replace the built-in suite.
 
-    A test that only uses the tracker or the lexicon, such as a promoted violation, does not count.
+    A test that uses only the tracker or the lexicon does not count. Promoted violations are such
+    tests.
     """
     return [
         item.nodeid
@@ -216,7 +217,7 @@ def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_id(argument: str, config: pytest.Config) -> str | None:
-    """Return the id of a test that the plugin adds, relative to the root folder, or ``None``."""
+    """Return the id of a test that the plugin adds, or ``None`` for other arguments."""
     path, _, name = argument.partition("::")
     if not name:
         return None

@@ -1,4 +1,4 @@
-"""Functions for the hooks in `entry`, which decide when to start the hooks of a session.
+"""Steps of the hooks in `entry`, which start the hooks of a session when needed.
 
 Loads no large modules, because every run with an option imports it, even if it tests no tracker.
 """
@@ -40,7 +40,7 @@ def refuse_mistakes(
 ) -> None:
     """Raise an error for wrong options, data and trackers before collection.
 
-    ``unknown`` are keys that look like keys of the plugin, but that no plugin has registered.
+    ``unknown`` holds misspelled keys of the plugin.
     """
     started: SessionHooks | None = None
     try:
@@ -71,7 +71,7 @@ def refuse_early_exit(config: pytest.Config, message: str, started: SessionHooks
     """Raise an error if ``pytest.exit`` ends a run with status 0 before collection.
 
     The tracker may have called ``pytest.exit``. Its message must be redacted before pytest prints
-    the message. If the run ends later, it is judged like any incomplete run.
+    it. If the run ends later, it is judged like any incomplete run.
     """
     typed = any(one.on_command_line for one in given_options(config))
     if typed and started is not None and started.must_judge:
@@ -81,8 +81,8 @@ def refuse_early_exit(config: pytest.Config, message: str, started: SessionHooks
 def early_exit_status(config: pytest.Config) -> int:
     """Return the exit status if ``pytest.exit(returncode=0)`` ended a run before collection.
 
-    The run may have had robustness tests. So it fails if a gate is set, also if only a
-    configuration file sets the gate, or if the command line names a tracker.
+    The run may have had robustness tests. So it fails if the command line names a tracker, or if
+    any configuration sets a gate.
     """
     try:
         settings = read_settings(config)
@@ -102,9 +102,9 @@ def early_exit_status(config: pytest.Config) -> int:
 
 
 def late_exit_status(started: SessionHooks) -> int:
-    """Return the status of a run that ended with 0, given its verdict.
+    """Return the final status of a run that ended with 0, according to its verdict.
 
-    A hook may have called ``pytest.exit`` or ``sys.exit`` after the verdict, or before it.
+    A hook may have called ``pytest.exit`` or ``sys.exit`` before or after the verdict.
     """
     end, gate = started.end, started.gate
     unjudged = gate.judges and not started.context.judges_nothing
@@ -143,8 +143,8 @@ def complete(
 ) -> None:
     """Add the plugin's tests that belong to the run.
 
-    If collection had errors, the built-in suite is not added, because the files with errors may
-    have tests that replace the suite.
+    If collection had errors, the built-in suite is not added. The faulty files may have tests that
+    replace it.
     """
     config = session.config
     selection, given = selection_of(config), given_options(config)

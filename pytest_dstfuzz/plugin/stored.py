@@ -1,7 +1,7 @@
-"""``--dst-results``: a folder of results in place of campaigns of this session.
+"""``--dst-results``: judge a folder of results instead of running campaigns.
 
-The tracker is not called. Settings that affect results come from the folder, all others from the
-session.
+The tracker is not called. The folder determines all settings that affect results. The session
+determines the others.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _LIES: Final = ("data", "tools", "frozen", "tools_paraphrase")
 
 
 class StoredRun(ABC):
-    """The results of a finished run, to be judged by a session.
+    """The results of a finished run, for a session to judge.
 
-    A package registers a subclass for its format by an entry point of the group `GROUP`.
+    For another format, a package registers a subclass by an entry point of the group `GROUP`.
     """
 
     @abstractmethod
@@ -61,7 +61,7 @@ class StoredRun(ABC):
 
     @property
     def decided(self) -> Mapping[str, Any]:
-        """The values that decided the results, see `identity_of`. Empty if they are not known."""
+        """The settings that decided the results, see `identity_of`; empty if unknown."""
         return {}
 
     @property
@@ -76,15 +76,16 @@ class StoredRun(ABC):
 
     @abstractmethod
     def results(self, relation: str = "") -> Results:
-        """Return the results of one relation, or all, in the order of the data.
+        """Return the results of one relation, or of all relations, in the order of the data.
 
         Raises:
-            UserError: the results are damaged, incomplete, of one shard, or of another version.
+            UserError: the results are damaged or incomplete, cover only one shard, or have another
+                version.
         """
 
     @abstractmethod
     def is_of(self, drawn: Sequence[tuple[Dialogue, int]]) -> bool:
-        """Return whether the run had these dialogues, each up to the given turn."""
+        """Return whether the run tested these dialogues, each up to the given turn."""
 
 
 GROUP: Final = "pytest_dstfuzz.results"
@@ -122,7 +123,7 @@ def load_stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> 
 
     Args:
         given: parsed values by option from all sources; ``results`` is the folder.
-        typed: the options on the command line, with their spelling.
+        typed: the options on the command line, as the user wrote them.
 
     Raises:
         UserError: the folder does not exist, or an option on the command line contradicts its
@@ -167,9 +168,9 @@ _NAMES_CODE: Final = ("compare", "arguments")
 
 
 def _refuse_code(held: Settings, given: Mapping[str, Any], where: Path) -> None:
-    """Raise an error if the results need a user's function that only the folder names.
+    """Raise an error if judging needs a user's function that only the folder names.
 
-    The function is not imported, because a folder of results might come from a stranger.
+    The function is not imported, because the folder might come from a stranger.
     """
     for name in _NAMES_CODE:
         value = held.option(name)
@@ -186,7 +187,7 @@ def _refuse_code(held: Settings, given: Mapping[str, Any], where: Path) -> None:
 def _refuse_other_content(
     name: str, spelled: str, typed: Settings, run: StoredRun, where: Path
 ) -> None:
-    """Raise an error for an option with the run's value, if its file or credential has changed."""
+    """Raise an error if an option equals the run's but its file or credential has changed."""
     here = identity_of(typed).get(name)
     if name in run.decided and here != run.decided[name]:
         looks = settings_json(typed)[name] == settings_json(run.settings)[name]
@@ -199,7 +200,7 @@ def _refuse_other_content(
 
 
 def refuse_workers(config: pytest.Config) -> None:
-    """Raise an error if a folder of results would be read by the workers of xdist.
+    """Raise an error if workers of xdist would read a folder of results.
 
     Raises:
         UserError: the run has workers.
@@ -213,7 +214,7 @@ def refuse_workers(config: pytest.Config) -> None:
 def refuse_other_data(
     run: StoredRun, settings: Settings, drawn: Sequence[tuple[Dialogue, int]]
 ) -> None:
-    """Raise an error for dialogues other than those of the run, because a baseline depends on them.
+    """Raise an error if the dialogues are not those of the run. A baseline depends on them.
 
     Raises:
         UserError: the dialogues differ.

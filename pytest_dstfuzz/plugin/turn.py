@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Brief(NamedTuple):
-    """A failed turn in one line. Other failures show its weakness in full."""
+    """A failed turn in one line, because other failures show its weakness in full."""
 
     weakness: str  #: Its id.
     line: str
@@ -56,10 +56,11 @@ class DstTurn:
         dialogue: the dialogue of the turn.
         turn_index: its index in the dialogue.
         settings: the settings of the test.
-        run: computes the result under further options. Returns the result with settings that name
-            the search and the relation in use. It is called once, on first use of the result.
-        why_accepted: returns why all violations of a result are accepted, given the name of the
-            relation. ``""`` means that not all are accepted.
+        run: computes the result under additional options. It returns the result and the settings,
+            which name the search and the relation. It is called once, when the result is first
+            used.
+        why_accepted: takes a result and the name of its relation. It returns why all violations are
+            accepted, or ``""`` if one is not.
         refuse: returns the exception that ends the session because of a mistake in the test.
     """
 
@@ -106,14 +107,14 @@ class DstTurn:
 
         Skip if no variant was tested.
 
-        Under ``--dst-fail-on=gate``, violations and failures of the tracker are only recorded, and
-        the session is judged at its end. If the relation expects a change, the session ends with an
+        Under ``--dst-fail-on=gate``, violations and failures of the tracker are only recorded. The
+        session is judged at its end. If the relation expects a change, the session ends with an
         error: see `assert_changes`.
 
         Args:
-            arguments: rules for arguments of tools, or for slots, in place of ``--dst-arguments``:
-                ``{"book_table.people": "number"}``.
-            call_order: ``any`` or ``exact``, in place of ``--dst-call-order``.
+            arguments: rules for arguments of tools or for slots. They replace ``--dst-arguments``.
+                Example: ``{"book_table.people": "number"}``.
+            call_order: ``any`` or ``exact``, replaces ``--dst-call-order``.
         """
         __tracebackhide__ = True
         given = {"arguments": arguments, "call_order": call_order}
@@ -124,19 +125,18 @@ class DstTurn:
     def assert_changes(self) -> None:
         """Fail if the predicted belief state did not change as expected, slot by slot.
 
-        For replies: fail if the reply still has the same meaning.
+        For replies: fail if the new reply has the same meaning as the old one.
 
-        Skips and records in the same cases as `assert_unchanged`, which is for relations that
-        expect no change.
+        The test is skipped or only recorded in the same cases as in `assert_unchanged`.
         """
         __tracebackhide__ = True
         self._refuse_other_side("assert_changes")
         self.assert_holds()
 
     def assert_holds(self) -> None:
-        """Fail if the relation of this test is broken, whether or not it expects a change.
+        """Fail if the relation of this test is broken. The relation may or may not expect a change.
 
-        Skips and records in the same cases as `assert_unchanged`.
+        The test is skipped or only recorded in the same cases as in `assert_unchanged`.
         """
         __tracebackhide__ = True
         result = self.result
@@ -158,7 +158,7 @@ class DstTurn:
             pytest.skip(printable(result.reason) or "the relation does not apply to this turn")
 
     def _compare_by(self, options: Mapping[str, object]) -> None:
-        """Compare tool calls with other options than those of the test."""
+        """Override the test's options for comparing tool calls."""
         __tracebackhide__ = True
         if options and "_found" in self.__dict__:
             name = next(iter(options))
@@ -171,7 +171,7 @@ class DstTurn:
         self._options = options or self._options
 
     def _refuse_other_side(self, called: str) -> None:
-        """End the session if an assertion contradicts the relation."""
+        """End the session if the called assertion contradicts the relation."""
         __tracebackhide__ = True
         relation, side = self._found[1].variant.relation, self.result.side
         if ASSERTIONS[side] != called:
@@ -200,8 +200,8 @@ class DstReport:
     """The results of the robustness tests of this process so far.
 
     Args:
-        models: returns the results of each tracker by its name, in the order of the data. A single
-            tracker has the name ``""``.
+        models: returns a dictionary from the name of each tracker to its results, in the order of
+            the data. A single tracker has the name ``""``.
         settings: the settings of the session.
     """
 
@@ -221,8 +221,8 @@ class DstReport:
         """The figures of these turns.
 
         Raises:
-            UserError: the session has several trackers, whose figures are not added up. Use
-                `summaries`.
+            UserError: the session has several trackers. Use `summaries`, because their figures are
+                not added up.
         """
         found = self.summaries()
         if len(found) > 1:
@@ -240,7 +240,7 @@ class DstReport:
 class DstProposer:
     """Proposes variants of a turn that are likely to break the tracker.
 
-    The tracker is called for clean turns only.
+    It calls the tracker for clean turns only.
     """
 
     def __init__(self, rules: CampaignSpec, predictor: Predictor) -> None:
@@ -249,11 +249,11 @@ class DstProposer:
         self._predictor = predictor
 
     def variants(self, dialogue: Dialogue, turn_index: int, count: int = 1) -> list[Variant]:
-        """Return variants of a turn; the one that the search prefers comes first.
+        """Return variants of a turn. The first one is the best by the search.
 
-        The same arguments give the same variants. The tracker does not answer the variants, and a
-        test may use them freely. (``--dst-search`` lets an adaptive search learn from its earlier
-        attempts.)
+        The same arguments give the same variants. The tracker is not asked about them, so a test
+        may use them freely. In contrast, ``--dst-search`` lets an adaptive search learn from
+        earlier attempts.
 
         Args:
             dialogue: any dialogue, even if it is not in the session's data.
@@ -287,11 +287,11 @@ class DstConformance:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The finding of each check, in their order."""
+        """The result of each check, in the order of the checks."""
         return self.report.findings
 
     def assert_passed(self) -> None:
-        """Fail if a check failed, with the reasons and remedies. Warnings do not fail."""
+        """Fail if a check failed. The error has the reasons and remedies. Warnings do not fail."""
         __tracebackhide__ = True
         if not self.report.passed:
             pytest.fail(printable(self.report.explain()), pytrace=False)
@@ -311,7 +311,7 @@ def repeat_command(item: pytest.Item, seed: int) -> str:
 
 
 def session_command(config: pytest.Config, seed: int) -> str:
-    """Return the command that repeats a session, with a failing test for each violation."""
+    """Return the command that repeats a session. In it, each violation fails a test."""
     typed = config.args if config.args_source == pytest.Config.ArgsSource.ARGS else ()
     words = shlex.join(["pytest", *typed])
     return f"{words} {repeat_options(config, seed)} --dst-fail-on=violation"

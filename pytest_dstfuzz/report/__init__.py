@@ -1,1 +1,1 @@
-"""Internal: Failed turns, the terminal summary, the JSON report and the page."""
+"""Internal: failed turns, the terminal summary, the JSON report and the HTML page."""

@@ -92,7 +92,7 @@ def call_lines(turn: TurnResult, changes: Sequence[Difference]) -> list[str]:
 def call_changes(
     turn: TurnResult, changes: Sequence[Difference], *, page: bool = False
 ) -> list[CallChange]:
-    """Return the changes of the calls in a turn's message; empty for other kinds of answer.
+    """Return the changed calls of a turn's message; empty for other kinds of answer.
 
     For a ``page``, values may be longer.
     """
@@ -108,7 +108,7 @@ def changes_of(
     *,
     page: bool = False,
 ) -> list[CallChange]:
-    """Return the changes of calls. If ``clean`` is ``None``, only the changed arguments are known.
+    """Return the changed calls. Without ``clean`` calls, only the changed arguments are known.
 
     ``tools`` are the names of the available tools, if known.
     """
@@ -126,7 +126,7 @@ def show_remembered(
     changes: Sequence[Difference],
     show: Callable[[str], str] = str,
 ) -> list[str]:
-    """Return the changes of the calls in a remembered violation, one line per call.
+    """Return the changed calls of a remembered violation, one line per call.
 
     Args:
         answer: the calls of the clean turn, if known.
@@ -187,7 +187,7 @@ def _gone_and_new(
 
 
 def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _ComparedMessages) -> CallChange:
-    """Return the change of a call that both messages have, with its arguments sorted by name."""
+    """Return the change of a call that is in both messages, with arguments sorted by name."""
     every = dict.fromkeys((*told.before, *told.after, *paths))
     groups: dict[str, list[AnswerPath]] = {}
     for path in sorted((one for one in every if one.call == call and one != call), key=_place):
@@ -212,7 +212,7 @@ def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _ComparedMessa
 
 
 def _given(name: str, group: Sequence[AnswerPath], told: _ComparedMessages) -> Iterator[Spans]:
-    """Yield an argument of a call. If only parts of an object changed, yield each changed part.
+    """Yield an argument of a call. If only some parts of an object changed, yield each part.
 
     A list of values is shown as a whole.
     """
@@ -235,7 +235,7 @@ def _given(name: str, group: Sequence[AnswerPath], told: _ComparedMessages) -> I
 def _value(
     name: str, group: Sequence[AnswerPath], values: Mapping[AnswerPath, str], longest: int
 ) -> str:
-    """Return the JSON value at some paths of one argument."""
+    """Return the JSON value at the given paths of one argument."""
     known = {path: values[path] for path in group if path in values}
     if not known:
         return _NONE
@@ -246,12 +246,12 @@ def _value(
 
 
 def _place(path: AnswerPath) -> list[tuple[int, str]]:
-    """Return a sort key for paths that keeps the order of lists."""
+    """Return a sort key that keeps paths in the order of lists."""
     return [(step, "") if isinstance(step, int) else (-1, f".{step}") for step in path[2:]]
 
 
 def _in_order(told: _ComparedMessages) -> list[AnswerPath]:
-    """Return the calls of both messages in order, those of the first message first."""
+    """Return the calls of both messages in order. Calls of the first message come first."""
     found: list[AnswerPath] = []
     for message in (told.before, told.after):
         calls = dict.fromkeys(path.call for path in message if path.in_call)
@@ -272,12 +272,12 @@ def _unknown(call: AnswerPath, told: _ComparedMessages) -> list[str]:
 
 
 def _notes(paths: Sequence[AnswerPath], told: _ComparedMessages) -> list[str]:
-    """Return notes on changed paths: the expected values, and the recorded calls."""
+    """Return notes on changed paths: expected values and recorded calls."""
     return [*_expected(paths, told), *_by_label(paths, told)]
 
 
 def _expected(paths: Iterable[AnswerPath], told: _ComparedMessages) -> list[str]:
-    """Return notes such as ``expected 2`` for the changed values that a relation expects."""
+    """Return notes such as ``expected 2`` for changed values, if the relation expects a value."""
     wanted = [
         (path, expected)
         for path in paths
@@ -336,7 +336,7 @@ _MARGIN: Final = 100
 def differences(before: str, after: str) -> tuple[Edit, ...]:
     """Return the edits that turn one reply into another, as whole words, the last edit first.
 
-    If the replies have little in common or are very long, there are none.
+    If the replies have little in common or are very long, return no edits.
 
     >>> [(edit.before, edit.after) for edit in differences("It opens at nine.", "It opens at ten.")]
     [('nine.', 'ten.')]
@@ -370,10 +370,10 @@ def reply_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield pairs (label, text) that describe replies that changed.
 
-    The text with the label ``replied`` is the new reply, with its differences marked. If the two
-    replies have little in common, the reference reply follows with the label ``before``, unless the
-    text of the failed turn has already ``shown`` it. The last label is ``differs`` or ``apart``,
-    and its text says why the reply counts as different.
+    The text with the label ``replied`` is the new reply with marked differences. If the replies
+    have little in common, the old reply follows with the label ``before``. It is left out if the
+    caller has already ``shown`` it. The last label is ``differs`` or ``apart``. Its text is the
+    reason why the reply counts as different.
     """
     for change in changes:
         before, after = _texts(change)
@@ -392,7 +392,7 @@ def reply_lines(
 
 
 def why_lines(change: Difference, own: Spread | None) -> Iterator[tuple[str, str]]:
-    """Yield the reason why a reply counts as different, and the verdict of the label, if any."""
+    """Yield the reason why a reply counts as different. Also yield a verdict of the label."""
     if change.distance is not None:
         within = None if own is None else own.largest
         far = "" if within is None else f"; replies to the clean turn lie within {within:.2f}"
@@ -406,7 +406,7 @@ def why_lines(change: Difference, own: Spread | None) -> Iterator[tuple[str, str
 def reply_pairs(
     turn: TurnResult, changes: Sequence[Difference]
 ) -> list[tuple[Spans, Spans, list[str]]]:
-    """Return pairs of the old and the new reply for display, with reasons; empty for states.
+    """Return pairs of old and new reply for display, with reasons; empty for belief states.
 
     Marks show deleted text in the old reply, and inserted text in the new reply.
     """
@@ -427,5 +427,5 @@ def _texts(change: Difference) -> tuple[str, str]:
 
 
 def _letters(pieces: Sequence[str]) -> int:
-    """Return the total length of the words of a text."""
+    """Return the number of letters in the words of a text."""
     return sum(len(piece) for piece in pieces if not piece.isspace())

@@ -1,4 +1,4 @@
-"""Small charts as SVG, drawn without a library: rates and their 95 % intervals.
+"""Small SVG charts of rates and their 95 % intervals, drawn without a library.
 
 The same figures produce the same text. A colour is either a CSS colour (``#0072b2``) or a name from
 the page's style sheet: ``failure`` uses the classes ``fill-failure`` and ``stroke-failure``. A name
@@ -48,14 +48,14 @@ PAGE: Final = Theme("ink", "quiet", "grid", ("failure", "second"))
 
 
 class ChartLine(NamedTuple):
-    """A line with a rate at each position. Unknown rates are skipped."""
+    """A line in a chart, with a rate at each position. Unknown rates are skipped."""
 
     label: str
     rates: Sequence[RateWithInterval]
 
 
 class Chart(NamedTuple):
-    """Lines with the same positions. Rates are percentages, and the scale begins at 0."""
+    """Lines over common positions. Rates are percentages, and the scale begins at 0."""
 
     title: str
     xs: Sequence[object]
@@ -64,7 +64,7 @@ class Chart(NamedTuple):
 
 
 class DotPanel(NamedTuple):
-    """A rate for each row, drawn as a dot. Each panel has its own scale."""
+    """A column of dots, one rate per row. Each panel has its own scale."""
 
     title: str
     rates: Sequence[RateWithInterval]
@@ -78,7 +78,7 @@ class DotPanel(NamedTuple):
 def line_charts(
     charts: Sequence[Chart], *, width: int = 380, theme: Theme = PLAIN, attributes: str = ""
 ) -> str:
-    """Return one or more charts side by side, each ``width`` points wide, with one legend.
+    """Return one or more charts side by side, ``width`` points wide, with one legend.
 
     All charts have the same lines. ``attributes`` are added to the ``svg`` element.
     """
@@ -160,13 +160,13 @@ def _line_chart(chart: Chart, width: int, height: int, theme: Theme) -> list[str
 
 
 def _top(rated: RateWithInterval) -> float:
-    """Return the highest percentage drawn for a rate."""
+    """Return the highest percentage to draw for a rate, including its interval."""
     rate, interval = rated
     return 0.0 if rate is None else 100 * max(rate, interval[1] if interval else 0.0)
 
 
 def _ticks(low: float, high: float, most: int) -> list[float]:
-    """Return round percentages from ``low`` to ``high``, in about ``most`` steps."""
+    """Return round percentages from ``low`` to ``high``, with about ``most`` steps."""
     step = next((step for step in _STEPS if high - low <= most * step), _STEPS[-1])
     first, last = math.ceil(low / step), math.floor(high / step + 1e-9)
     return [float(step * number) for number in range(first, last + 1)]

@@ -1,4 +1,4 @@
-"""The text of a failed turn: the dialogue, the edits, the result, and how to repeat it."""
+"""The text of a failed turn: dialogue, edits, result, and the command to repeat it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MARKS = {"repeat": "said twice", "move": "moved", "add": "added", "join": "join
 
 
 class ShownRound(NamedTuple):
-    """One round as the tracker saw it."""
+    """One round of the dialogue, as the tracker saw it."""
 
     #: The move of this round, or ``""``.
     mark: str
@@ -54,7 +54,7 @@ class ShownRound(NamedTuple):
 
 
 def shown_rounds(variant: VariantResult) -> list[ShownRound]:
-    """Return the rounds that the tracker saw. If the variant moves no rounds, return nothing."""
+    """Return the rounds that the tracker saw. Return nothing if the variant moves no rounds."""
     rounds = variant.exchanges or ()
     marks = _marks(variant, len(rounds))
     return [ShownRound(mark, one.system, one.user) for mark, one in zip(marks, rounds, strict=True)]
@@ -81,7 +81,7 @@ def move_texts(variant: VariantResult) -> Iterator[str]:
 
 
 def _marks(variant: VariantResult, seen: int) -> list[str]:
-    """Return each round's mark, such as ``added``. If the moves do not fit, all marks are empty."""
+    """Return a mark for each round, such as ``added``. Unusable moves give empty marks."""
     added = sum(move.kind in ("repeat", "add") for move in variant.moves)
     dropped = sum(move.kind in ("drop", "join") for move in variant.moves)
     order: list[tuple[int, str]] = [(number, "") for number in range(seen - added + dropped)]
@@ -115,7 +115,7 @@ _MOST_ROUNDS: Final = 12
 
 
 class SlotRow(NamedTuple):
-    """One slot of a rewrite; ``None`` = absent."""
+    """One slot of a rewritten turn. ``None`` means that the slot has no value."""
 
     slot: str
     before: str | None
@@ -128,12 +128,12 @@ class SlotRow(NamedTuple):
 
 
 def is_rewritten(variant: VariantResult) -> bool:
-    """Return whether the relation edited the turn, and not the search."""
+    """Return whether the edits come from the relation instead of the search."""
     return bool(variant.about or variant.expected or variant.moves)
 
 
 def slot_rows(variant: VariantResult) -> list[SlotRow]:
-    """Return the slots of an answered rewrite: wrong slots, then expected changes, then others."""
+    """Return the slots of an answered rewrite: wrong ones, expected changes, then the rest."""
     deltas = {delta.slot: delta for delta in variant.expected}
     missed = {change.slot: change for change in variant.changed_slots}
     state = variant.state or Outcome()
@@ -157,9 +157,10 @@ def slot_rows(variant: VariantResult) -> list[SlotRow]:
 
 
 def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
-    """Return the slots of a rewrite as lines of a table, with only a few of the correct slots.
+    """Return the slots of a rewrite as table lines. Only a few correct slots are included.
 
-    The columns are the slot (with the heading ``what``), before, expected, found, and the error.
+    The columns are the slot, before, expected, found and the error. ``what`` is the heading of the
+    first column.
     """
     rows = slot_rows(variant)
     fine = [row for row in rows if not row.wrong]
@@ -181,7 +182,7 @@ def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
 def round_lines(rounds: Sequence[SeenRound]) -> Iterator[tuple[str, str]]:
     """Yield the speaker and the text of each utterance in the last rounds of a variant.
 
-    If earlier rounds are left out, first yield their number.
+    If earlier rounds are left out, yield their number first.
     """
     left = max(0, len(rounds) - _MOST_ROUNDS)
     if left:
@@ -198,7 +199,7 @@ def rewritten_text(variant: VariantResult) -> str:
 
 
 def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
-    """Return a text that says how many rewrites of a turn did not get the expected answer."""
+    """Return how many rewrites of a turn did not get the expected answer, as text."""
     follow, what = result.side == "should-change", result.kind.words.what
     if broken == 1:
         verb = "is not followed" if follow else f"changes the {what}"
@@ -243,11 +244,11 @@ def explain(
     verbose: bool = False,
     weakness: Key | None = None,
 ) -> str:
-    """Return the text of a failed turn in the style of a good assertion message.
+    """Return the text of a failed turn, similar to an assertion message of pytest.
 
     The text has at most `MOST_LINES` lines and shows the plainest variant, which has the fewest
-    edits. If ``verbose``, the text shows up to `MOST_SHOWN` variants with all their edits. The
-    ``command`` repeats only the plainest variant. ``weakness`` is the result of `weakness_of`.
+    edits. With ``verbose``, it shows up to `MOST_SHOWN` variants with all their edits. ``command``
+    repeats only the plainest variant. ``weakness`` is the result of `weakness_of`.
     """
     failed = _failed(result)
     plainest = failed[0].index if failed and settings.variant.variant is None else None
@@ -266,14 +267,14 @@ def explain(
 def weakness_of(result: TurnResult) -> Key | None:
     """Return the weakness that `explain` shows first, or ``None`` if there is no violation.
 
-    The weakness depends on texts that redaction hides. So a redacted result has another weakness.
+    The weakness depends on texts that redaction hides, so it changes if a result is redacted.
     """
     shown = next(iter(_failed(result)), None)
     return None if shown is None or shown.outcome == "error" else read(result, shown).key
 
 
 def explain_in_a_line(result: TurnResult, weakness: Key) -> str:
-    """Return a line about the plainest variant: its weakness, its edits and a change."""
+    """Return one line about the plainest variant: its weakness, its edits and one change."""
     variant = next(iter(_failed(result)))
     plain = variant.plain
     edits = [
@@ -306,7 +307,10 @@ def _clipped(text: str) -> str:
 
 
 def _failed(result: TurnResult) -> list[VariantResult]:
-    """Return the variants that fail a turn: those with an error first, then the plainest."""
+    """Return the variants that fail a turn.
+
+    Variants with an error come first, then the plainest.
+    """
     if _fails_unedited(result):
         return []  # The tracker was asked for no variant.
     failed = [item for item in result.variants if item.outcome in ("violation", "error")]
@@ -352,7 +356,7 @@ def _turn_said(turn: TurnResult) -> list[list[str]]:
 
 
 def _violation(variant: VariantResult, turn: TurnResult, weakness: Key | None) -> list[list[str]]:
-    """Return the parts of the text about a violation, each as lines.
+    """Return the text about a violation in parts. Each part is a list of lines.
 
     The parts are the dialogue, the edit in the user's words, the change and its cause.
     """
@@ -380,7 +384,7 @@ def _violation(variant: VariantResult, turn: TurnResult, weakness: Key | None) -
 
 
 def _cause(variant: VariantResult, weakness: Key | None) -> Iterator[str]:
-    """Yield one line with the edits to blame and the name of the weakness, if known."""
+    """Yield one line with the edits that cause a violation and the name of its weakness."""
     blamed = "" if variant.cause is None else _CAUSES[variant.cause]
     if variant.reduced is not None:
         blamed = blame(variant.reduced)
@@ -400,7 +404,7 @@ def _changes(plain: VariantResult | Minimal, turn: TurnResult) -> list[list[tupl
 
 
 def _fitted(parts: Sequence[list[str]]) -> list[str]:
-    """Return the lines of all parts. The longest parts are cut until all lines fit."""
+    """Return the lines of all parts. Shorten the longest parts until all lines fit."""
     shown = [part for part in parts if part]
     while sum(map(len, shown)) > _MOST_OF_VIOLATION:
         longest = max(shown, key=len)
@@ -417,7 +421,7 @@ def _source(plain: VariantResult | Minimal) -> str:
 
 
 def keyword(name: str) -> str:
-    """Return the name if ``-k`` accepts it as one word, or else a similar word.
+    """Return the name if ``-k`` accepts it as one word, otherwise a similar word.
 
     >>> keyword("sample-test-0001-t2")
     'sample-test-0001-t2'
@@ -433,8 +437,8 @@ def repeat_command(command: str, word: str, variant: int | str) -> str:
     """Return the command that repeats a violation.
 
     Args:
-        command: the command that repeats the run. It is ``""`` if there is no such command, for
-            example if the results come from a file.
+        command: the command that repeats the run, or ``""`` without one, for example for results
+            from a file.
         word: the `keyword` of the turn.
         variant: the number of the variant.
     """
@@ -442,10 +446,11 @@ def repeat_command(command: str, word: str, variant: int | str) -> str:
 
 
 def accept_command(command: str, word: str, turn: str, baseline: str = "") -> str:
-    """Return the commands that accept the violations of a turn, see `repeat_command`.
+    """Return the commands that accept the violations of a turn.
 
     If the run is compared with a ``baseline``, the results of the turn go into that file. Otherwise
-    its violations are remembered and marked as accepted.
+    its violations are remembered and marked as accepted. For the other arguments see
+    `repeat_command`.
     """
     end = accept_options(turn)
     if baseline:
@@ -454,7 +459,7 @@ def accept_command(command: str, word: str, turn: str, baseline: str = "") -> st
 
 
 def accept_options(name: str) -> str:
-    """Return the end of the commands that accept the violations of a turn or a weakness.
+    """Return the last part of a command that accepts the violations of a turn or weakness.
 
     >>> accept_options("sample-test-0001-t2")
     "--dst-remember; dstfuzz accept sample-test-0001-t2 --reason '...'"
@@ -463,13 +468,13 @@ def accept_options(name: str) -> str:
 
 
 def unlike(name: str) -> str:
-    """Return a word that resembles the name and is unique."""
+    """Return a unique word that resembles the name."""
     digest = hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()
     return f"{_OTHER.sub('_', name)}-{digest[:8]}"
 
 
 def blame(minimal: Minimal) -> str:
-    """Return a text on the edits that a violation needs: how many, and at which turns."""
+    """Return how many edits a violation needs, and at which turns, as text."""
     size = minimal.size
     if minimal.cause == "turn":
         return "this edit alone" if size == 1 else f"these {size} edits, each of them needed"
@@ -481,7 +486,7 @@ def blame(minimal: Minimal) -> str:
 
 
 def doubts(variant: VariantResult) -> list[str]:
-    """Return the evidence for and against a violation if the tracker's answers vary."""
+    """Return evidence for and against a violation, for trackers whose answers vary."""
     found = []
     if (votes := variant.votes) is not None:
         against = f" ({votes.against} had the new value)" if votes.against else ""
@@ -493,14 +498,14 @@ def doubts(variant: VariantResult) -> list[str]:
 
 
 def _wavers(variant: VariantResult) -> bool:
-    """Return whether any answer contradicts a violation."""
+    """Return whether any repeated answer contradicts a violation."""
     votes = variant.votes
     unsure = votes is not None and (votes.changed < votes.asked or votes.against > 0)
     return unsure or variant.repeated is False
 
 
 def change_lines(changes: Sequence[Difference], turn: TurnResult) -> list[str]:
-    """Return one line per slot, with a mark if the slot had already changed at an earlier turn.
+    """Return one line per slot. Mark slots that had already changed at an earlier turn.
 
     For a reply, return the new reply and the reason why it differs. For tool calls, return one line
     per call.
@@ -519,7 +524,10 @@ def change_lines(changes: Sequence[Difference], turn: TurnResult) -> list[str]:
 
 
 def _by_label(change: Difference, turn: TurnResult) -> str:
-    """Return the verdict of the label. Add the label unless it is the old or the new value."""
+    """Return the verdict of the label.
+
+    Include the label if it is neither the old nor the new value.
+    """
     verdict = BY_LABEL[change.by_label] if change.by_label else ""
     if change.by_label != "wrong-to-wrong" or turn.label is None:
         return verdict
@@ -555,7 +563,7 @@ def _headline(result: TurnResult) -> str:
 
 
 def _fails_unedited(result: TurnResult) -> bool:
-    """Return whether a bot has no reply to the unedited question, so that no variant was asked."""
+    """Return whether a bot has no reply to the clean turn, so that no variant was tested."""
     return not result.kind.words.values and result.outcome == "error" and result.clean_state is None
 
 
@@ -606,7 +614,7 @@ def _variant(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
 
 
 def _rewrite(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
-    """Yield the rewrite of a turn, and the result of each slot or the reply."""
+    """Yield the rewritten turn, then the result of each slot or the reply."""
     yield from hanging(f"  Variant {variant.index}: ", printable(variant.about), _WIDTH)
     if variant.edits:
         yield from _field("    user", rewritten_text(variant))
@@ -636,7 +644,7 @@ def _replied(
 
 
 def _blamed(minimal: Minimal, turn: TurnResult, *, wavers: bool) -> Iterator[str]:
-    """Yield a text on the smallest version of a violation, in which every edit is needed."""
+    """Yield a text about the smallest version of a violation. All its edits are needed."""
     source = undo_edits(minimal.text, minimal.edits)
     marked = mark_edits(source, minimal.edits, margin=MARGIN)
     hedge = " (uncertain, because the answers vary)" if wavers else ""

@@ -1,4 +1,4 @@
-"""Further figures in reports: causes of violations, variation of a bot's replies, the judge."""
+"""Additional report figures: causes of violations, varying replies, the judge."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def causes_text(counts: Mapping[str, int]) -> str:
 
 
 def sizes_text(counts: Mapping[int, int]) -> str:
-    """Return a text on the number of edits that violations need, or ``""`` if unknown.
+    """Return how many edits violations need, as text, or ``""`` if unknown.
 
     >>> sizes_text({1: 278, 2: 33})
     '278 violations need 1 edit, 33 need 2'
@@ -84,7 +84,7 @@ def list_moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[
 
 
 def describe_unlimited(names: Sequence[str]) -> str:
-    """Return a text on tested relations that have no limit of their own.
+    """Return a text about tested relations that have no limit of their own.
 
     >>> describe_unlimited(["negation"])
     'negation (no limit of its own, in [tool.dstfuzz.gates.relation.negation])'
@@ -94,7 +94,7 @@ def describe_unlimited(names: Sequence[str]) -> str:
 
 
 def relation_lines(comparison: Mapping[str, Any]) -> list[str]:
-    """Return the failure rates of each relation in both builds, if several were compared."""
+    """Return the failure rates of each relation in both builds, if several relations ran."""
     found = comparison.get("relations", {})
     return [
         f"  {name}: {percent(one['before'])} in the baseline, {percent(one['after'])} now, on "
@@ -105,7 +105,7 @@ def relation_lines(comparison: Mapping[str, Any]) -> list[str]:
 
 
 def list_changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return pairs (id, ``slot: before -> after, ...``) for turns whose clean answer changed."""
+    """Return a pair (turn id, ``slot: before -> after, ...``) for each changed clean answer."""
     return [
         (
             str(answer["turn"]),
@@ -152,9 +152,9 @@ def usage_text(usage: Usage) -> str:
 
 
 def disagreement_text(measured: Disagreement, settings: TrackerSettings) -> str:
-    """Return a text on how often a tracker answered the same context differently.
+    """Return how often a tracker answered the same context differently, as text.
 
-    The text also says how the run takes this into account.
+    The text also explains the effect on the run.
     """
     decider = decider_of(settings)
     text = (
@@ -179,7 +179,7 @@ def disagreement_text(measured: Disagreement, settings: TrackerSettings) -> str:
 
 
 def wobble_text(noise: Noise) -> str:
-    """Return a text on how often answers to the same clean turn differed during a run."""
+    """Return how often answers to the same clean turn differed during a run, as text."""
     bounds, share = noise.disagreement_interval, 100 * noise.disagreement
     between = (
         "" if bounds is None else f" (95 % interval {100 * bounds[0]:.1f} to {100 * bounds[1]:.1f})"
@@ -191,7 +191,7 @@ def wobble_text(noise: Noise) -> str:
 
 
 def noise_text(noise: Noise, violations: int) -> str:
-    """Return a text with estimates: how many violations are noise, and how many occur again."""
+    """Return estimates as text: how many violations are noise, and how many would repeat."""
     low, high = noise.real_violations
     text = (
         f"of {violations:,} violations about {noise.expected_noise:.1f} are noise, and about "
@@ -205,7 +205,7 @@ def noise_text(noise: Noise, violations: int) -> str:
 
 
 def repeats_text(repeats: Repeats, who: str = "the tracker") -> str:
-    """Return a text on variants that got another answer when repeated, or ``""``."""
+    """Return a text about variants that got another answer when repeated, or ``""``."""
     if not repeats.changed:
         return ""
     return (
@@ -258,7 +258,7 @@ def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[
 def _distances(
     distances: Sequence[float], allowed: re.Match[str] | None
 ) -> Iterator[tuple[str, Style]]:
-    """Yield the distances between replies to one turn; warn if they exceed the threshold."""
+    """Yield a text about distances between replies. Warn if they exceed the threshold."""
     most = distances[math.ceil(_MOST_TURNS * len(distances)) - 1]
     text = (
         f"the largest distance of two replies to a turn: median {median(distances):.2f}, at most "
@@ -282,7 +282,7 @@ def _distances(
 
 @dataclass(frozen=True, slots=True)
 class WhoJudged:
-    """``outcome.judge`` of the JSON report. It is the same in each run of a campaign."""
+    """The object ``outcome.judge`` of the JSON report. Equal campaigns have equal values."""
 
     model: str
     address: str
@@ -293,7 +293,7 @@ class WhoJudged:
 
 @dataclass(frozen=True, slots=True)
 class WhatItTook:
-    """``run.judge`` of the JSON report. The counts depend on which worker tests which turns."""
+    """The object ``run.judge`` of the JSON report. Counts depend on the split among workers."""
 
     pairs: int
     unsure: int
@@ -312,7 +312,7 @@ def undecided_share(took: WhatItTook | JudgeFacts) -> float:
 
 
 def undecided_text(took: WhatItTook | JudgeFacts) -> str:
-    """Return why a gate cannot pass if too many pairs have no verdict of the judge, else ``""``."""
+    """Return why a gate cannot pass with so many undecided pairs, or ``""``."""
     if (share := undecided_share(took)) <= MOST_UNDECIDED:
         return ""
     return (
@@ -323,7 +323,7 @@ def undecided_text(took: WhatItTook | JudgeFacts) -> str:
 
 
 def judge_line(took: WhatItTook) -> str:
-    """Return a sentence about the pairs without a verdict of the judge, or ``""``."""
+    """Return a sentence about pairs that the judge left undecided, or ``""``."""
     undecided = took.unsure + took.past_budget
     if not undecided:
         return ""
@@ -334,7 +334,7 @@ def judge_line(took: WhatItTook) -> str:
 
 
 def judge_texts(told: WhoJudged, took: WhatItTook) -> Iterator[tuple[str, Style]]:
-    """Yield sentences on the judge, its verdicts, and its calls."""
+    """Yield sentences about the judge, its verdicts and its calls."""
     text = (
         f"replies are compared by a judge that is a language model: {told.model} at "
         f"{told.address}, protocol {told.protocol_sha256[:12]} (sha256; its text is in the JSON "

@@ -1,4 +1,4 @@
-"""The formats of a report, by file suffix: JSON, HTML page, Markdown summary."""
+"""The formats of a report, chosen by file suffix: JSON, HTML page, Markdown summary."""
 
 from __future__ import annotations
 

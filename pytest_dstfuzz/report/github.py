@@ -60,7 +60,7 @@ _PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"
 def markdown_text(views: Mapping[str, View], limit: int = MOST_BYTES) -> str:
     """Return the summary of a report, truncated to ``limit`` bytes.
 
-    ``views`` are by tracker name.
+    ``views`` maps tracker names to views.
     """
     parts = (
         *(_head, _new_violations, _weaknesses, _added, _end),
@@ -127,7 +127,7 @@ def _end(view: View) -> Iterator[str]:
 
 
 def _figures(view: View) -> Iterator[str]:
-    """Yield the rates of the first relation, and how much a bot's own replies vary."""
+    """Yield the rates of the first relation. For replies, also say how much they vary."""
     summary = view.summary
     dialogues = summary.dialogues_tested
     failed, broken = summary.failure_rate_interval, summary.turn_failure_rate_interval
@@ -256,7 +256,7 @@ def _comparison(view: View) -> Iterator[str]:
 
 
 def _relations(view: View) -> Iterator[str]:
-    """Yield a table of relations that expect no change, and one of those that expect a change."""
+    """Yield two tables of relations: those that expect no change, then the others."""
     short = view.words.short
     titles = (
         (False, f"Over-sensitive: the {short} should not change"),
@@ -330,7 +330,7 @@ def _new_violations(view: View) -> Iterator[str]:
 def _listed(
     title: str, pairs: Sequence[tuple[TurnResult, VariantResult]], view: View
 ) -> Iterator[str]:
-    """Yield violations, each with its texts, its change and its commands."""
+    """Yield violations, each with its texts, changes and commands."""
     if not pairs:
         return
     yield f"### {title}"
@@ -349,7 +349,7 @@ def _listed(
 
 
 def _item(mark: str, *lines: str) -> str:
-    """Return an item of a list in one line of Markdown; ``lines`` are escaped."""
+    """Return a list item as one line of Markdown. The given ``lines`` are already escaped."""
     return f"{mark} {'<br>'.join(lines)}"
 
 
@@ -401,10 +401,11 @@ def violation_commands(
     note: str = "",
     repeat: str = "",
 ) -> list[str]:
-    """Return one command for each turn with the plainest violations, at most ``most``.
+    """Return annotations for the turns with the plainest violations, at most ``most``.
 
     ``places`` maps turn ids to the file and line of a test in the suite. If there is a ``note``,
-    titles begin with it and the annotations are errors. The command ``repeat`` repeats the run.
+    each title begins with it, and the annotations are errors. The command ``repeat`` repeats the
+    run.
     """
     baseline = "" if settings.update_baseline else settings.baseline or ""
     level = "error" if note or settings.fail_on == "violation" else "warning"
@@ -425,7 +426,7 @@ def violation_commands(
 
 
 def command(level: str, title: str, message: str, place: tuple[str, int] | None = None) -> str:
-    r"""Return a workflow command on one line; ``place`` is a file in the repository and a line.
+    r"""Return a workflow command in one line. ``place`` is a file and a line.
 
     >>> command("error", "a: b", "50 %\nmore")
     '::error title=a%3A b::50 %25%0Amore'

@@ -118,7 +118,7 @@ class RunInfo:
 
     @classmethod
     def of(cls, data: DialogueSet, *, notes: tuple[str, ...] = (), **more: Any) -> RunInfo:
-        """Return the info for a run on ``data``; ``more`` are fields of its circumstances."""
+        """Return the info for a run on ``data``. ``more`` sets other fields."""
         return cls(
             data=data.name,
             split=data.split,
@@ -133,7 +133,7 @@ class RunInfo:
 
 
 def judge_info(facts: JudgeFacts | None, settings: Settings) -> tuple[WhoJudged, WhatItTook] | None:
-    """Return the language model that compared replies for `RunInfo`, if there was one."""
+    """Return facts about the language model that compared replies, if there was one."""
     if facts is None:
         return None
     tested = is_tested_model(settings.reply, settings.tracker)
@@ -152,7 +152,7 @@ def build_report(
 ) -> dict[str, Any]:
     """Return the report of a campaign. The order of ``results`` does not matter.
 
-    If there are several relations, summary and ledger are those of the first relation. By default,
+    If there are several relations, summary and ledger belong to the first one. By default,
     ``totals`` are computed from ``results``. If ``results`` were redacted, pass the totals.
     """
     if totals is None:
@@ -246,11 +246,10 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 
 def write_report(path: Path, report: Mapping[str, Any]) -> None:
-    """Write the report. If this fails, an existing file stays as it is.
+    """Write the report. An existing file stays unchanged if this fails.
 
-    The turns of a large report go to further files beside it, see `write_parts`. These parts are
-    written before the file that lists them. So another process that reads the report meanwhile
-    finds either the old or the new report.
+    The turns of a large report go to separate files beside it, see `write_parts`. The report is
+    written last. So another process always finds a complete report, either the old or the new one.
     """
     turns, parts = report.get("turns"), list[str]()
     if isinstance(turns, TurnLines):
@@ -261,7 +260,7 @@ def write_report(path: Path, report: Mapping[str, Any]) -> None:
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Read a report. If the file is no report, raise a `DataError` with the reason."""
+    """Read a report. Raise a `DataError` with the reason if the file is not a report."""
     report = read_versioned(path, "report", "schema_version", SCHEMA_VERSION, SCHEMA_VERSION)
     missing = [
         name
@@ -303,7 +302,7 @@ def _compact(value: Any) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    """Return ``value`` with every float in it rounded, and without negative zeros.
+    """Return ``value`` with all floats rounded and without negative zeros.
 
     Shares of user input keep their significant digits. Other numbers keep a fixed number of
     decimals.

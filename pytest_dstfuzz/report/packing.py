@@ -58,7 +58,7 @@ class _KnownDialogue:
         self.rounds[turn["turn_index"]] = [turn["system"], turn["user"]]
 
     def end(self, turn: _Plain) -> None:
-        """Record the variants of an unpacked turn."""
+        """Return the variants of a turn under a relation, keyed by number."""
         of_relation = self.variants.setdefault(turn.get("relation", ""), {})
         of_relation[turn["turn_index"]] = {
             one["index"]: _EarlierVariant(
@@ -80,7 +80,7 @@ _UNKNOWN: Final[list[str | None]] = [None, None]
 
 
 class _LastDialogue:
-    """The known texts of the current dialogue. A turn of another dialogue clears them."""
+    """The known texts of the current dialogue. They are cleared when another dialogue begins."""
 
     def __init__(self) -> None:
         self._id = ""
@@ -95,14 +95,14 @@ class _LastDialogue:
 
 
 def pack_turns(turns: Iterable[_Plain]) -> Iterator[_Plain]:
-    """Yield turns in compact form. It may refer to earlier turns of the dialogue."""
+    """Yield turns in compact form. They may refer to earlier turns of the dialogue."""
     memory = _LastDialogue()
     for turn in turns:
         yield _packed(turn, memory.of(turn))
 
 
 def unpack_turns(turns: Iterable[_Plain]) -> Iterator[_Plain]:
-    """Yield turns in their original form, the inverse of `pack_turns`.
+    """Yield turns in their original form. This is the inverse of `pack_turns`.
 
     Raises:
         DataError: a turn refers to data that no earlier turn contains.
@@ -138,7 +138,7 @@ def _packed(turn: _Plain, known: _KnownDialogue) -> _Plain:
 def _rounds_to_add(
     turn: _Plain, systems: Sequence[str | None], known: _KnownDialogue
 ) -> list[_Plain]:
-    """Return the earlier rounds that are not yet known, or whose texts differ from those known."""
+    """Return the earlier rounds whose texts are unknown or have changed."""
     users: dict[int, str] = {}
     for one in turn["variants"]:
         if one["exchanges"] is None and len(one["context"]) == len(systems):
@@ -173,7 +173,7 @@ def _packed_variant(variant: _Plain, turn: _Plain, known: _KnownDialogue) -> _Pl
 
 
 def _packed_context(shown: _Plain, number: int, turn: _Plain, known: _KnownDialogue) -> _Plain:
-    """Return a variant or its smallest version, with the key ``earlier`` instead of its context."""
+    """Return a variant, or its smallest version, with ``earlier`` instead of its context."""
     texts, edited, index = shown["context"], shown["context_edits"], turn["turn_index"]
     entries = _earlier(_EarlierTurns(texts, edited), number, turn.get("relation", ""), index, known)
     if entries is None or _shown(entries, turn.get("relation", ""), index, known) != (
@@ -193,7 +193,7 @@ def _packed_context(shown: _Plain, number: int, turn: _Plain, known: _KnownDialo
 def _earlier(
     shown: _EarlierTurns, number: int, relation: str, index: int, known: _KnownDialogue
 ) -> list[_Plain] | None:
-    """Return a compact form of the earlier turns, or ``None`` without a compact form."""
+    """Return a compact form of the earlier turns, or ``None`` if there is none."""
     if len(shown.texts) != index or any(one["turn_index"] >= index for one in shown.edited):
         return None
     entries: list[_Plain] = []
@@ -217,7 +217,7 @@ def _earlier(
 
 
 def _packed_rounds(rounds: Sequence[_Plain], known: _KnownDialogue) -> list[_Plain]:
-    """Return rounds in compact form: consecutive rounds of the dialogue become a reference."""
+    """Return rounds in compact form: a reference replaces consecutive rounds of the dialogue."""
     places: dict[tuple[str, str], list[int]] = {}
     for place, (system, user) in known.rounds.items():
         if system is not None and user is not None:
@@ -280,7 +280,7 @@ def _with_context(shown: _Plain, relation: str, index: int, known: _KnownDialogu
 def _shown(
     entries: Sequence[_Plain], relation: str, index: int, known: _KnownDialogue
 ) -> tuple[list[Any], list[_Plain]]:
-    """Return the earlier turns that entries describe. Turns without an entry are clean."""
+    """Return the earlier turns that the entries describe. Other turns are clean."""
     texts, edited = known.clean(index), list[_Plain]()
     for one in entries:
         if "seen_at" in one:
@@ -339,12 +339,12 @@ class TurnLines(Collection[dict[str, Any]]):
 class SpooledTurns(TurnLines):
     """Turns in a temporary file of this process.
 
-    They are stored in the order of arrival, and read in the order of dialogue, turn, id and text.
-    Memory holds only the turns of one dialogue at a time, and the file positions of all dialogues.
+    The turns are stored as they arrive. They are read in the order of dialogue, turn, id and text.
+    Memory holds only one dialogue at a time, and the file positions of all dialogues.
     """
 
     def __init__(self, turns: Iterable[Mapping[str, Any]]) -> None:
-        """Write turns. The turns of a dialogue should follow each other."""
+        """Write turns. Turns of one dialogue should be adjacent."""
         self._count = 0
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when this is collected
         weakref.finalize(self, self._file.close)
@@ -392,10 +392,10 @@ def _line(turn: Mapping[str, Any], text: str) -> _Line:
 
 
 class TurnParts(TurnLines):
-    """Turns in the parts of a large report."""
+    """The turns of a large report, stored in several files."""
 
     def __init__(self, report: Path, entry: Mapping[str, Any]) -> None:
-        """Store the report's entry for its turns. If a part is missing, raise a `DataError`."""
+        """Store the report's entry about its turns. Raise a `DataError` if a part is missing."""
         self._folder = report.expanduser().resolve().parent
         self._names, self._count = list(map(str, entry["parts"])), int(entry["count"])
         for name in self._names:
@@ -409,11 +409,11 @@ class TurnParts(TurnLines):
         return self._count
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each turn as JSON. If the number of turns is wrong, raise a `DataError`."""
+        """Yield each turn as JSON. Raise a `DataError` if the number of turns is wrong."""
         return _encoded(unpack_turns(_decoded(self._raw())))
 
     def _raw(self) -> Iterator[bytes]:
-        """Yield the lines of the files. If there are too few or too many, raise a `DataError`."""
+        """Yield the lines of the files. Raise a `DataError` if their number is wrong."""
         found = 0
         for name in self._names:
             try:
@@ -461,7 +461,7 @@ def _decoded(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def write_parts(report: Path, turns: TurnLines) -> dict[str, Any]:
-    """Write the parts of a report, and return the report's entry for its turns."""
+    """Write the parts of a report. Return the entry about its turns for the report."""
     names: list[str] = []
     folder = report.expanduser().resolve().parent
     lines = (line + b"\n" for line in _encoded(pack_turns(turns)))
@@ -492,13 +492,13 @@ _SHARED: Final = ("schema_version", "tool", "regressions", "turns", "run")
 def report_of_models(
     parts: Mapping[str, Mapping[str, Any]], verdicts: Sequence[str]
 ) -> dict[str, Any]:
-    """Return one report that combines the reports of some trackers.
+    """Return one report that combines the reports of several trackers.
 
-    Its verdict is that of the whole session, which fails if any tracker fails.
+    It has the verdict on the whole session, which fails if any tracker fails.
 
     Args:
         parts: the reports by tracker name.
-        verdicts: the verdicts of a gate, the worst last.
+        verdicts: the possible verdicts of a gate, ordered from best to worst.
     """
     first = dict(next(iter(parts.values())))
     if len(parts) == 1:
@@ -520,7 +520,7 @@ def report_of_models(
 
 
 def reports_of(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the report of each tracker by name. If there is only one, its name is ``""``."""
+    """Return the report of each tracker by name. A single tracker has the name ``""``."""
     models = report.get("models") or ()
     if not models:
         return {"": report}
@@ -552,7 +552,7 @@ def _gate(
 
 
 def _together(parts: Sequence[Collection[Mapping[str, Any]]]) -> list[Any] | TurnLines:
-    """Return the turns of some reports in the form of one report."""
+    """Return the turns of several reports, in the form of one report."""
     turns = chain.from_iterable(parts)
     if sum(map(len, parts)) > MOST_IN_ONE_FILE:
         return SpooledTurns(turns)
@@ -581,7 +581,7 @@ class _ChosenTurns(TurnLines):
 
 
 def problems(value: Any, schema: Mapping[str, Any], *, complete: bool = True) -> list[str]:
-    """Return the schema violations of a JSON value, each with its place.
+    """Return schema violations of a JSON value, each with its place.
 
     If ``complete`` is false, required keys may be missing.
     """

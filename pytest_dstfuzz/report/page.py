@@ -1,4 +1,4 @@
-"""Lines for a terminal: wrapped to its width, with only characters that its encoding has."""
+"""Terminal lines: wrapped to the width, with only characters that the encoding has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LABEL = 14
 
 
 class StyledLine(NamedTuple):
-    """One line of text without colour, and its role."""
+    """One line of text without colour codes, and its role."""
 
     text: str
     style: Style = "plain"
@@ -78,7 +78,7 @@ class TerminalPage:
 
 
 def hanging(head: str, text: str, width: int, *, break_words: bool = False) -> Iterator[str]:
-    """Yield the lines of ``text``, the first one after ``head`` and the others indented to it."""
+    """Yield wrapped lines. The first follows ``head``, and the others are indented to it."""
     lines = textwrap.wrap(
         text,
         max(width - len(head), 1),
@@ -98,5 +98,5 @@ def encodable(text: str, encoding: str) -> str:
 
 
 def label(name: str) -> str:
-    """Return a label before a figure, padded to a common width."""
+    """Return the label of a figure, padded to the common width."""
     return f"{name:<{_LABEL}}"

@@ -1,8 +1,8 @@
 """Redaction of results, for teams with private dialogues.
 
-Every character except blanks becomes an ``x``. A text keeps its shape, and an edit its position and
-length, so reports of redacted results work as usual. The words cannot be recovered. Names of slots,
-tools and arguments, ids of dialogues, and figures remain.
+Every character except blanks becomes an ``x``. Texts keep their shape, and edits keep their
+position and length, so reports work as usual. The words cannot be recovered. Names of slots, tools
+and arguments, ids of dialogues, and figures remain.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ _NO_RULING: Final = GateRuling()
 
 
 class Fact(NamedTuple):
-    """A sentence of the first screen with a short name."""
+    """A sentence of the first screen, identified by a short name."""
 
     #: The name; ``""`` if the sentence continues the fact before it.
     name: str
@@ -88,7 +88,7 @@ _MORE: Final = Fact("more", "-v adds tables; --dst-report=report.html shows ever
 
 
 class FoundWeakness(Protocol):
-    """A weakness of a run or of a report."""
+    """A weakness in a run or a report."""
 
     @property
     def description(self) -> str:
@@ -104,7 +104,7 @@ class FoundWeakness(Protocol):
 
     @property
     def accepted(self) -> str:
-        """The reason if it was accepted, else ``""``."""
+        """The reason why it was accepted, or ``""`` if it was not."""
 
 
 _Found = TypeVar("_Found", bound=FoundWeakness)
@@ -121,14 +121,14 @@ def screen_lines(
     width: int = 100,
     encoding: str = "utf-8",
 ) -> list[StyledLine]:
-    """Return at most 30 lines about the results of one tracker, and the lines of its ruling.
+    """Return at most 30 lines about the results of one tracker, then the lines of its verdict.
 
     Args:
         results: the results of the tracker.
         settings: the settings of the run.
         info: facts of the run.
         totals: the figures of ``results``.
-        ruling: the verdict of the gate if there is one, and the reasons why the run failed.
+        ruling: the gate's verdict, if there is a gate, and the reasons why the run failed.
         failed: whether a test failed; by default, see `verdict_fact`.
         width: the width of the terminal in columns.
         encoding: the encoding of the terminal.
@@ -222,11 +222,11 @@ def _broken(sections: Sequence[RelationTotals]) -> tuple[str, Style]:
 def run_facts(
     totals: Totals, relation: str, info: RunInfo, *, most: int | None = None
 ) -> Iterator[Fact]:
-    """Yield the facts between the verdict and the violations.
+    """Yield the facts that stand between the verdict and the violations.
 
     Args:
         totals: the figures of the run.
-        relation: the names of its relations, in order.
+        relation: the names of the relations, in order.
         info: facts of the run.
         most: maximum number of relations.
     """
@@ -280,7 +280,7 @@ def _relations(sections: Sequence[RelationTotals], most: int | None) -> Iterator
 
 
 def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
-    """Yield the estimated number of failures in 1,000 user turns, in total and by kind."""
+    """Yield the estimated failures in 1,000 user turns, in total and by kind."""
     section = estimated(sections)
     expected = None if section is None else section.summary.estimated_failures
     if section is None or expected is None:
@@ -312,7 +312,7 @@ def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
 
 
 def _caveats(info: RunInfo, totals: Totals, summary: Summary) -> Iterator[Fact]:
-    """Yield facts that limit the figures: errors, varying answers, a language model as judge."""
+    """Yield facts that limit the figures: errors, varying answers, a judging language model."""
     reasons = totals.errors
     for reason, times in list(reasons.items())[:1]:
         more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
@@ -340,17 +340,17 @@ def _caveats(info: RunInfo, totals: Totals, summary: Summary) -> Iterator[Fact]:
 
 
 def estimated(sections: Sequence[RelationTotals]) -> RelationTotals | None:
-    """Return the first relation with an estimate of failing user turns, if there is one."""
+    """Return the first relation that estimates failing user turns, or ``None``."""
     return next((one for one in sections if one.summary.estimated_failures is not None), None)
 
 
 def new_heading(totals: Totals) -> str:
-    """Return how many violations are new since the baseline."""
+    """Return how many violations are new since the baseline, as text."""
     return f"{format_count(len(totals.novelty.new), 'new violation')} since the baseline"
 
 
 def place_text(turn: TurnResult, variant: VariantResult, longest: int = 400) -> str:
-    """Return turn, tracker, relation, kind of failure and variant of a violation."""
+    """Return the turn, tracker, relation, kind of failure and variant of a violation."""
     relation = "" if turn.relation == "metamorphic" else f", {turn.relation}"
     failure = "" if variant.failure in (None, "changed") else f" {variant.failure}"
     model = f", {turn.model}" if turn.model else ""
@@ -374,7 +374,7 @@ def _show_weaknesses(
 
 
 def corrector_facts(effect: Mending | None) -> Iterator[Fact]:
-    """Yield the advice to correct the spelling first, if this would remove many violations."""
+    """Yield advice to correct spelling first, if this would remove many violations."""
     if effect is not None and effect.pays:
         text = (
             f"correct the spelling first: a corrector restores {effect.mended:,} of "
@@ -385,18 +385,18 @@ def corrector_facts(effect: Mending | None) -> Iterator[Fact]:
 
 
 def open_first(found: Sequence[_Found]) -> list[_Found]:
-    """Return the weaknesses in the same order, but accepted ones last."""
+    """Return the weaknesses in their order, with accepted ones last."""
     return sorted(found, key=lambda one: bool(one.accepted))
 
 
 def weakness_text(one: FoundWeakness, sections: Sequence[RelationTotals]) -> str:
-    """Return name and frequency of a weakness, and why it was accepted."""
+    """Return name and frequency of a weakness, and the reason if it was accepted."""
     accepted = f"; {accepted_text(one.accepted)}" if one.accepted else ""
     return f"{one.description}: {', '.join(_frequency(one, sections))}{accepted}"
 
 
 def _frequency(one: FoundWeakness, sections: Sequence[RelationTotals]) -> Iterator[str]:
-    """Yield the number of turns that a weakness breaks, and its estimated rate in 1,000 turns."""
+    """Yield how many turns a weakness breaks, and its estimated rate in 1,000 turns."""
     yield format_count(one.turns, "turn")
     section = estimated(sections)
     expected = None if section is None else section.summary.estimated_failures
@@ -422,7 +422,7 @@ def _example(turn: TurnResult, variant: VariantResult) -> str:
 
 
 def cost_text(sections: Sequence[RelationTotals], info: RunInfo) -> str:
-    """Return the number of calls, tokens and money if they are known, and the time."""
+    """Return the number of calls, tokens and cost as far as known, and the time."""
     calls = sum(one.summary.calls for one in sections)
     more = sum(one.summary.minimiser_calls + one.summary.repeat_calls for one in sections)
     cost = format_count(calls, "call")

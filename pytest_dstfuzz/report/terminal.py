@@ -62,7 +62,7 @@ def show_run(
     how: Iterable[str],
     totals: Totals,
 ) -> None:
-    """Add the tested system and the settings, one paragraph per text in ``how``.
+    """Add the tested system and the settings. Each text in ``how`` becomes a paragraph.
 
     For replies, also add how much the bot's own replies vary.
     """
@@ -95,7 +95,7 @@ def show_run(
 
 
 def _without_answer(unanswered: int, replies: int) -> str:
-    """Return a warning if many replies to clean turns are fallback replies, else ``""``."""
+    """Return a warning if many replies to clean turns are fallback replies, or ``""``."""
     if unanswered < 2 or unanswered < _MANY_FALLBACKS * replies:
         return ""
     return f"{unanswered:,} of {replies:,} clean replies are no answer: wrong data or endpoint?"
@@ -144,7 +144,7 @@ def _show_violation(
 def show_plainest(
     page: TerminalPage, section: RelationTotals, settings: Settings, command: str, novelty: Novelty
 ) -> None:
-    """Add the plainest violations. A mark shows which of the violations are known."""
+    """Add the plainest violations. Mark those that the baseline already has."""
     gate = settings.gate.fail_on == "gate"
     pairs = section.plainest.pairs[: MOST_PLAINEST if gate else _PLAINEST]
     if not pairs:
@@ -187,7 +187,7 @@ _OUTCOMES: Final[tuple[TurnOutcome, ...]] = (
 
 
 def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
-    """Return a 95 % interval over dialogues as text, or the reason why there is no interval."""
+    """Return a 95 % interval over dialogues as text, or the reason why there is none."""
     if interval is None and dialogues >= FEWEST_DIALOGUES:
         return "no interval: no variant was answered"
     if interval is None:
@@ -197,7 +197,7 @@ def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
 
 
 def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
-    """Return the settings of the variants in one line. ``slip_rates`` are slips per word."""
+    """Return the settings of the variants in one line. ``slip_rates`` are in slips per word."""
     flat = " in short utterances too" if settings.flat_edit_rate else ""
     edits = Edits.of(settings.edits)
     only = f" of {', '.join(edits.only)}" if edits.only else ""
@@ -271,7 +271,7 @@ def _verdict(summary: Summary, totals: Totals, weaknesses: Sequence[Weakness]) -
 def show_figures(
     page: TerminalPage, section: RelationTotals, usage: Usage | None, *, verbose: bool
 ) -> None:
-    """Add the results of the turns and of the variants that a search generated."""
+    """Add the results of the turns, and of the variants that a search generated."""
     summary = section.summary
     kinds = ", ".join(
         f"{section.outcomes[kind]:,} {kind}" for kind in _OUTCOMES if section.outcomes[kind]
@@ -327,7 +327,7 @@ def show_figures(
 
 
 def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:
-    """Add the number of empty and right answers, and how many violations may be noise."""
+    """Add how many clean answers are empty or right, and how many violations may be noise."""
     if summary.clean_empty:
         text = (
             f"{summary.clean_empty:,} of {summary.clean_answered:,} clean answers "
@@ -373,7 +373,7 @@ def show_tables(page: TerminalPage, section: RelationTotals, *, verbose: bool) -
 def _table(
     page: TerminalPage, title: str, rows: Mapping[str, Counts], most: int | None = None
 ) -> None:
-    """Add a table of counts, with the most violations per generated variant first."""
+    """Add a table of counts. The most violations per generated variant come first."""
     if not rows:
         return
     ranked = sorted(rows.items(), key=lambda item: (-(item[1].yield_rate or 0.0), item[0]))
@@ -425,7 +425,7 @@ def show_added(page: TerminalPage, totals: Totals) -> None:
 
 
 def left_out_texts(totals: Totals, info: RunInfo) -> list[str]:
-    """Return texts on untested turns and the reasons. If there are several relations, name them."""
+    """Return texts about untested turns, with reasons. Name relations if there are several."""
     skipped, reason = totals.skipped, info.ended or totals.why_skipped
     undecided = "" if info.judge is None else judge_line(info.judge[1])
     texts = [*_other_languages(totals), *filter(None, [undecided])]
@@ -439,7 +439,7 @@ def left_out_texts(totals: Totals, info: RunInfo) -> list[str]:
 
 
 def _other_languages(totals: Totals) -> list[str]:
-    """Return a text on turns in other languages, which are not edited."""
+    """Return a text about turns in other languages, which are not edited."""
     if not totals.in_other_languages:
         return []
     turns = format_count(totals.in_other_languages, "turn")
@@ -448,7 +448,7 @@ def _other_languages(totals: Totals) -> list[str]:
 
 
 def _skipped_texts(totals: Totals, reason: str) -> list[str]:
-    """Return texts on turns that the run did not test at all."""
+    """Return texts about turns that the run did not test at all."""
     skipped = totals.skipped
     dialogues = format_count(totals.skipped_dialogues, "dialogue")
     text = f"not tested: {format_count(skipped.total(), 'turn')} of {dialogues}"
@@ -481,10 +481,10 @@ def report_lines(
     command: str = "",
     totals: Totals | None = None,
 ) -> list[StyledLine]:
-    """Return the summary of a run, with one line per relation if ``verbosity`` is below 0.
+    """Return the summary of a run. ``verbosity`` below 0 gives one line per relation.
 
-    There is no table of relations if the only relation leaves the edits to the search. If a gate
-    judges the run, the summary shows ``command``, which repeats the run with a failing test for
+    The table of relations is left out if the search makes the edits for the only relation. If a
+    gate judges the run, the summary shows ``command``, which repeats the run and fails a test for
     each violation. By default, ``totals`` are computed from ``results``.
     """
     if totals is None:
@@ -525,7 +525,7 @@ def report_lines(
 def _in_lines(
     totals: Totals, settings: Settings, info: RunInfo, sections: Sequence[RelationTotals]
 ) -> list[StyledLine]:
-    """Return one line for each relation, and one more if the run ended early.
+    """Return one line for each relation. Add a line if the run ended early.
 
     If there are no ``sections``, return one line for the whole run.
     """
@@ -565,7 +565,7 @@ def show_cases(page: TerminalPage, found: Sequence[CaseFigures]) -> None:
 
 
 def show_sides(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
-    """Add a table of relations that expect no change, and one of relations that expect a change."""
+    """Add two tables of relations: those that expect no change, then the others."""
     stay = [one for one in sections if not one.follows]
     follow = [one for one in sections if one.follows]
     page.gap()
@@ -580,7 +580,7 @@ def show_sides(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
 
 
 def _side(page: TerminalPage, sections: Sequence[RelationTotals], *, follows: bool) -> None:
-    """Add the figures of the relations that expect a change (if ``follows``) or of the others.
+    """Add the figures of relations that expect a change (if ``follows``) or no change.
 
     The table has intervals if the page is wide enough.
     """
@@ -604,7 +604,7 @@ def _heading(page: TerminalPage, one: RelationTotals) -> None:
 
 
 def _how(settings: Settings, sections: Sequence[RelationTotals]) -> list[str]:
-    """Return texts on the edits of the search and of relations that make their own edits."""
+    """Return texts about the edits, made by the search or by the relations."""
     searched = [one for one in sections if one.facts.edits == "search"]
     own = [one.name for one in sections if one.facts.edits == "own"]
     lines = []

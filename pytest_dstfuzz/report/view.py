@@ -1,4 +1,4 @@
-"""A JSON report prepared for pages: the verdict, the figures, the circumstances of the run."""
+"""A JSON report prepared for pages: verdict, figures, circumstances of the run."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class View:
     """A report, its totals, and the data to show.
 
     The settings have no paths and devices, because reports do not store these. ``gate`` is ``None``
-    if the gate judged nothing.
+    without a verdict of a gate.
     """
 
     report: Mapping[str, Any]
@@ -134,7 +134,7 @@ class View:
 
     @property
     def summary(self) -> Summary:
-        """The figures of the first relation; figures of several relations are never added up."""
+        """The figures of the first relation. Figures of several relations are never added up."""
         return self.first.summary
 
     @cached_property
@@ -169,7 +169,7 @@ class View:
 
     @property
     def own_spread(self) -> tuple[str, ...]:
-        """Sentences on how much a bot's own replies vary; empty for states."""
+        """Sentences about how much a bot's own replies vary; empty for belief states."""
         compared = str(self.report.get("outcome", {}).get("compared", ""))
         return tuple(text for text, _ in spread_texts(self.totals.replies.rows(), compared))
 
@@ -180,7 +180,7 @@ class View:
 
     @cached_property
     def verdict(self) -> Headline:
-        """The verdict of the gate if there is one, or else that of the first screen."""
+        """The verdict of the gate. Without a gate, the verdict of the first screen."""
         verdict = "" if self.gate is None else str(self.gate["verdict"])
         fact = verdict_fact(self.totals, self.sections, self.settings, verdict)
         reasons = [] if self.gate is None else _reasons(self.gate)
@@ -194,7 +194,7 @@ class View:
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
-        """The facts of the first screen between the verdict and the violations."""
+        """The facts of the first screen that stand between the verdict and the violations."""
         return tuple(run_facts(self.totals, self.settings.variant.relation, self.info))
 
     @property
@@ -245,7 +245,7 @@ class View:
 
     @property
     def regressions(self) -> Sequence[Mapping[str, Any]]:
-        """The remembered violations that the run replayed; none in reports of earlier versions."""
+        """The remembered violations that the run replayed. Old reports have none."""
         given = self.report.get("regressions", [])
         if not isinstance(given, list):
             raise _incomplete("'regressions' is not a list")
@@ -275,7 +275,7 @@ def views_of(report: Mapping[str, Any]) -> dict[str, View]:
 def _read_totals(
     report: Mapping[str, Any], gate: Mapping[str, Any] | None, settings: Settings
 ) -> tuple[Totals, tuple[Card, ...]]:
-    """Add up the turns of a report from a file, and find its weaknesses in them."""
+    """Compute the totals and the weaknesses from the turns of a report in a file."""
     totals = Totals(_facts(report), settings.reply.fallback)
     wanted = wanted_examples(report)
     found: dict[str, tuple[TurnResult, VariantResult]] = {}
@@ -320,7 +320,7 @@ def _facts(report: Mapping[str, Any]) -> dict[str, RelationFacts]:
 
 
 def _check_edits(turn: TurnResult) -> None:
-    """Raise a `DataError` if an edit does not fit the text that pages mark with it."""
+    """Raise a `DataError` if an edit does not fit its text, since pages mark edits in texts."""
     shown: list[VariantResult | Minimal] = list(turn.variants)
     shown += [variant.minimal for variant in turn.variants if variant.minimal]
     try:
@@ -334,7 +334,7 @@ def _check_edits(turn: TurnResult) -> None:
 
 
 def _gate(gate: object) -> Mapping[str, Any] | None:
-    """Return the gate of a report if it judged anything, after checking its keys."""
+    """Return the gate of a report if it gave a verdict. Check its keys."""
     if gate is None:
         return None
     try:

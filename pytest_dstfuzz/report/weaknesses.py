@@ -1,4 +1,4 @@
-"""Texts of reports on weaknesses, and on the failures that users meet."""
+"""Report texts about weaknesses, and about failures that users meet."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ALL_DISTORTED: Final = "all of them with slips; likely and unlikely ones count a
 
 
 class UserTurns(NamedTuple):
-    """The number of failing user turns, as reports show it."""
+    """The number of failing user turns, formatted for reports."""
 
     #: The figure in as few words as possible.
     value: str
@@ -47,13 +47,13 @@ class UserTurns(NamedTuple):
 
 
 def user_turns(summary: Summary) -> UserTurns | None:
-    """Return the estimated number of failing user turns; ``None`` if there is no sample."""
+    """Return the estimated number of failing user turns, or ``None`` without a sample."""
     expected = summary.estimated_failures
     return None if expected is None else _expected(expected, summary.dialogues_tested)
 
 
 def show_user_turns(page: TerminalPage, summary: Summary, words: Words, *, verbose: bool) -> None:
-    """Add the number of failing user turns, if a noise model was in use."""
+    """Add the number of failing user turns, if the run used a noise model."""
     shown, expected = user_turns(summary), summary.estimated_failures
     if shown is None:
         return
@@ -71,7 +71,7 @@ def show_user_turns(page: TerminalPage, summary: Summary, words: Words, *, verbo
 
 
 def user_turns_short(summary: Summary) -> str:
-    """Return the figure for a one-line summary, or ``""`` if there is none."""
+    """Return the figure for a one-line summary, or ``""``."""
     expected, shown = summary.estimated_failures, user_turns(summary)
     if shown is None or (expected is not None and expected.per_1000 is None):
         return ""
@@ -80,7 +80,7 @@ def user_turns_short(summary: Summary) -> str:
 
 
 def taken_out(expected: EstimatedFailures) -> list[tuple[str, str]]:
-    """Return the rates of user turns in and outside of the estimate, as pairs (name, figure)."""
+    """Return rates of user turns inside and outside the estimate, as pairs (name, figure)."""
     return [
         (
             "with a slip that this run does not make, or in a locked word: left out",
@@ -106,7 +106,7 @@ def taken_out_text(expected: EstimatedFailures) -> str:
 
 
 def conversation_rows(summary: Summary, words: Words) -> list[tuple[str, str]]:
-    """Return figures of whole conversations with slips and of right answers, as (name, text)."""
+    """Return figures of whole conversations with slips, as pairs (name, text)."""
     expected = summary.estimated_failures
     rows = []
     if expected is not None and (found := expected.conversation) is not None:
@@ -117,7 +117,7 @@ def conversation_rows(summary: Summary, words: Words) -> list[tuple[str, str]]:
 
 
 def conversation_text(found: ConversationFailures) -> str:
-    """Return a short text on the turns that fail in whole conversations with slips."""
+    """Return a short text about failing turns in whole conversations with slips."""
     between = "" if found.interval is None else f" ({_ends(found.interval)})"
     return (
         f"{per_1000(found.per_1000)} of {TURNS:,}{between}, in "
@@ -126,7 +126,7 @@ def conversation_text(found: ConversationFailures) -> str:
 
 
 def _parts(found: ConversationFailures) -> str:
-    """Return the parts of the failures in whole conversations, as a text."""
+    """Return the failures in whole conversations, split by kind, as text."""
     text = (
         f"{per_1000(found.in_locked_per_1000)} after a slip in a locked word, "
         f"{per_1000(found.per_1000 - found.in_locked_per_1000)} after other slips alone"
@@ -143,7 +143,7 @@ def _parts(found: ConversationFailures) -> str:
 
 
 def by_label_text(found: EstimatedFailures | ConversationFailures) -> str:
-    """Return a text on failures after right and after wrong answers; ``""`` without labels."""
+    """Return a text about failures after right and wrong answers, or ``""`` without labels."""
     if found.right_to_wrong_per_1000 is None or found.wrong_to_wrong_per_1000 is None:
         return ""
     text = (
@@ -164,7 +164,7 @@ def _accuracy(found: AccuracyWithSlips) -> str:
 
 
 def reach_text(reach: Reach) -> str:
-    """Return a sentence on the words of users that are never mistyped, with the reasons."""
+    """Return a sentence about words that are never mistyped, with the reasons."""
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in reach.reasons.items())
     words = ", ".join(f"{text} {count:,}" for text, count in reach.examples.items())
     return (
@@ -174,7 +174,7 @@ def reach_text(reach: Reach) -> str:
 
 
 def likely_text(variant: VariantResult) -> str:
-    """Return a text on the share of user turns that a variant of the sample stands for.
+    """Return the share of user turns that a sampled variant stands for, as text.
 
     It is ``""`` for other variants.
     """
@@ -226,7 +226,7 @@ class RankedList(NamedTuple):
 
 
 def ranked_lists(weaknesses: Sequence[Weakness]) -> tuple[RankedList, ...]:
-    """Return the lists of weaknesses for display, see `ranked`."""
+    """Return the lists of weaknesses to show. See `ranked`."""
     return tuple(
         RankedList(_UNKNOWN if number else "", _RANKED[how], those)
         for number, (how, those) in enumerate(ranked(weaknesses, lambda one: one.expected))
@@ -261,7 +261,7 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
 
 
 def show_weaknesses(page: TerminalPage, weaknesses: Sequence[Weakness], *, verbose: bool) -> None:
-    """Add the weaknesses, worst first: the first ten of each list, or all."""
+    """Add the weaknesses, worst first. Show ten of each list, or all if ``verbose``."""
     for listed in ranked_lists(weaknesses):
         _show_list(page, listed, verbose=verbose)
 
@@ -304,7 +304,7 @@ def often_text(expected: float | None) -> str:
 
 
 def accepted_text(reason: str) -> str:
-    """Return the words for an accepted weakness with the reason, or ``""`` if it is not accepted.
+    """Return the words for an accepted weakness with the reason, or ``""`` if not accepted.
 
     >>> accepted_text("nobody types this to our bot")
     'accepted: nobody types this to our bot'
@@ -323,9 +323,9 @@ def counted_weaknesses(number: int, kind: str = "") -> str:
 
 
 def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the number of new and fixed weaknesses as text, and a line for each.
+    """Return the number of new and fixed weaknesses as text, and a line for each one.
 
-    The text is ``""`` if neither build has a weakness, and for reports of earlier versions.
+    The text is ``""`` if neither build has a weakness, or if the report is from an earlier version.
     """
     found = comparison.get("weaknesses")
     if found is None:
@@ -348,7 +348,7 @@ def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def said(variant: VariantResult) -> str:
-    """Return the texts of a violation with marked edits, also those of earlier turns to blame."""
+    """Return the texts of a violation with marked edits, including earlier turns that cause it."""
     plain = variant.plain
     texts = [mark_edits(undo_edits(plain.text, plain.edits), plain.edits, margin=_MARGIN)]
     for index, clean, edits in needed_context(variant):
@@ -357,7 +357,7 @@ def said(variant: VariantResult) -> str:
 
 
 def _facts(weakness: Weakness) -> str:
-    """Return how often a weakness occurs, in a few words."""
+    """Return the frequency of a weakness in a few words."""
     text = f"{format_count(weakness.turns, 'turn')}, {format_count(weakness.count, 'violation')}"
     often = often_text(weakness.expected)
     return f"{often}; here {text}" if often else text
@@ -365,7 +365,7 @@ def _facts(weakness: Weakness) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """A weakness with its plainest violation, as a report shows it.
+    """A weakness with its plainest violation, prepared for reports.
 
     Attributes:
         description: the common property of its violations.
@@ -374,7 +374,7 @@ class Card:
         expected: estimated failures per 1,000 user turns because of the weakness; ``None`` if
             unknown.
         members: the names of at most `MOST_MEMBERS` violations.
-        accepted: the reason if it was accepted, else ``""``.
+        accepted: the reason if it was accepted, or ``""``.
     """
 
     id: str
@@ -402,12 +402,12 @@ class Card:
 
     @property
     def unlisted(self) -> int:
-        """The number of violations that `places` leaves out."""
+        """The number of violations that are not in `places`."""
         return max(0, self.count - MOST_ON_PAGE)
 
     @property
     def places(self) -> dict[str, list[str]]:
-        """Turn -> the numbers of its variants that are among the first members."""
+        """Maps each turn to the numbers of its variants, for the first members only."""
         found: dict[str, list[str]] = {}
         for name in self.members[:MOST_ON_PAGE]:
             turn, _, variant = name.rpartition("-v")
@@ -426,9 +426,10 @@ def wanted_examples(report: Mapping[str, Any]) -> set[str]:
 def cards_of(
     report: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, VariantResult]]
 ) -> tuple[Card, ...]:
-    """Return the weaknesses of a report, worst first, given their plainest violations by name.
+    """Return the weaknesses of a report, worst first.
 
-    Reports of earlier versions have no weaknesses.
+    ``found`` maps the names of the plainest violations to these violations. Reports of earlier
+    versions have no weaknesses.
 
     Raises:
         DataError: a weakness lacks a key, or the report lacks its plainest violation.

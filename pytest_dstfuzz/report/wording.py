@@ -1,4 +1,4 @@
-"""Edits in readable form: word diffs, and the edits of earlier turns that a violation needs."""
+"""Readable edits: word diffs, and the earlier edits that a violation needs."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ def earlier_edits(
 
 
 def needed_context(variant: VariantResult) -> Iterator[tuple[int, str, tuple[Edit, ...]]]:
-    """Yield only those `earlier_edits` that the violation needs, if these are known."""
+    """Yield the `earlier_edits`, or nothing if the violation does not need them."""
     return iter(()) if variant.cause == "turn" else earlier_edits(variant.plain)
 
 
 def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:
     """Return the changes of ``edits`` in ``source``, widened to whole words.
 
-    The result depends on the edits: if a text has the same word twice, the edited word is marked. A
-    word with two edits is one change. All ``before`` texts together are ``source``, and all
-    ``after`` texts together are the edited text.
+    If a text has the same word twice, only the edited one is marked. A word with two edits is one
+    change. All ``before`` texts joined are ``source``. All ``after`` texts joined are the edited
+    text.
     """
     return _widened(_narrowed(_aligned(source, edits)))
 
 
 def mark_spans(source: str, edits: Sequence[Edit]) -> list[str | Span]:
-    """Return ``source`` for a page: unchanged text with visible characters, and changes."""
+    """Return ``source`` for a page as unchanged texts and changes. Characters are made visible."""
     spans: list[str | Span] = []
     stayed = ""
     for span in diff_spans(source, edits):
@@ -103,19 +103,19 @@ def mark_edits(
 
 
 def shorten(text: str, limit: int = 400) -> str:
-    """Return ``text`` without its middle if it exceeds ``limit``, converted by `visible`."""
+    """Return ``text`` without its middle if it is longer than ``limit``. Convert by `visible`."""
     return visible(text if len(text) <= limit else _shortened(text, limit // 2, limit // 2))
 
 
 def visible(text: str) -> str:
-    """Return ``text`` with code points in place of invisible characters."""
+    """Return ``text`` with code points instead of invisible characters."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(by_number(char) if _hidden(char) else char for char in text)
 
 
 def legend(edits: Sequence[Edit]) -> tuple[str, ...]:
-    """Return a line with the name of each non-ASCII character that the edits inserted."""
+    """Return a line with the name of each non-ASCII character that the edits insert."""
     chars = sorted({char for edit in edits for char in edit.after if not char.isascii()})
     known = {char for edit in edits for char in edit.before}
     return tuple(
@@ -155,8 +155,7 @@ def _narrowed(spans: Iterable[Span]) -> list[Span]:
 def _widened(spans: Sequence[Span]) -> tuple[Span, ...]:
     """Extend every change to whole words.
 
-    The texts are split at positions that are not within a word of either text. If a part contains a
-    change, the whole part becomes one change.
+    The texts are split where neither text has a word. Each part with a change becomes one change.
     """
     columns = [
         column
@@ -185,14 +184,14 @@ def _widened(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _parted(text: str, position: int) -> bool:
-    """Return whether ``position`` is not inside a word of ``text``."""
+    """Return whether ``position`` is outside of the words of ``text``."""
     if position in (0, len(text)):
         return True
     return text[position - 1].isspace() or text[position].isspace()
 
 
 def _shown_change(span: Span) -> tuple[str, Span, str]:
-    """Return a changed span for display, and the blanks before and after its marks.
+    """Return a changed span for display, and the blanks around its marks.
 
     Blanks around an inserted or deleted word stay outside the marks. Invisible and misleading
     characters are replaced by their code points.
@@ -226,12 +225,12 @@ def _marked(span: Span, colour: bool, margin: int | None) -> str:
 
 
 def _seen(text: str) -> str:
-    """Return changed text for display. If it has only blanks, each becomes a visible mark."""
+    """Return changed text for display. If it is blank, each blank becomes a visible mark."""
     return "<SPACE>" * len(text) if text and not text.strip(" ") else _unmistakable(text)
 
 
 def _unmistakable(text: str) -> str:
-    """Return text with code points for invisible characters and for letters of a foreign script."""
+    """Return text with code points for invisible characters and foreign letters."""
     if text.isascii():
         return visible(text)
     words = []
@@ -252,7 +251,7 @@ def _hidden(char: str) -> bool:
 
 
 def _foreign(char: str) -> bool:
-    """Return whether a letter is not Latin, or is a variant of a Latin letter (fullwidth etc.)."""
+    """Return whether a letter is not Latin, or a variant of a Latin letter (such as fullwidth)."""
     if char.isascii() or not char.isalpha():
         return False
     name = unicodedata.name(char, "")

@@ -26,9 +26,9 @@ def check_installed() -> None:
 
 
 def write_html(path: Path, views: Mapping[str, View]) -> None:
-    """Write the page of a report. If this fails, an existing file stays as it is.
+    """Write the page of a report. An existing file stays unchanged if this fails.
 
-    ``views`` are by tracker name. If there are several views, each gets its own page
+    ``views`` maps tracker names to views. If there are several, each gets its own page
     (``NAME.1.html``), and the page at ``path`` links to these pages.
     """
     check_installed()

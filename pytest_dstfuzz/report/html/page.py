@@ -1,4 +1,4 @@
-"""The page of a JSON report in a single file. It loads nothing, and every text is escaped."""
+"""The page of a JSON report as one file that loads nothing and escapes every text."""
 
 from __future__ import annotations
 
@@ -118,9 +118,9 @@ def environment(**more: Any) -> Environment:
 
 
 def insides(script: str = "", data: Any = None) -> dict[str, Any]:
-    """Return the template variables for style, script (a file name), data and content policy.
+    """Return the template variables for style, script, data and content policy.
 
-    If there is no script, the policy of the page forbids scripts.
+    ``script`` is a file name. Without a script, the policy of the page forbids scripts.
     """
     parts = {"style": _file("style.css")}
     if script:
@@ -140,7 +140,7 @@ def _file(name: str) -> str:
 
 
 def script_json(value: Any) -> str:
-    r"""Return JSON without ``<``, ``>`` and ``&``, for use in a script element.
+    r"""Return JSON without ``<``, ``>`` and ``&``, for a script element.
 
     In JSON these characters occur only within strings. They are escaped, for example as ``\u003c``.
     Lone surrogates, which UTF-8 cannot encode, are escaped too.
@@ -181,14 +181,14 @@ def page_data(
         baseline: file of the baseline, or ``""``.
 
     Returns:
-        ``turns``: all turns of dialogues with a violation: ``id``, ``dialogue``, ``index``,
+        ``turns``: all turns of dialogues with a violation. Keys: ``id``, ``dialogue``, ``index``,
             ``system``, ``user``. A turn with a violation also has ``state`` (of a tracker) or
-            ``called`` (of an assistant). It has ``word``, its keyword, and ``name``, its quoted
-            id, if these differ from the id.
+            ``called`` (of an assistant). It has ``word``, its keyword, and ``name``, its quoted id,
+            if these differ from the id.
         ``violations``: see `violation_record`; new violations come first, then the plainest.
         ``weaknesses``: for each of the ``cards``, [id, indices in ``violations``].
-        ``earlier``: perturbed earlier turns without duplicates, as [index in this list of the
-            perturbed turn before it or null, turn index, spans].
+        ``earlier``: perturbed earlier turns without duplicates, as [previous, turn index, spans].
+            ``previous`` is the index of the preceding perturbed turn in this list, or null.
         ``commands``: see `command_parts`.
     """
     novelty = novelty or Novelty()
@@ -221,7 +221,7 @@ def page_data(
 
 
 def _members_of(cards: Sequence[Card], names: Sequence[str]) -> list[tuple[str, list[int]]]:
-    """Return the id of each weakness and the places of its violations in a list of names."""
+    """Return each weakness id with the positions of its violations in a list of names."""
     places = {name: place for place, name in enumerate(names)}
     return [
         (visible(card.id), sorted(places[name] for name in card.members if name in places))
@@ -230,14 +230,14 @@ def _members_of(cards: Sequence[Card], names: Sequence[str]) -> list[tuple[str, 
 
 
 class _PerturbedTurns:
-    """Perturbed turns without duplicates. Variants with the same number have the same context."""
+    """Perturbed turns without duplicates. Variants with the same number share their context."""
 
     def __init__(self) -> None:
         self.entries: list[list[Any]] = []
         self._numbers: dict[tuple[int | None, int, str, tuple[Edit, ...]], int] = {}
 
     def add(self, shown: VariantResult) -> int | None:
-        """Return the index of the last perturbed turn. Each entry refers to the entry before it."""
+        """Add the perturbed turns of a context. Return the index of the last one."""
         last: int | None = None
         for index, source, edits in earlier_edits(shown):
             key = (last, index, source, edits)
@@ -304,7 +304,7 @@ def violation_record(
 
 
 def _notes(variant: VariantResult) -> dict[str, Any]:
-    """Return notes on a variant besides its texts and changes."""
+    """Return optional notes on a variant."""
     found: dict[str, Any] = {}
     if texts := doubts(variant):
         found["doubts"] = texts
@@ -539,12 +539,12 @@ def _figures(view: View) -> dict[str, Any]:
 
 
 def heat_level(rate: float | None) -> int:
-    """Return the shade of a failure rate, from 0 (no failure, or no answer) to 5."""
+    """Return the shade for a failure rate, from 0 (no failure or no answer) to 5."""
     return 0 if rate is None else sum(rate > shade for shade in _SHADES)
 
 
 def _said(turn: TurnResult, variant: VariantResult) -> list[tuple[str, list[str | Span]]]:
-    """Return speakers and marked texts of a violation."""
+    """Return the speakers and the marked texts of a violation."""
     earlier = [
         (f"turn {index}", mark_spans(source, edits))
         for index, source, edits in needed_context(variant)
@@ -570,7 +570,7 @@ def _reasons(section: RelationTotals) -> list[tuple[str, str]]:
 
 
 def _address(filters: Mapping[str, str]) -> str:
-    """Return the URL fragment that shows only the violations that match ``filters``."""
+    """Return the URL fragment that filters violations by ``filters``."""
     return "#" + urlencode({name: visible(value) for name, value in filters.items()})
 
 
@@ -630,7 +630,7 @@ def _failure(row: RateRow | None) -> RateWithInterval:
 
 
 def _shown_as(what: str) -> str:
-    """Return SVG attributes with a text alternative for a plot."""
+    """Return SVG attributes that give a plot a text alternative."""
     label = f"{what}, with 95 % intervals; the figures are in the table"
     return f' class="plot" role="img" aria-label="{label}"'
 
@@ -654,5 +654,5 @@ def _number(value: int) -> str:
 
 
 def _shown(value: object) -> object:
-    """Replace invisible characters by their code points in every text of the page."""
+    """Replace invisible characters by their code points, in any text of the page."""
     return visible(value) if type(value) is str else value
