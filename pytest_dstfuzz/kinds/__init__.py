@@ -1,4 +1,4 @@
-"""Internal: The kinds of answers under test, one object each: states, replies, tool calls."""
+"""Internal: the kinds of answers under test: states, replies and tool calls."""
 
 from __future__ import annotations
 

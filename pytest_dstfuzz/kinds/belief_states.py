@@ -35,12 +35,12 @@ class BeliefStates(AnswerKind):
         return dialogue.turns[index].state
 
     def adds_up(self, history: History) -> bool:
-        """Return true, because a state covers the whole dialogue under any history."""
+        """Return true, because a state covers the whole dialogue whatever the history is."""
         del history
         return True
 
     def label_values(self, dialogue: Dialogue, index: int) -> Iterator[tuple[str, str]]:
-        """Yield each new or changed slot with its value; a list gives one pair for each member."""
+        """Yield each new or changed slot with its value. A list gives one pair per member."""
         before = (self.label(dialogue, index - 1) if index else None) or Outcome()
         for slot, value in (self.label(dialogue, index) or Outcome()).items():
             if before.get(slot) != value:

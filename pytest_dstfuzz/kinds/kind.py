@@ -47,7 +47,7 @@ class Words(NamedTuple):
 
     @property
     def do(self) -> str:
-        """``do`` or ``does``, whichever fits after ``short``."""
+        """``do`` or ``does``, to agree with ``short``."""
         return "do" if self.plural else "does"
 
     @property
@@ -63,7 +63,7 @@ class Words(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """The tested part of an answer as a subject, followed by "is" or "are"."""
+        """The tested part of an answer as a subject, with "is" or "are"."""
         return f"{self.what} are" if self.plural else f"{self.short} is"
 
     def test_name(self, verb: str) -> str:
@@ -71,7 +71,7 @@ class Words(NamedTuple):
         return f"test_{self.identifier}_{verb}{'' if self.plural else 's'}"
 
     def fill(self, text: str) -> str:
-        """Return a text in which placeholders are replaced by the words of this kind.
+        """Return a text with the words of this kind in place of placeholders.
 
         >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
         >>> TOOL_CALLS.words.fill("{stays} after the round that is said twice")
@@ -103,7 +103,7 @@ class SlotRules(NamedTuple):
 
 
 class AnswerKind(ABC):
-    """A kind of answer: its methods are all that differs between states, replies and tool calls."""
+    """A kind of answer. Its methods cover all differences of states, replies and tool calls."""
 
     #: The name in options and reports.
     name: ClassVar[OutcomeKind]

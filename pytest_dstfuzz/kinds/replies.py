@@ -10,7 +10,7 @@ from pytest_dstfuzz.kinds.kind import AnswerKind, Words
 
 
 class Replies(AnswerKind):
-    """The replies of a bot; they contain no values that the user gave."""
+    """The replies of a bot. They contain no values that the user gave."""
 
     name = "reply"
     has_exact_labels = False
@@ -32,8 +32,8 @@ class Replies(AnswerKind):
     def label(self, dialogue: Dialogue, index: int) -> Outcome | None:
         """Return the recorded reply, if there is one.
 
-        If the recorded reply says that the bot has no answer, the turn has no label. There are many
-        other ways to say that, and all would be right.
+        If the recorded reply says that the bot has no answer, the turn has no label, because many
+        other wordings would be right, too.
         """
         recorded = answer_of(dialogue, index)
         return reply_outcome(recorded) if recorded else None

@@ -33,8 +33,8 @@ class CallArgument(NamedTuple):
 def list_spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
     """Return the arguments of tool calls with values that users can say, by slot.
 
-    If a slot name repeats, because a tool is called again or a list has several members, it gets a
-    number.
+    If a slot name repeats, because a tool is called again or a list has several members, a number
+    is added.
     """
     found: dict[str, CallArgument] = {}
     for path, text in arguments_in(calls):

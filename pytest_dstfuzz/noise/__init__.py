@@ -1,1 +1,1 @@
-"""Internal: Models of human slips: drawing, scoring, and fitting to logs."""
+"""Internal: models of human slips. They draw and score slips, and are fitted to logs."""

@@ -21,7 +21,7 @@ _I: Final = frozenset({"I", "I'm", "I'd", "I'll", "I've"})
 
 
 class Place(NamedTuple):
-    """Words of an utterance that share one slip, with the gap before them."""
+    """Words of an utterance that take at most one slip together, with the gap before them."""
 
     utterance: str
     parts: Parts
@@ -47,7 +47,7 @@ class WordSlip(NamedTuple):
 
 
 def places(utterance: str, tables: Tables) -> Iterator[Place]:
-    """Yield the places of an utterance in reading order. Each word is in exactly one place."""
+    """Yield the places of an utterance in reading order. Each word belongs to one place."""
     parts = take_apart(utterance)
     phrases = tables.words.get("contraction", {})
     words = parts.words
@@ -68,7 +68,7 @@ def word_slips(kind: str, place: Place, tables: Tables) -> Iterator[WordSlip]:
 
 
 def apostrophe_form(word: str) -> str:
-    """Return a word in lower case with straight apostrophes, as in the tables."""
+    """Return a lower-case word with straight apostrophes, as in the tables."""
     return word.lower().replace("’", "'")
 
 
@@ -134,7 +134,7 @@ def _small_first(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSli
 
 
 def _small_name(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Yield a lower-case first letter of a word inside a sentence, such as a name or a weekday."""
+    """Yield a lower-case first letter of a word inside a sentence, such as a name."""
     for index, word in enumerate(place.words, place.first):
         first, rest = word.text[:1], word.text[1:]
         inside = index and place.parts.gaps[index].strip() in _INSIDE
@@ -222,7 +222,7 @@ Words = Mapping[str, Mapping[str, float]]
 
 
 class Habit(NamedTuple):
-    """The number of slips and of occasions."""
+    """Counts of slips and of occasions for slips."""
 
     slipped: int
     occasions: int
@@ -233,7 +233,7 @@ _NAMED: Final = 0.5
 
 
 def names_in(texts: Iterable[str]) -> dict[str, Habit]:
-    """Return words that are mostly capitalised within sentences, and their lower-case uses."""
+    """Return words that are mostly capitalised inside sentences, with their lower-case uses."""
     inside: Counter[str] = Counter()
     capital: Counter[str] = Counter()
     for text in texts:
@@ -281,14 +281,14 @@ def values_of(
 ) -> tuple[dict[str, dict[str, float]], float]:
     """Return the value of each form of a word, and the expected number of slips.
 
-    If a form is also a valid word, or careful writers use the form, too, its count is no evidence.
-    Such a form gets the prior value.
+    If a form is also a valid word, or if careful writers use it, its count is no evidence. Such a
+    form gets the prior value.
 
     Args:
         words: one or two words -> forms.
         counts: counts of words and of pairs of words, in lower case.
-        known: whether the values of the forms come from other texts. If so, they are the prior.
-            Otherwise the mean is the prior.
+        known: whether the values of the forms come from other texts. In this case, they are the
+            prior. Otherwise the mean is the prior.
     """
     told = {
         (word, form): (counts[form], counts[word])
@@ -314,7 +314,7 @@ def values_of(
 def list_doubled_values(
     words: Words, texts: Iterable[str], *, known: bool
 ) -> tuple[dict[str, dict[str, float]], float]:
-    """Return the value of each doubled word, and the number of doubled words; see `values_of`."""
+    """Return the value of each doubled word and the number of doubled words. See `values_of`."""
     twice: Counter[str] = Counter()
     times: Counter[str] = Counter()
     for text in texts:
@@ -368,13 +368,13 @@ def _again(words: Sequence[Word], gaps: Sequence[str], index: int) -> bool:
 
 
 def weigh(seen: Mapping[str, float], tables: Tables, texts: Sequence[str]) -> tuple[NoiseKind, ...]:
-    """Return kinds with their shares, computed from numbers of slips.
+    """Compute the shares of kinds from their numbers of slips.
 
     Args:
         seen: kind -> number of slips, counted or expected. The numbers of all kinds must refer to
             the same amount of text.
         tables: the lookup tables of the kinds.
-        texts: texts of the same sort. A share is relative to the mean table value of their words.
+        texts: texts of the same sort. Shares are relative to the mean table value of their words.
     """
     total = math.fsum(seen.values())
     values: dict[str, list[float]] = {kind: [] for kind in seen}
@@ -402,10 +402,10 @@ _KNOWN: Final = 2
 def list_known_forms(
     evidence: Evidence, slips: Iterable[SlipEvidence], known: Forms
 ) -> dict[str, dict[str, float]]:
-    """Return word -> misspelled form -> share of the form in the slips of the word.
+    """Map each word to its misspelled forms, with their shares in the slips of the word.
 
-    The result includes the forms of a list, and the forms in at least two dialogues. If a word has
-    few slips, most of its slips are left for other forms, which its letters predict.
+    The result includes all listed forms, and all forms that occur in at least two dialogues. If a
+    word has few slips, most of its share is left for other forms, which its letters predict.
 
     Args:
         evidence: the texts and lists.
@@ -436,7 +436,7 @@ def list_known_forms(
 def share_of_forms(
     forms: Forms, slips: Iterable[SlipEvidence], start: float, weight: float
 ) -> float:
-    """Return the expected share of known forms in slips: the mean over the words that slipped.
+    """Return the expected share of known forms: the mean over the words with slips.
 
     Args:
         forms: word -> form -> share in the slips of the word.

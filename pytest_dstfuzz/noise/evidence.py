@@ -1,4 +1,4 @@
-"""Slips found in a log, the evidence for a noise model."""
+"""Slips found in a log. They are the evidence for a noise model."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def propose(
     names: Iterable[str] = (),
     at_least: int = 5,
 ) -> dict[str, tuple[str, ...]]:
-    """Return slip -> words that may be intended, the most frequent first.
+    """Map each slip to the words that may be intended, the most frequent first.
 
     Args:
         counts: the counts of the texts.
@@ -94,9 +94,10 @@ def propose(
 def propose_split(
     counts: TextCounts, is_word: Callable[[str], bool], names: Iterable[str] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """Return two texts with a blank between them -> the frequent word that they form together.
+    """Map two texts with a blank between them to the frequent word that they form together.
 
-    One of the two texts is not a word or a name, and is rare except in this word: `restau rant`.
+    At least one of the texts is not a word or a name, and is rare outside of this word: `restau
+    rant`.
     """
     known = frozenset(names)
     found: dict[str, tuple[str, ...]] = {}
@@ -119,7 +120,7 @@ _FREQUENT: Final = 20
 def propose_two(
     counts: TextCounts, is_word: Callable[[str], bool], names: Iterable[str] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """Return texts with two slips of letters -> the only frequent word within two slips.
+    """Map each text with two slips to the only frequent word within two slips.
 
     The first letter is right, and the text is not a word with an ending.
     """
@@ -180,7 +181,7 @@ def find(
 
 
 def fit_of(left: str, word: str, right: str, counts: TextCounts) -> float:
-    """Return how well one or two words fit between others, as a logarithm up to a constant."""
+    """Return how well one or two words fit between others, as a logarithm plus a constant."""
     chain = [left, *word.split(" "), right]
     joints = math.fsum(math.log(counts.pairs[pair] + _UNSEEN) for pair in pairwise(chain))
     # Subtract only a part, because people also intend frequent words more often.
@@ -195,7 +196,7 @@ def _is_spelled(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The data to which a model of typed text is fitted."""
+    """The data for fitting a model of typed text."""
 
     counts: TextCounts
     slips: Sequence[SlipEvidence]
@@ -206,11 +207,11 @@ class Evidence:
     is_word: Callable[[str], bool]
 
     def finds(self, typed: str) -> bool:
-        """Return whether a slip of one letter can be found in a text, because it makes no word."""
+        """Return whether a slip of one letter can be found, because the result is no word."""
         return not all(map(self.is_word, typed.split(" ")))
 
     def part(self, number: int, parts: int) -> tuple[list[SlipEvidence], list[SlipEvidence]]:
-        """Return the slips of all other parts, and those of one part. A dialogue is in one part."""
+        """Return the slips outside and inside of a part. Each dialogue belongs to one part."""
         inside = [part_of(slip.source, parts) == number for slip in self.slips]
         kept = [slip for slip, held in zip(self.slips, inside, strict=True) if not held]
         return kept, [slip for slip, held in zip(self.slips, inside, strict=True) if held]
@@ -222,6 +223,6 @@ def part_of(source: str, parts: int) -> int:
 
 
 def distinct_slips(slips: Iterable[SlipEvidence]) -> Counter[tuple[str, str]]:
-    """Return (word, slip) -> number of dialogues with it, sorted."""
+    """Count the dialogues with each (word, slip), sorted."""
     places = {(slip.word, slip.typed, slip.source) for slip in slips}
     return Counter((word, typed) for word, typed, _ in sorted(places))

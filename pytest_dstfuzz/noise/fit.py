@@ -70,15 +70,15 @@ def fit_factors(
 ) -> KindFactors:
     """Fit a factor for each feature, level by level.
 
-    If a feature was seen ``n`` times and the coarser factors expect ``e``, its factor is
-    ``(n + kappa) / (e + kappa)``. This is the mean of a gamma posterior whose prior has the mean 1
-    and the weight of ``kappa`` slips. So unseen features fall back to the coarser levels.
+    If a feature was seen ``n`` times and the coarser factors expect ``e``, its factor is ``(n +
+    kappa) / (e + kappa)``. This is the mean of a gamma posterior. Its prior has the mean 1 and the
+    weight of ``kappa`` slips. So unseen features fall back to the coarser levels.
 
     Args:
         exposure: features -> number of occasions; all with the same levels.
         seen: features -> number of slips.
         kappa: strength of the prior, above 0.
-        words: number of words behind the exposure.
+        words: number of words that the exposure comes from.
         prior: initial factors.
     """
     start = prior or {}
@@ -166,7 +166,7 @@ def fit_typing(
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """The shares of a prior model, and their weight in slips."""
+    """The shares of a prior model, with their weight in slips."""
 
     slips: float
     #: Share of each kind in the letter slips.
@@ -201,10 +201,10 @@ def _fit_letters(
     kappa: float,
     start: Mapping[str, Mapping[str, float]],
 ) -> tuple[dict[str, KindFactors], dict[str, float], float]:
-    """Return the factors of each kind of letter slips, their numbers, and the number of others.
+    """Return the factors of each kind of letter slips, and the numbers of slips.
 
-    Slips that make another word cannot be found. So the factors are fitted to the occasions for
-    slips that can be found, and the numbers are extrapolated to all occasions.
+    Slips that make another word cannot be found. So the factors are fitted to those occasions whose
+    slips can be found. The numbers are extrapolated to all occasions.
     """
     counts = evidence.counts
     every: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
@@ -279,7 +279,7 @@ def model_file(
     kinds: Iterable[NoiseKind],
     tables: Tables,
 ) -> ModelFile:
-    """Build a model file; the shares are scaled to the sum 1."""
+    """Build a model file. The shares are scaled to sum up to 1."""
     known = [kind for kind in kinds if kind.share > 0.0 and kind.per_word > 0.0]
     total = math.fsum(kind.share for kind in known)
     shares = tuple(NoiseKind(kind.name, kind.share / total, kind.per_word) for kind in known)
@@ -433,7 +433,7 @@ def _known_forms(lexicon: Lexicon, counts: TextCounts) -> dict[str, tuple[str, .
 
 
 def _not_told(texts: Sequence[str], seen: dict[str, float]) -> Iterator[str]:
-    """Remove kinds that cannot be counted in preprocessed texts, and yield a note for each."""
+    """Remove kinds that preprocessed texts cannot show. Yield a note for each."""
     if sum(any(map(str.isupper, text)) for text in texts) < _RAW * len(texts):
         for kind in _KINDS_OF_CASE:
             seen.pop(kind, None)
@@ -449,7 +449,7 @@ def _not_told(texts: Sequence[str], seen: dict[str, float]) -> Iterator[str]:
 
 
 def _complete(seen: dict[str, float], casual: ModelFile, words: int) -> None:
-    """Smooth the counts of casual slips with a model's rates; add kinds that cannot be counted."""
+    """Smooth the counts of casual slips with a model's rates. Add kinds that cannot be counted."""
     rates = {kind.name: _HALF * casual.slip_rate * kind.share for kind in casual.kinds}
     for kind, count in seen.items():
         seen[kind] = _drawn(count, rates.get(kind, 0.0), words)
@@ -458,5 +458,5 @@ def _complete(seen: dict[str, float], casual: ModelFile, words: int) -> None:
 
 
 def _drawn(count: float, rate: float, words: int) -> float:
-    """Return a count smoothed with a prior rate, which weighs `_PRIOR_WORDS` words."""
+    """Return a count smoothed with a prior rate. The prior weighs `_PRIOR_WORDS` words."""
     return words * (count + rate * _PRIOR_WORDS) / (words + _PRIOR_WORDS)

@@ -60,7 +60,7 @@ class Slip(Edit):
 
 
 class Change(NamedTuple):
-    """A change of a text by a kind: ``text[start:end]`` becomes ``after``."""
+    """A change of one kind: ``text[start:end]`` becomes ``after``."""
 
     kind: str
     start: int
@@ -75,7 +75,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Changes of one text that all give different texts. Objects are compared by identity."""
+    """Changes of one text with different results. Objects are compared by identity."""
 
     #: The text before the changes.
     text: str
@@ -95,7 +95,7 @@ class Changes:
 
     @cached_property
     def longer(self) -> tuple[int, ...]:
-        """The differences in length between the changed texts and the text, sorted."""
+        """The sorted differences in length between changed texts and the original."""
         return tuple(sorted({len(text) - len(self.text) for text in self.texts}))
 
     @property
@@ -105,7 +105,7 @@ class Changes:
 
 
 class ConditionalChanges(NamedTuple):
-    """Changes on the condition that some other changes do not happen."""
+    """Changes under the condition that some other changes do not happen."""
 
     changes: Changes
     #: The weights of the other changes.
@@ -113,7 +113,7 @@ class ConditionalChanges(NamedTuple):
 
 
 def distinct(text: str, changes: Iterable[Change], *, of_word: bool = False) -> Changes:
-    """Merge changes that give the same text, and add up their weights.
+    """Merge changes with equal results, and add up their weights.
 
     The most likely change sets the kind and the place. Changes without effect or without weight are
     dropped.
@@ -136,7 +136,7 @@ def distinct(text: str, changes: Iterable[Change], *, of_word: bool = False) -> 
 
 @dataclass(frozen=True)
 class Site:
-    """A part of an utterance with at most one slip."""
+    """A part of an utterance that takes at most one slip."""
 
     utterance: str
     #: Its range in the clean utterance, in code points.
@@ -202,7 +202,7 @@ class Site:
         return self.share(rate) * self.weight
 
     def weight_of(self, text: str) -> float:
-        """Return the weight of the slip that turns the site into a text, or 0."""
+        """Return the weight of the slip that changes the site to a text, or 0."""
         for at, part in self.parts:
             head, tail = self._around(at, part)
             inside = len(text) - len(tail)
@@ -229,7 +229,7 @@ class Site:
         return self.end - self.start + max([0, *longer])
 
     def readings(self, text: str, rate: float) -> Mapping[int, float]:
-        """Return length -> probability for all prefixes of a text that the site can produce."""
+        """Map the length of each prefix of a text to the probability that the site produces it."""
         share, size = self.share(rate), self.end - self.start
         found = {size: 1.0 - share * self.weight} if text.startswith(self.clean) else {}
         for at, part in self.parts:
@@ -339,7 +339,7 @@ class NoisyUtterance:
         return math.log(found) + step.log_scale if found else -math.inf
 
     def _further(self, step: _Step, number: int, text: str, rate: float) -> _Step | None:
-        """Read one more site of a text; return ``None`` if the text does not match."""
+        """Read one more site of a text. Return ``None`` if the text does not match."""
         site, looked, known = self.sites[number], step.looked, self._readings
         if len(known) >= _MOST_READINGS:
             known.clear()
@@ -360,7 +360,7 @@ class NoisyUtterance:
         return _Step(reached, step.log_scale + math.log(top), looked)
 
     def _clean_steps(self, rate: float) -> Sequence[_Step]:
-        """Read the clean utterance as far as the result does not depend on its end."""
+        """Read the clean utterance up to its last site, which may still change the result."""
         if rate not in self._clean:
             self._clean[rate] = self._read_clean(rate)
         return self._clean[rate]
@@ -388,10 +388,10 @@ class NoisyUtterance:
         return {}
 
     def draw(self, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
-        """Draw slips at a slip rate, as edits; return no edits if nothing slips.
+        """Draw slips at a slip rate, as edits. The result may be empty.
 
-        The edits are ordered from last to first, so that the offsets of every edit refer to the
-        clean utterance. Each site takes exactly one number from the generator.
+        The edits are ordered from last to first, so the offsets of every edit refer to the clean
+        utterance. Each site takes exactly one number from the generator.
         """
         _check_rate(rate)
         numbers = generator.random(len(self.sites))
@@ -443,7 +443,7 @@ class NoisyUtterance:
         return tuple(reversed(slips))
 
     def _several(self, rate: float) -> list[tuple[float, float, float]]:
-        """Return for each suffix of sites the probability of at least two, one and zero slips."""
+        """Return each suffix's probabilities of two or more slips, of one slip, and of none."""
         found = [(0.0, 0.0, 1.0)]
         for site in reversed(self.sites):
             chance, (two, one, any_) = site.probability(rate), found[-1]
@@ -528,7 +528,7 @@ class NoiseModel:
     def of(self, utterance: str) -> NoisyUtterance:
         """Return the possible outcomes of an utterance: its sites, probabilities and draws.
 
-        A text without words has no sites and no slips.
+        A text without words has no sites and therefore no slips.
         """
         return self._known(utterance)
 
@@ -620,7 +620,7 @@ class NoiseModel:
     def _inside_word(self, word: str, letters: Sequence[Change]) -> list[Change]:
         """Return the slips of letters in a word with its misspellings and slips of two letters.
 
-        The weight of all slips of the word depends on its letters. A misspelling takes its share of
+        The weight of all slips of the word depends on its letters. A misspelling gets a share of
         this weight.
         """
         one = math.fsum(change.weight for change in letters)
@@ -653,7 +653,7 @@ _PAIRED: Final = 12
 
 
 def _pairs(word: str, letters: Sequence[Change]) -> Iterator[tuple[str, float]]:
-    """Yield a word with two of its likely slips of letters, which do not touch, and the weight."""
+    """Yield a word with two of its likely slips, and the weight. The slips do not touch."""
     likely = sorted(letters, key=lambda change: -change.weight)[:_PAIRED]
     for one, other in combinations(sorted(likely, key=lambda change: change.start), 2):
         if one.end < other.start and " " not in one.after + other.after:
@@ -661,7 +661,7 @@ def _pairs(word: str, letters: Sequence[Change]) -> Iterator[tuple[str, float]]:
 
 
 def load_models(names: tuple[str, ...]) -> NoiseModel:
-    """Return the mixture of models by names or paths with weights: ``("typing:3", "casual")``.
+    """Return the mixture of models, given by names or paths with weights.
 
     Raises:
         UserError: a model or a file does not exist, or a name is repeated.
@@ -676,7 +676,7 @@ def load_models(names: tuple[str, ...]) -> NoiseModel:
 
 @lru_cache(maxsize=8)
 def _load_models(given: tuple[tuple[str, float], ...], contents: tuple[str, ...]) -> NoiseModel:
-    """Return the mixture. It is built again only if the ``contents`` of its files change."""
+    """Return the mixture. Build it again only if the ``contents`` of its files changed."""
     del contents
     models = [NoiseModel.load(name) for name, _ in given]
     if len(models) == 1:
@@ -687,8 +687,8 @@ def _load_models(given: tuple[tuple[str, float], ...], contents: tuple[str, ...]
 def mix_models(files: Sequence[ModelFile], weights: Sequence[float]) -> ModelFile:
     """Return the mixture of several models by weight.
 
-    If several models have a kind, its tables come from the first such model, and its share from all
-    of them. The keys around a letter also come from the first model that has the letter.
+    If several models have a kind, its tables come from the first of them, and its share from all.
+    Likewise, the keys around a letter come from the first model that has the letter.
     """
     total = math.fsum(weights)
     shares: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Tables of slips: the frequencies of errors in letters and phrases."""
+"""Frequencies of slips: tables of errors in letters and phrases."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def letter_slips(word: str, keyboard: Keyboard) -> Iterator[LetterSlip]:
     """Yield the slips of letters in a word as typed. Each slip gives a different text.
 
     In a word of one letter, the letter is never replaced or dropped, because the result would be
-    another word. It can only be repeated, or get a second letter next to it. Characters other than
-    letters and digits stay.
+    another word. It can only be repeated, or get a neighbouring key as a second letter. Characters
+    other than letters and digits stay.
 
     Args:
         word: the word as typed.
@@ -102,7 +102,7 @@ def _changed(word: str, low: str, keyboard: Keyboard) -> Iterator[LetterSlip]:
 
 
 def slip_between(word: str, typed: str, keyboard: Keyboard) -> LetterSlip | None:
-    """Return the slip of a letter that turns a lower-case text into another, if possible.
+    """Return the letter slip between two lower-case texts, if there is one.
 
     >>> keyboard = {"o": "ip", "p": "o", "e": "wr", "n": "bm"}
     >>> found = slip_between("open", "opne", keyboard)
@@ -207,19 +207,19 @@ def _split(low: str, place: int) -> LetterSlip:
 
 
 def _echo(around: str, new: str, low: str) -> str:
-    """Return whether a new letter repeats one of its neighbours or a letter of the word."""
+    """Return whether a new letter repeats a neighbour, or another letter of the word."""
     return "letter around" if new in around else "letter of word" if new in low else "new letter"
 
 
 def _size(length: int) -> str:
-    """Return the name of a word length; longer lengths are grouped."""
+    """Return the name for the length of a word. Long words share one name."""
     if length < 5:
         return f"length {length}"
     return "length 5 to 6" if length < 7 else "length 7 to 8" if length < 9 else "length 9"
 
 
 def _place(place: int, last: int) -> str:
-    """Return the name of a place in a word: first, last, second, or inside."""
+    """Return the name for a place in a word: first, last, second, or inside."""
     if place == 0:
         return "first"
     return "last" if place >= last else "second" if place == 1 else "inside"
@@ -352,7 +352,7 @@ def _between(what: str, value: float, most: float = 1e9) -> None:
 
 
 def plain(file: ModelFile) -> dict[str, Any]:
-    """Return the content as plain values for JSON, with numbers of four significant digits."""
+    """Return the content as plain JSON values. Numbers have four significant digits."""
     found: dict[str, Any] = _rounded(to_json(file))
     return found
 

@@ -1,4 +1,4 @@
-"""The state of a text during editing: its words, and the masks over them."""
+"""A text during editing: its words, and their masks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SlipPlace(NamedTuple):
     mates: tuple[int, ...]
 
     def is_in(self, word: str) -> bool:
-        """Return whether the slip is inside the word and does not depend on its neighbours."""
+        """Return whether the slip is inside the word and independent of its neighbours."""
         return not self.mates and 0 <= self.start <= len(word) - len(self.before)
 
 
@@ -57,7 +57,7 @@ class Slips(NamedTuple):
 
 
 class Token(NamedTuple):
-    """One word, the text before it, and the edits that it may take."""
+    """One word, with the text before it and its allowed edits."""
 
     text: str
     lower: str
@@ -79,7 +79,7 @@ class Token(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """The utterance so far: its text is ``"".join(gap + text of the tokens) + tail``."""
+    """The utterance with all edits so far. Its text is ``"".join(gap + text) + tail``."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -93,7 +93,10 @@ class Draft(NamedTuple):
     slipping: frozenset[tuple[str, str]] = frozenset()
 
     def opening(self, index: int) -> int:
-        """Return the state of the gap before the word ``index``, or of the gap at the end."""
+        """Return the state of the gap before the word ``index``.
+
+        The last index is the final gap.
+        """
         return self.tokens[index].open if index < len(self.tokens) else self.open_end
 
     def start(self, index: int) -> int:
@@ -115,7 +118,7 @@ class Mask(NamedTuple):
 
 
 class Support(NamedTuple):
-    """The slips of the noise model in one utterance that touch no lock."""
+    """The slips of the noise model in one utterance that no lock forbids."""
 
     #: The utterance under the noise model, given that no slip touches a lock.
     noisy: NoisyUtterance
@@ -144,7 +147,7 @@ class Source(NamedTuple):
         return self.parts.words
 
     def touches_lock(self, edits: Sequence[Edit]) -> bool:
-        """Return whether an edit mistypes a locked word. A reader recovers such a word."""
+        """Return whether an edit mistypes a locked word that a reader would recover."""
         return any(
             (hunk.start < word.end and word.start < hunk.end)
             or (hunk.start == hunk.end and word.start < hunk.start < word.end)
@@ -164,14 +167,14 @@ class EditResult(NamedTuple):
 def _made(
     draft: Draft, edit: Edit, tokens: tuple[Token, ...], quota: int, tail: str | None = None
 ) -> EditResult:
-    """Return the draft after ``edit``, which led to these tokens."""
+    """Return the draft after ``edit``, with the given tokens."""
     text = draft.text[: edit.start] + edit.after + draft.text[edit.end :]
     tail = draft.tail if tail is None else tail
     return EditResult(Draft(text, tokens, tail, draft.open_end, quota, draft.slipping), edit)
 
 
 def pick(parameter: float, count: int) -> int:
-    """Return ``floor(parameter * count)``, the index of the item that a parameter selects.
+    """Return ``floor(parameter * count)``, the index that a parameter selects.
 
     ``count`` is at least 1. The parameter 1.0 selects the last item.
     """
@@ -202,7 +205,7 @@ def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
 
 
 def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:
-    """Replace the word ``index`` by ``word``. In ``strict``, it takes no further edits."""
+    """Replace the word ``index`` by ``word``. In ``strict``, the new word is closed to edits."""
     at = draft.start(index)
     old = draft.tokens[index]
     edit = Edit(*name, at, at + len(old.text), old.text, word)
@@ -292,7 +295,7 @@ def slip_through(draft: Draft, index: int, place: SlipPlace, name: tuple[str, st
 
 
 def touch(draft: Draft, index: int) -> Draft:
-    """Return the draft with the word ``index`` closed to further edits, and the same quota."""
+    """Return the draft with the word ``index`` closed to further edits."""
     done = draft.tokens[index]._replace(typos=0, touched=True)
     return draft._replace(tokens=(*draft.tokens[:index], done, *draft.tokens[index + 1 :]))
 
@@ -364,7 +367,7 @@ class WordFacts:
 
 
 class Endings:
-    """A set of words, searched by their endings."""
+    """A set of words that can be searched by word ending."""
 
     __slots__ = ("_reversed",)
 
@@ -373,7 +376,7 @@ class Endings:
         self._reversed = sorted(word[::-1] for word in words)
 
     def __contains__(self, ending: str) -> bool:
-        """Return whether a word ends with ``ending``."""
+        """Return whether any word ends with ``ending``."""
         key = ending[::-1]
         at = bisect_left(self._reversed, key)
         return at < len(self._reversed) and self._reversed[at].startswith(key)
@@ -476,10 +479,10 @@ def finish(
     negated: Sequence[bool],
     exact: tuple[tuple[int, int], ...] = (),
 ) -> Mask:
-    """Convert locks to roles, and close the gaps that allow no insertion.
+    """Convert locks to roles. Close the gaps that allow no insertion.
 
-    ``negated`` says for each word whether its clause is negated. It is empty if no clause is
-    negated. ``exact`` has the spans that must not change, see `Mask`.
+    ``negated`` says for each word whether its clause is negated. It is empty without a negated
+    clause. ``exact`` has the spans that must not change, see `Mask`.
     """
     roles: list[int] = []
     closed = glued
@@ -516,7 +519,7 @@ def _parts(gap: str) -> bool:
 
 
 def _belong(facts: Sequence[WordFacts], index: int, left: str, right: str) -> bool:
-    """Return whether no edit may insert a word between a word and the word before it."""
+    """Return whether nothing may be inserted between a word and the word before it."""
     if left in _ANSWERS or (left in SOLID and right in SOLID):
         return True
     named = left in _NAMED or right in _NAMED

@@ -50,8 +50,8 @@ def undo_edits(text: str, edits: Sequence[Edit]) -> str:
 def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]:
     """Return the edits without those at the indices ``dropped``.
 
-    Offsets of the remaining edits are shifted. An edit that depends on a dropped edit is dropped as
-    well. It depends on that edit if it deletes text that the edit inserted, or if its ``before``
+    Offsets of the remaining edits are shifted. Edits that depend on a dropped edit are dropped,
+    too. An edit depends on another if it deletes text that the other inserted, or if its ``before``
     would no longer be contiguous.
 
     Raises:
@@ -75,7 +75,7 @@ def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]
 
 @dataclass(slots=True)
 class _Cell:
-    """A character of any stage of the text, with the edits that inserted and deleted it."""
+    """A character of any stage of the text, with the edits that inserted or deleted it."""
 
     maker: int = -1  # -1: a character of the source
     taker: int | None = None
@@ -96,7 +96,7 @@ def _history(edits: Sequence[Edit]) -> list[_Cell]:
 
 
 def _start_without(cells: Sequence[_Cell], gone: Collection[int], index: int) -> int | None:
-    """Return the start of an edit without the edits ``gone``; ``None`` if it depends on them."""
+    """Return the start of an edit after other edits are dropped, or ``None``."""
     start: int | None = None
     live, taken_until = 0, -1
     for cell in cells:

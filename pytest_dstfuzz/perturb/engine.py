@@ -92,7 +92,7 @@ class ActionStep(NamedTuple):
         """Return the repetitions to run on an utterance of ``words`` words.
 
         Their number is at most ``max(1, round(importance * min(m, cap)))``. ``cap`` is a quarter of
-        the number of words, but at least 1 (method of the thesis).
+        the number of words, and at least 1 (method of the thesis).
         """
         if len(self.repetitions) == 1:
             return self.repetitions
@@ -165,8 +165,8 @@ class ActionSpace:
 
         Args:
             action: a point, whose coordinates are rounded to the grid. If fewer than ``k``
-                transformations are in use, all are returned. If two have the same importance, the
-                one that is applied first has priority.
+                transformations are in use, all are returned. If two are equally important, the
+                first in order of application has priority.
 
         Raises:
             ValueError: If the dimension is wrong, or a coordinate is not a number in [0, 1].
@@ -202,11 +202,11 @@ class ActionSpace:
         return tuple(active)
 
     def effective(self, action: Action) -> Action:
-        """Return an equivalent action in which every coordinate without effect is one half.
+        """Return an equivalent action with one half in each coordinate that has no effect.
 
-        A search leaves random values in coordinates without effect. These are the parameters of
-        transformations that are not chosen or not in use, the parameters of inactive repetitions,
-        and the trigger of the first repetition, which is always active.
+        A search leaves random values in coordinates without effect. These coordinates are the
+        parameters of unused transformations and of inactive repetitions. The trigger of the first
+        repetition is another one, because this repetition is always active.
         """
         vector = [_NEUTRAL] * self.dimension
         for name in self.selection.names:
@@ -223,7 +223,7 @@ class ActionSpace:
     def uniform_inertia(self, k: int) -> float:
         """Return the `inertia` of uniform draws that apply ``k`` transformations.
 
-        Every importance counts fully. A parameter counts in proportion to how often it has an
+        Every importance counts fully. A parameter counts with the probability that it has an
         effect. For the six shipped transformations and ``m = 2``, the result is (6 + 5 k) / 12. If
         all coordinates counted, it would be D / 12.
         """
@@ -291,7 +291,7 @@ ORDERS: Final = ("reading", "distance")
 
 
 class PartialVariant(NamedTuple):
-    """A variant that can be perturbed further."""
+    """A variant that can take further edits."""
 
     variant: Variant
     #: The utterance after its edits, with the edits that are still possible.
@@ -350,17 +350,16 @@ class Perturber:
             max_edit_rate: limit of both edit rates, 0 to 1.
             locks: words, phrases or ``/regular expressions/`` that no edit may touch. Ignored in
                 ``edit-rate``.
-            ontology: slot values whose mentions are locked. Ignored in ``edit-rate``.
-            cue_words: additional words that name the purpose of a value. Ignored in
-                ``edit-rate``.
+            ontology: slot values. Their mentions are locked. Ignored in ``edit-rate``.
+            cue_words: additional words that name the purpose of a value. Ignored in ``edit-rate``.
             edits: transformations and operators to use, add or leave out, see `selection.select`.
                 The default is those of the profile.
             noise: the noise models for ``natural``, and for operators that need one.
             slip_rate: slips per word, 0 to 1. ``None`` uses the rate of the models.
             flat_rate: apply ``max_edit_rate`` to ``edit_w`` in short utterances too.
-            order: the order in which the position parameters of an action count places: ``reading``
-                order, or by ``distance`` to the nearest mention of a slot value. If two places are
-                equally near, words that name the purpose of a value come first.
+            order: the order in which position parameters count places: in ``reading`` order, or by
+                ``distance`` to the nearest mention of a slot value. If two places are equally near,
+                words that name the purpose of a value come first.
 
         Raises:
             UserError: If a profile, order or transformation is unknown, a rate is outside [0, 1],
@@ -449,12 +448,12 @@ class Perturber:
 
     @cached_property
     def _reader(self) -> SlipReader:
-        """The reader of mistyped locked words. It knows the values of the data."""
+        """The reader of mistyped locked words, with the values of the data as its vocabulary."""
         return SlipReader.of(self._lexicon, self.noise.model, dict(self._values))
 
     @property
     def guards(self) -> Locks:
-        """The locks, which mark the words with slot content in every profile."""
+        """The locks. In every profile they mark the words with slot content."""
         return self._guards
 
     @cached_property
@@ -485,7 +484,7 @@ class Perturber:
 
     @cached_property
     def shipped(self) -> Perturber:
-        """The same perturber with only the shipped edits, because agents know no others.
+        """A perturber with only the shipped edits, because agents know no others.
 
         Raises:
             UserError: If no shipped transformation is in use.
@@ -563,7 +562,7 @@ class Perturber:
         return self._finish(source, apply_edits(source.text, edits), tuple(edits))
 
     def menus(self, source: Source, base: PartialVariant | None = None) -> dict[str, Candidates]:
-        """Return the possible edits of each transformation to an utterance or to its variant."""
+        """Return the possible edits of each transformation, to an utterance or to its variant."""
         draft = base.draft if base else source.draft
         names = self.space.selection.names
         if base and _mistyped(base.variant.edits):
@@ -608,7 +607,10 @@ class Perturber:
         return PartialVariant(self._finish(source, draft.text, tuple(edits)), draft)
 
     def _within_rate(self, source: Source, made: EditResult) -> bool:
-        """Return whether a word edit keeps the edit rate, or the profile is not ``strict``."""
+        """Return whether a word edit keeps the edit rate.
+
+        Profiles other than ``strict`` allow it.
+        """
         if self._check is None or not of_word_level(made.edit.transformation):
             return True
         return validity.edit_w(source.different, made.draft.text) <= source.word_limit
@@ -688,8 +690,8 @@ def _mistyped(edits: Sequence[Edit]) -> bool:
 def _shares(steps: Sequence[tuple[ActionStep, Sequence[object]]], quota: int) -> list[int]:
     """Distribute the quota of touched words to the steps.
 
-    Each step gets one word, in order of importance. Then each further repetition gets one. Without
-    such shares, the word-level steps would use up the quota, because they run first.
+    Each step gets one word, in order of importance. Then each further repetition gets one.
+    Otherwise the word-level steps would use up the quota, because they run first.
     """
     shares = [0] * len(steps)
     ranking = sorted(range(len(steps)), key=lambda index: -steps[index][0].importance)

@@ -1,7 +1,7 @@
 """Spans of a text whose exact letters matter: addresses, code, placeholders and quotations.
 
-Patterns find the spans by their form alone. In doubt, a pattern matches: a span too many only loses
-a place for an edit, but a missing span could cause a false positive.
+Patterns find the spans by their form alone. In doubt, a pattern matches: an unnecessary span only
+prevents an edit, but a missing span may cause a false positive.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def exact_spans(text: str) -> list[ExactSpan]:
 
 
 class TextRange(Protocol):
-    """A part of a text, or the place of an edit: a word, a hunk or a replacement."""
+    """A part of a text with a start and an end, such as a word, a hunk or a replacement."""
 
     @property
     def start(self) -> int:
@@ -246,5 +246,5 @@ class TextRange(Protocol):
 
 
 def breaks_exact(exact: Sequence[tuple[int, int]], changed: Sequence[TextRange]) -> bool:
-    """Return whether an edit changed characters in one of the spans, or inserted characters."""
+    """Return whether an edit changed or inserted characters in one of the spans."""
     return any(hunk.start < end and start < hunk.end for hunk in changed for start, end in exact)

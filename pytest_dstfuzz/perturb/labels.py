@@ -172,7 +172,7 @@ def _is_clitic(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> b
 
 
 def _is_user(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
-    """Return whether an `i` after one of `_PARTS` is a pronoun: `this is the option i want`."""
+    """Return whether an `i` after a noun is a pronoun: `this is the option i want`."""
     if facts[index].lower != "i" or index + 1 == len(facts) or gaps[index + 1].strip():
         return False
     following = facts[index + 1]
@@ -203,7 +203,7 @@ def spell_label(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Spa
 
 
 def _ends_here(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
-    """Return whether `i` is no pronoun, or `a` no article because no noun follows."""
+    """Return whether a letter is a label: `i` is no pronoun, or `a` has no noun after it."""
     if facts[index].lower == "i":
         return not _is_user(facts, gaps, index)
     if index + 1 == len(facts) or gaps[index + 1] != " ":
@@ -270,7 +270,7 @@ def _given_before(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[S
 
 
 def _said(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
-    """Yield exact texts after `the word ... is` (`the word is sesame`) or a verb of output."""
+    """Yield exact texts after `the word ... is` or after a verb of output: `the word is sesame`."""
     for index, fact in enumerate(facts):
         first = index + 1
         if fact.lower in _WORDS:

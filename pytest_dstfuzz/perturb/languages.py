@@ -1,8 +1,8 @@
-"""Detect utterances and clauses in other languages than English.
+"""Detects utterances and clauses in other languages than English.
 
-The locks only know English: in `no quiero` they would lock `no` as a value. An utterance in letters
-of another script is in another language. In Latin letters, frequent words of other languages and
-the share of unknown words decide.
+The locks only know English words: in `no quiero` they would lock `no` as a value. Letters of
+another script show another language. In Latin letters, frequent words of other languages and the
+share of unknown words decide.
 """
 
 from __future__ import annotations

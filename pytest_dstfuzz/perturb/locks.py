@@ -88,7 +88,7 @@ def without_degrees(words: tuple[str, ...]) -> tuple[str, ...]:
 def guard_scopes(
     facts: Sequence[WordFacts], gaps: Sequence[str], reasons: list[str], glued: list[bool]
 ) -> list[bool]:
-    """Lock words that carry meaning only in this context, and close gaps.
+    """Lock words that carry meaning only in this context. Close gaps around them.
 
     Returns:
         For each word, whether its clause is negated. The list is empty if no clause is negated.
@@ -130,7 +130,7 @@ def _guard_next(
     glued: list[bool],
     negation: int,
 ) -> None:
-    """Forbid edits that move the word after a negation. Lock the word if it carries meaning."""
+    """Forbid edits that move the word after a negation. Lock this word if it carries meaning."""
     index = negation + 1
     if index == len(facts) or _ends(gaps[index], short=False):
         return
@@ -160,7 +160,7 @@ def _clauses(facts: Sequence[WordFacts], gaps: Sequence[str]) -> list[int]:
 
 @lru_cache(maxsize=1024)
 def _ends(gap: str, *, short: bool) -> bool:
-    """Return whether a sentence ends in a gap. If ``short``, a dot may end an abbreviation."""
+    """Return whether a sentence ends in a gap. ``short``: a dot may belong to an abbreviation."""
     if not _SENTENCE_ENDS.isdisjoint(gap):
         return True
     # Several dots are a pause. A dot without a blank after it does not end a sentence.
@@ -253,12 +253,12 @@ class Locks:
                     self._phrases.setdefault(variant[0], []).append((variant, reason))
 
     def _more_pieces(self, value: str) -> ValuePieces | None:
-        """Return the pieces of a value, or ``None`` if the ontology has all of them."""
+        """Return the pieces of a value, or ``None`` if the ontology already has all of them."""
         pieces = ValuePieces.of([value], self._common)
         return None if self._values.joined(pieces) is self._values else pieces
 
     def _user_lock(self, lock: str) -> re.Pattern[str] | None:
-        """Return the pattern of a regular expression, or enter a word or phrase."""
+        """Return the pattern of a regular expression. Store a word or phrase instead."""
         if len(lock) > 2 and lock.startswith("/") and lock.endswith("/"):
             try:
                 return re.compile(lock[1:-1], re.IGNORECASE)
@@ -270,7 +270,7 @@ class Locks:
         return None
 
     def guard_of(self, word: str) -> str:
-        """Return the lock that a word has in every context; ``""`` if it has none.
+        """Return the lock that a word has in every context, or ``""``.
 
         An edit must not insert a word with such a lock.
         """
@@ -285,7 +285,7 @@ class Locks:
         return "user" if patterns and any(p.fullmatch(word) for p in patterns) else ""
 
     def mask(self, text: str, parts: Parts, values: Iterable[str] = (), system: str = "") -> Mask:
-        """Return the mask over an utterance in a turn whose belief state has these values."""
+        """Return the mask of an utterance, given the values of its belief state."""
         words, gaps = parts.words, parts.gaps
         if self.is_other_language(parts):
             return _whole(text, len(words))
@@ -354,7 +354,7 @@ class Locks:
         return found
 
     def _look_at(self, text: str) -> WordFacts:
-        """Return the facts about a word as typed."""
+        """Return the facts about a word in its typed form."""
         lower = text.lower()
         plain = lower.replace("’", "'")
         form = canonical(plain)
@@ -401,7 +401,7 @@ class Locks:
         )
 
     def _is_name(self, plain: str) -> bool:
-        """Return whether a word is a name in every context, or is not a known word."""
+        """Return whether a word is a name in every context, or unknown."""
         formed = unicodedata.normalize("NFC", plain).removesuffix("'s")
         if formed in self._names_known.always:
             return True

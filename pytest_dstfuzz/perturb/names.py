@@ -91,7 +91,7 @@ def find_named_by_system(system: str, lowers: Collection[str]) -> set[str]:
 
 
 def _may_name(system: str, lowers: Collection[str]) -> bool:
-    """Return False if it is plain, without splitting the system utterance, that it has no name."""
+    """Return False if it is obvious that the system utterance has no name."""
     if not system.isascii():
         return True  # Lower-casing may change offsets.
     spoken = system.lower()
@@ -291,7 +291,7 @@ def _run(
 ) -> Iterator[int]:
     """Yield the words from ``first`` up to the end of a clause or a function word.
 
-    A function word that is also a given name (`will`) does not end the run.
+    A function word that is also a given name (`will`) does not end the sequence.
     """
     for place in range(first, min(first + longest, len(facts))):
         fact = facts[place]

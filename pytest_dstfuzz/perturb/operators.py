@@ -99,7 +99,7 @@ def typo_limit(length: int) -> int:
 
 
 def keeps_letters(old: str, new: str) -> bool:
-    """Return whether ``new`` has the same parts of one letter as ``old``, in any case.
+    """Return whether ``new`` keeps the single letters of ``old``, in any case.
 
     >>> keeps_letters("I", "j"), keeps_letters("I'm", "j'm"), keeps_letters("I'm", "Im")
     (False, False, True)
@@ -120,7 +120,7 @@ def _other_case(old: str, new: str) -> bool:
 
 @lru_cache(maxsize=8)
 def _near(words: frozenset[str]) -> frozenset[str]:
-    """Return the long words in ``words``, and all texts one typing error away from such a word.
+    """Return the long words in ``words``, and all texts one typing error away from them.
 
     The result is cached because a run builds several tables from the same lexicon.
     """
@@ -129,7 +129,7 @@ def _near(words: frozenset[str]) -> frozenset[str]:
 
 
 class TypoTable:
-    """Decides whether a reader can take a misspelling only for the intended word.
+    """Decides whether a misspelling can only be read as the intended word.
 
     Args:
         is_word: returns whether a text is a word or a value. No typing error may produce such a
@@ -176,7 +176,7 @@ class TypoTable:
         return self._reads_as(word, typed) or _other_case(word[start:end], after)
 
     def _reads_as(self, word: str, typed: str) -> bool:
-        """Return whether a misspelling of a word can only be read as that word."""
+        """Return whether a misspelling of a word can only be read as this word."""
         # Do not cache this. Most texts never recur, and would push recurring ones out of a cache.
         if not self._harmless(typed):
             return False
@@ -253,7 +253,7 @@ class EditPolicy:
         nearest_first: bool = False,
         by_slips: bool = False,
     ) -> None:
-        """Build the policy of a profile, which may have locks.
+        """Build the policy of a profile with or without locks.
 
         Raises:
             UserError: If an operator in ``selection`` is not registered.
@@ -284,7 +284,10 @@ class EditPolicy:
         self.judged = self._judged()
 
     def insertable(self, word: str) -> bool:
-        """Return whether ``word`` may be inserted: in ``strict``, one word without a lock."""
+        """Return whether ``word`` may be inserted.
+
+        In ``strict``, it must be one word without a lock.
+        """
         if not self.strict:
             return True
         return word not in _SPEAKING_FILLERS and " " not in word and not self.guard_of(word)
@@ -302,7 +305,7 @@ class EditPolicy:
         return self.harmless(new) and (not self.strict or keeps_letters(old, new))
 
     def near(self, character: str) -> tuple[str, ...]:
-        """Return the keys next to that of a character, in its case."""
+        """Return the keys around the key of a character, in the case of the character."""
         found = self.lexicon.keyboard.get(character.lower(), ())
         if self.strict:  # Leave out the row of digits: a digit would make a number.
             found = tuple(key for key in found if not key.isdigit())
@@ -410,7 +413,7 @@ def repeat_letter(word: str) -> list[Typo]:
 
 @operator("char_insert", "typo")
 def keyboard_insert(word: str, policy: EditPolicy) -> list[Typo]:
-    """Hit the key next to a letter as well.
+    """Also hit a neighbouring key of a letter.
 
     >>> keyboard_insert("ok", strict)[0]
     Typo(start=1, end=1, choices=('i', 'k', 'l', 'p'))
@@ -445,7 +448,7 @@ def look_alike(word: str, policy: EditPolicy) -> list[Typo]:
 
 @operator("char_replace", "typo")
 def keyboard(word: str, policy: EditPolicy) -> list[Typo]:
-    """Hit the key next to a letter instead. In ``strict``, no digit is typed.
+    """Hit a neighbouring key instead of a letter. In ``strict``, digits are never typed.
 
     >>> keyboard("P", strict), "0" in keyboard("P", edit_rate)[0].choices
     ([Typo(start=0, end=1, choices=('L', 'O'))], True)
@@ -582,7 +585,7 @@ def neighbour(word: str, policy: EditPolicy) -> tuple[str, ...]:
 
 
 def _keeps_the_meaning(word: str, found: tuple[str, ...], policy: EditPolicy) -> tuple[str, ...]:
-    """Return those words of a reviewed table that may replace a word in an utterance."""
+    """Return the words of a reviewed table that may replace a word in an utterance."""
     lexicon = policy.lexicon
     if word in lexicon.stop_words or lexicon.majority_pos(word) in {None, "function"}:
         return ()
@@ -715,7 +718,7 @@ def _drop(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditRe
 
 
 def _typable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
-    """Yield each word that can take a typing error, with all typing errors that it can take."""
+    """Yield each word that can take a typing error, with its possible typing errors."""
     ask, strict = used.ask, used.strict
     full = strict and draft.quota < 1
     # Do not split a misspelled word, because nobody would recognise it.
@@ -734,7 +737,7 @@ def _type(draft: Draft, used: UsedOperator, place: tuple[int, Typo], choice: flo
 
 
 def _slippable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
-    """Yield each word with a slip of the operator in the noise model, with those slips."""
+    """Yield each word with a slip of the operator in the noise model, with its slips."""
     tokens, name = draft.tokens, used.names
     joins = used.operator.kind == "join"
     if name not in draft.slipping or draft.quota < 1 + joins:
@@ -782,7 +785,7 @@ def _slip(
 
 
 def _choose_typo(places: list[Typos], parameter: float) -> tuple[int, Any]:
-    """Return the typing error that ``parameter`` selects among those of all words."""
+    """Return the typing error that ``parameter`` selects from all words."""
     rest = pick(parameter, sum([len(found) for _, found in places]))
     for index, found in places:
         if rest < len(found):
@@ -815,7 +818,7 @@ def _choose_place(places: Sequence[Any], parameter: float) -> Any:
 
 
 def _word_remoteness(draft: Draft, place: int) -> tuple[int, bool]:
-    """Return the distance of a word to a slot value. Cue words come first."""
+    """Return the distance of a word to a slot value, and whether the word is no cue word."""
     token = draft.tokens[place]
     return token.distance, token.role != TYPO
 
@@ -835,7 +838,7 @@ def _word_of_word(draft: Draft, place: int) -> Sequence[int]:
 
 
 def _word_of_gap(draft: Draft, place: int) -> Sequence[int]:
-    """Return the word next to a gap that is nearer to a slot value."""
+    """Return the word beside a gap that is nearer to a slot value."""
     sides = range(max(place - 1, 0), min(place + 1, len(draft.tokens)))
     return (min(sides, key=lambda index: draft.tokens[index].distance),)
 
@@ -846,7 +849,7 @@ def _words_of_typos(draft: Draft, place: Typos) -> Sequence[int]:
 
 
 class Steps(NamedTuple):
-    """How operators of one kind work. Some kinds ignore some of the arguments."""
+    """The steps of the operators of one kind. Some kinds ignore some of the arguments."""
 
     #: Yields the places that the operator can change.
     places: Callable[[Draft, UsedOperator], Iterator[Any]]
@@ -951,7 +954,7 @@ _PHRASES: Final = frozenset({"restart"})
 
 
 class NoiseInUse:
-    """A noise model with the slip rate of a run.
+    """A noise model with the slip rate of the run.
 
     Attributes:
         model: the model.
@@ -959,7 +962,7 @@ class NoiseInUse:
     """
 
     def __init__(self, model: NoiseModel, rate: float | None) -> None:
-        """Store a model, and a slip rate if it differs from that of the model."""
+        """Store a model, and the slip rate if it differs from the model's."""
         self.model = model
         self.rate = model.slip_rate if rate is None else rate
         tables = model.file.tables
@@ -980,7 +983,7 @@ class NoiseInUse:
 
     @property
     def identity(self) -> str:
-        """A name that identifies the model, independent of the paths of its files."""
+        """A name that identifies the model. It does not depend on the paths of its files."""
         return f"{self.model.name} ({self.model.fingerprint[:12]})"
 
 
@@ -1057,7 +1060,7 @@ class NoiseSupport:
         return Support(noisy, tuple(slips), tuple(explained))
 
     def _allowed(self, part: Changes, guards: Guards) -> AllowedChanges:
-        """Return the changes of a part of an utterance that no lock forbids."""
+        """Return the changes of a part of an utterance that the locks allow."""
         # Put the word before the part into it as a word of length 0 at its start.
         left = (Word(guards.left, 0, 0, guards.left),) if guards.left else ()
         words = (*left, *take_apart(part.text).words)
@@ -1107,7 +1110,7 @@ class NoiseSupport:
     def _recoverable(
         self, part: Changes, words: Sequence[Word], places: Sequence[int], guards: Guards
     ) -> set[Change]:
-        """Return the slips that need a reader, if the reader recovers the word.
+        """Return the slips that are allowed only because a reader recovers the word.
 
         Args:
             part: the slips.
@@ -1145,7 +1148,7 @@ class NoiseSupport:
         }
 
     def _reasons(self, parts: Parts, mask: Mask, said: frozenset[str]) -> tuple[str, ...]:
-        """Return the lock of each word, with a lock of its own for names unknown to the bot."""
+        """Return the lock of each word. Names that the bot does not know have their own lock."""
         reader = self._reader
         if reader is None:
             return mask.reasons
@@ -1161,7 +1164,7 @@ class NoiseSupport:
         return tuple(reasons)
 
     def _is_ordinary(self, word: Word, base: str, clitic: str) -> bool:
-        """Return whether a word that is locked as a name is not a name: `That's`, `bikes`."""
+        """Return whether a locked name is an ordinary word: `That's`, `bikes`."""
         lexicon, single = self._policy.lexicon, base.removesuffix("s")
         if clitic:
             return base in lexicon.stop_words
@@ -1169,7 +1172,7 @@ class NoiseSupport:
         return plural and word.text.islower() and not lexicon.is_word(base)
 
     def _heard(self, text: str, reasons: Sequence[str], said: frozenset[str]) -> frozenset[str]:
-        """Return the words of a dialogue that may be confused with those of a text."""
+        """Return the words of a dialogue that a text may be mistaken for."""
         if self._reader is None or RECOVERABLE.isdisjoint(reasons):
             return frozenset()
         words = word_list(text)
@@ -1178,7 +1181,7 @@ class NoiseSupport:
     def _sides(
         self, parts: Parts, mask: Mask, reasons: Sequence[str]
     ) -> tuple[WordsBeside | None, ...]:
-        """Return the words around each short locked word that a reader may recover."""
+        """Return the context of each short locked word that a reader may recover."""
         if self._reader is None:
             return (None,) * len(parts.words)
         counts = neighbour_counts()
@@ -1190,7 +1193,7 @@ class NoiseSupport:
         )
 
     def _may_type(self, word: str, kind: str, typo: Typo) -> bool:
-        """Return whether a slip of letters leaves a word that can only be read as itself."""
+        """Return whether a word with a slip of letters can only be read as itself."""
         if kind in _SHORTENING and len(word) < _SHORTEST:
             return False
         if kind != "swap" and any(map(str.isdigit, typo.choices[0])):
@@ -1199,7 +1202,7 @@ class NoiseSupport:
 
 
 def _needs_reader(kind: str, role: int) -> bool:
-    """Return whether a slip of a kind in a word with a role needs a reader to allow it."""
+    """Return whether a kind of slip in a word with this role needs a reader's approval."""
     return kind in IN_WORDS and (role == LOCKED or kind == TWO)
 
 
@@ -1236,7 +1239,7 @@ class Guards(NamedTuple):
 
 
 class AllowedChanges(NamedTuple):
-    """The changes of a part of an utterance that no lock forbids."""
+    """The changes of a part of an utterance that the locks allow."""
 
     kept: ConditionalChanges
     #: ``((word, (transformation, operator)), slips)``. Words are counted as in `Guards`.
@@ -1295,12 +1298,12 @@ def _joins(case: GuardedChange) -> bool:
 
 
 def _rewrites(case: GuardedChange) -> bool:
-    """Return whether a text-message spelling may replace words. Its result must have no lock."""
+    """Return whether a text-message spelling may replace words, if it has no lock."""
     return case.role != LOCKED and case.brought == _UNGUARDED
 
 
 def _contracts(case: GuardedChange) -> bool:
-    """Return whether two words may be contracted. `gonna` and similar also change the first."""
+    """Return whether two words may be contracted. `gonna` also changes the first word."""
     words = word_list(case.before)
     if _letters(case.change.after) == _letters(case.before):  # `do n't`: only marks are missing.
         return _drops_apostrophe(case, len(words))
@@ -1319,7 +1322,7 @@ def _letters(text: str) -> str:
 
 
 def _changes_case(case: GuardedChange) -> bool:
-    """Return whether a word may lose its capital. Values, weekdays and known names may, too."""
+    """Return whether a word may lose its capital. Values, weekdays and known names may."""
     return case.is_same(locks=_SPELLABLE | RECOVERABLE)
 
 
@@ -1331,7 +1334,7 @@ def _drops_apostrophe(case: GuardedChange, count: int = 1) -> bool:
 
 
 def _unstops(case: GuardedChange) -> bool:
-    """Return False if a final full stop may belong to the word before it."""
+    """Return False if a final full stop may be part of the word before it."""
     return case.guards.open[case.at + 1] != SHUT
 
 

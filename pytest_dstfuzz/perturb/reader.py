@@ -1,4 +1,4 @@
-"""A careful reader, which finds the intended word for a mistyped one, and its probability.
+"""Simulates a careful reader, who finds the intended word for a mistyped one.
 
 The reader uses a noisy-channel model. For each typed word, the candidates are the words of the
 lexicon, of the data and of the dialogue that are at most two slips away. The weight of a candidate
@@ -83,7 +83,7 @@ class _Typed(NamedTuple):
 
 
 class _Around(NamedTuple):
-    """Facts about a word."""
+    """The possible words for a text, without the words of the dialogue."""
 
     #: Words that mean the same, whether they are known or not, and words that mean the opposite.
     forms: frozenset[str]
@@ -93,7 +93,7 @@ class _Around(NamedTuple):
 
 
 class _Unclear(NamedTuple):
-    """The texts of a word that are unclear by themselves, and the words that they may stand for."""
+    """Texts for one word that are unclear without context, and their possible words."""
 
     #: The places of the texts among all texts of the word.
     texts: Sequence[int]
@@ -111,7 +111,7 @@ class _Unclear(NamedTuple):
 
 
 class SlipReading(NamedTuple):
-    """How a reader understands a mistyped word."""
+    """A reader's interpretation of a mistyped word."""
 
     #: Probability of the original, in [0, 1].
     posterior: float
@@ -124,7 +124,7 @@ class SlipReading(NamedTuple):
 
     @property
     def recoverable(self) -> bool:
-        """Whether a careful reader recovers the original."""
+        """Whether a careful reader recovers the original word."""
         return not self.reason
 
 
@@ -178,7 +178,7 @@ class SlipReader:
     def read(
         self, word: str, typed: str, said: Collection[str] = (), sides: WordsBeside | None = None
     ) -> SlipReading:
-        """Return how a reader understands ``typed``, which a user typed for ``word``.
+        """Return the reader's interpretation of ``typed``, which a user typed for ``word``.
 
         Args:
             word: the original word, in any case.
@@ -195,7 +195,7 @@ class SlipReader:
         said: Collection[str] = (),
         sides: WordsBeside | None = None,
     ) -> list[SlipReading]:
-        """Return how a reader understands each of ``texts``; see `read`.
+        """Return the reader's interpretations of ``texts``, see `read`.
 
         One call for all texts of a word is faster than one call for each.
         """
@@ -209,7 +209,7 @@ class SlipReader:
     def _read_alone(
         self, word: str, texts: Sequence[str], said: frozenset[str]
     ) -> tuple[Sequence[SlipReading], _Unclear | None]:
-        """Return how a reader understands texts by themselves, and the texts that are unclear."""
+        """Return the interpretations of texts without context, and the unclear texts."""
         self._learn(word, texts)
         words = sorted(said)
         near = _count_slips(texts, words) <= _MOST_SLIPS
@@ -228,7 +228,7 @@ class SlipReader:
         return readings, self._gather(word, unclear) if unclear else None
 
     def _gather(self, word: str, unclear: Mapping[int, Mapping[str, float]]) -> _Unclear:
-        """Return the words that unclear texts may stand for, as arrays."""
+        """Return the possible words for unclear texts, as arrays."""
         around = self._around(word)
         names = [*chain.from_iterable(unclear.values())]
         words = [*dict.fromkeys(names)]
@@ -247,7 +247,7 @@ class SlipReader:
         )
 
     def _read_beside(self, unclear: _Unclear, sides: WordsBeside) -> list[SlipReading]:
-        """Return how a reader understands texts between other words."""
+        """Return the interpretations of texts between other words."""
         codes, starts = unclear.codes, unclear.starts
         weights = unclear.weights * neighbour_counts().fit(unclear.words, sides)[codes]
         shares = weights / np.add.reduceat(weights, starts)[unclear.owners]
@@ -264,7 +264,7 @@ class SlipReader:
         ]
 
     def _is_rival(self, word: str, around: _Around, other: str) -> bool:
-        """Return whether two words have a class in common and are not forms of the same word."""
+        """Return whether two words share a class and are not forms of one word."""
         if other in around.forms:
             return False
         return bool(self.classes(word) & self.classes(other)) or other in around.antonyms
@@ -274,11 +274,11 @@ class SlipReader:
         return word in self._data
 
     def is_known(self, text: str) -> bool:
-        """Return whether a text in lower case is a word or a known name, and so not a slip."""
+        """Return whether a lower-case text is a word or a known name, not a slip."""
         return text in self._known or _CLITIC.sub("", text) in self._known
 
     def _refusal(self, word: str, typed: str) -> str:
-        """Return why an edit is never recoverable, whatever the probabilities are."""
+        """Return why an edit is never recoverable, whatever its probability."""
         if _is_exact(word) or _is_exact(typed):
             return EXACT
         if NEGATION in self._classes.get(word, ()) and len(word) <= _SHORT_NEGATION:
@@ -289,7 +289,7 @@ class SlipReader:
         return ""
 
     def _find_classes(self, word: str) -> frozenset[str]:
-        """Return the classes of a word. Two different words of a class mean different things.
+        """Return the classes of a word. Different words of one class differ in meaning.
 
         The classes are the slots that have the word in a value, number words, weekdays, words for
         values such as months and directions, negations, and names.
@@ -303,7 +303,7 @@ class SlipReader:
         return frozenset(found | {NAME} if named else found)
 
     def _learn(self, word: str, texts: Iterable[str]) -> None:
-        """Find the words that new texts may stand for."""
+        """Find the possible words for new texts."""
         readings = self._around(word).readings
         new = []
         for text in texts:
@@ -339,10 +339,9 @@ class SlipReader:
     def _weigh(
         self, word: str, text: str, heard: frozenset[str]
     ) -> tuple[SlipReading, Mapping[str, float]]:
-        """Return how a reader understands a text by itself, see `read`.
+        """Return the interpretation of a text without context, see `read`.
 
-        If the words beside an unclear text may help, also return the words that it may stand for,
-        and their weights.
+        If context may help with an unclear text, also return its possible words and their weights.
 
         Args:
             word: the original word.
@@ -366,7 +365,7 @@ class SlipReader:
         return reading, weights if hopeful else {}
 
     def _judge(self, word: str, around: _Around, weights: Mapping[str, float]) -> SlipReading:
-        """Return how a reader understands a text, given the words that it may stand for."""
+        """Return the interpretation of a text, given its possible words."""
         total = math.fsum(weights.values())
         rivals = {
             other: weight / total
@@ -384,14 +383,14 @@ class SlipReader:
         return _Around(_forms(word), frozenset(self._lexicon.antonyms(word)), {word: ""})
 
     def _one_slip(self, word: str, typed: str) -> float:
-        """Return the weight of a text as one slip in a word, or as a known misspelling, else 0."""
+        """Return the weight of a text as one slip in a word or as a known misspelling, or 0."""
         tables = self._model.file.tables
         share = tables.words.get(MISSPELLING, {}).get(word, {}).get(typed, 0.0)
         slip = slip_between(word, typed, tables.keyboard)
         return max(self._model.weight_of(slip), share) if slip else share
 
     def _channel(self, word: str, typed: str) -> float:
-        """Return the weight of a text as slips in a word, at most two."""
+        """Return the weight of a text as at most two slips in a word."""
         several = OSA.distance(word, typed) > 1 and word not in self._misspelled.get(typed, ())
         return (not several and self._one_slip(word, typed)) or _TWO_SLIPS
 
@@ -414,21 +413,22 @@ class SlipReader:
 
     @cached_property
     def _common(self) -> Sequence[str]:
-        """The words that a text with two slips may stand for, the likeliest first."""
+        """The possible words for texts with two slips, the likeliest first."""
         frequent = islice(self._lexicon.frequent_words, _COMMON)
         words = {*self._data, *frequent, *self._classes}
         return sorted(words, key=lambda word: (-self._prior(word), word))
 
     @cached_property
     def _rarity(self) -> Sequence[float]:
-        """The weights of the words in `_common`. They are negative, and so in ascending order."""
+        """The weights of the words in `_common`, negated so that they are in ascending order."""
         return [-_TWO_SLIPS * self._prior(word) for word in self._common]
 
     @cached_property
     def _known(self) -> set[str]:
-        """The words and names that are not taken for slips.
+        """The words and names that are never slips.
 
-        A text of the lexicon without a part of speech is left out, since it may be a frequent slip.
+        Texts of the lexicon without a part of speech are left out, because they may be frequent
+        slips.
         """
         return {*_neighbours(self._lexicon).words, *self._data, *self._classes}
 
@@ -444,7 +444,7 @@ def _is_exact(text: str) -> bool:
 
 
 def _is_form(word: str, other: str) -> bool:
-    """Return whether two words are equal, or forms of a word with the same meaning in a request.
+    """Return whether two words are equal, or forms that mean the same in a request.
 
     >>> _is_form("restaurant", "restaurants"), _is_form("centre", "center"), _is_form("new", "news")
     (True, True, False)
@@ -469,7 +469,7 @@ def _forms(word: str) -> frozenset[str]:
 def _count_slips(
     texts: Sequence[str], words: Sequence[str], most: int = _MOST_SLIPS
 ) -> npt.NDArray[np.uint8]:
-    """Return the numbers of slips between texts and words, shape (texts, words).
+    """Return the numbers of slips between texts and words, of shape (texts, words).
 
     Two swapped letters count once. All numbers above ``most`` are ``most + 1``.
     """
@@ -512,9 +512,9 @@ def _reader(
 
 @lru_cache(maxsize=2)
 def _neighbours(lexicon: Lexicon) -> _Neighbours:
-    """Return an index of names, and of the words of a lexicon that are not taken for slips.
+    """Return an index of names and of words that are never slips.
 
-    A text of the lexicon without a part of speech is left out, since it may be a frequent slip.
+    Texts of the lexicon without a part of speech are left out, because they may be frequent slips.
     """
     words = {*lexicon.words_with_pos, *name_lists().always}
     return _Neighbours({word for word in words if len(word) <= _LONGEST})
@@ -526,7 +526,7 @@ _INVERSE: Final = pow(_BASE, -1, 1 << 64)
 
 
 def _drop_letters(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """Return hashes of texts and of the texts without one letter, and the text of each hash.
+    """Return hashes of texts, with and without one letter, and the text of each hash.
 
     The hash of a text is the sum of letter ``i`` times ``_BASE ** i``, modulo 2 ** 64.
     """

@@ -1,4 +1,4 @@
-"""Probabilities of words between their neighbours, from counts of word pairs and triples.
+"""Probabilities of words in context, from counts of word pairs and triples.
 
 ``python -m tools.lexicon.neighbours`` makes the counts. The README next to the file lists their
 sources and licences.
@@ -37,7 +37,7 @@ class WordsBeside(NamedTuple):
 
 
 def tokens(parts: Parts) -> tuple[list[str], list[int]]:
-    """Return the words of a text with the edges of its sentences, and the place of each word.
+    """Return the words of a text with sentence boundaries, and the position of each word.
 
     >>> from pytest_dstfuzz.perturb.words import take_apart
     >>> tokens(take_apart("No. A room for 2"))
@@ -53,22 +53,22 @@ def tokens(parts: Parts) -> tuple[list[str], list[int]]:
 
 
 class _Table(NamedTuple):
-    """Counts of sequences of words: the codes of the sequences in order, and their counts."""
+    """Counts of word sequences: sorted codes of the sequences, and their counts."""
 
     codes: _Array
     counts: _Array
 
     def find(self, codes: _Array) -> tuple[_Array, npt.NDArray[np.bool_]]:
-        """Return the place of each code, and whether the table has it."""
+        """Return the position of each code, and whether the table has it."""
         at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
         return at, self.codes[at] == codes
 
 
 class NeighbourCounts:
-    """Counts of words beside each other, with the probability of a word in a sentence.
+    """Counts of neighbouring words, with the probability of a word in a sentence.
 
-    The probability of a word after two others has three parts. The triples give the first part. The
-    pairs give a part of the rest, and the single words give the last part.
+    The probability of a word after two others combines three estimates, from triples, pairs and
+    single words. Each estimate gets a part of the probability that the previous ones leave.
     """
 
     def __init__(self, table: Mapping[str, Any]) -> None:
@@ -99,7 +99,7 @@ class NeighbourCounts:
         ]
 
     def fit(self, words: Sequence[str], sides: WordsBeside) -> _Floats:
-        """Return how much likelier each word is between these words than at any place."""
+        """Return how much likelier each word is in this context than in any other."""
         here = np.array([self._index.get(word, self._other) for word in words], dtype=np.int64)
         (far, left), (right, end) = (map(np.full_like, (here, here), side) for side in sides)
         chances = self._after(far, left, here) * self._after(left, here, right)
@@ -126,7 +126,7 @@ def _read(table: Sequence[Sequence[int]]) -> _Table:
 
 
 def _backing(first: _Array, counts: _Array, whole: _Array) -> tuple[_Floats, _Floats]:
-    """Return for each start the weight of the sequences that a table leaves out, and the sum.
+    """Return for each start the weight that its sequences in the table leave, and the sum.
 
     Args:
         first: the starts of the sequences in the table.

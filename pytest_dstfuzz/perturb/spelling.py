@@ -1,4 +1,4 @@
-"""A spelling corrector that could run before a bot, to measure how many violations it mends."""
+"""A spelling corrector, to measure how many violations it would prevent before a bot."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _near = lru_cache(maxsize=4096)(one_letter_away)
 class SpellingCorrector:
     """Replaces unknown words by known ones, without a model.
 
-    It knows the shipped lexicon and the words of the bot. A known word stays, even if the user
-    meant another one (`form` for `from`). An unknown word becomes the nearest known word. Among
-    equally near words, those with the same letters come first, then the words of the bot, then more
-    frequent words. Codes, numbers and words with marks stay. If ``only_own`` is true, the corrector
-    makes only corrections to words of the bot.
+    It knows the shipped lexicon and the words of the bot. It never changes a known word, even if
+    the user meant another one (`form` for `from`). It replaces an unknown word by the nearest known
+    word. Among equally near words, words with the same letters come first, then the words of the
+    bot, then more frequent words. It keeps codes, numbers and words with marks. If ``only_own`` is
+    true, it corrects only to words of the bot.
 
     >>> SpellingCorrector(["parkside"]).correct("Plese book thetable at parksdie, on firday 5")
     'Please book the table at parkside, on friday 5'
@@ -68,7 +68,7 @@ class SpellingCorrector:
         return found
 
     def knows(self, word: str, said: Collection[str] = ()) -> bool:
-        """Return whether a word in lower case is known, so that it stays."""
+        """Return whether a lower-case word is known, so that it is kept."""
         return word in self._own or word in said or self._lexicon.is_word(word)
 
     def _stays(self, word: str, said: Collection[str]) -> bool:
@@ -125,7 +125,7 @@ class SpellingCorrector:
 
 
 def _in_case_of(typed: str, word: str) -> str:
-    """Return a lower-case word in the case of the typed one."""
+    """Return a lower-case word in the case of the typed word."""
     if typed.lower() == word.lower():
         return typed
     if len(typed) > 1 and typed.isupper():

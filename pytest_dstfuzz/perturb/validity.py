@@ -1,4 +1,4 @@
-"""The validity check of variants: edit rates, locks, and typing errors that people make."""
+"""Checks variants: edit rates, locks, and typing errors of people."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class StrictCheck:
         return "too-many-words" if touched > source.draft.quota else ""
 
     def _moved(self, source: Source, text: str, changed: Sequence[Hunk]) -> str:
-        """Return the lock of a word that was changed, or to which an edit attached new text."""
+        """Return the lock of a word that was changed or extended by an edit."""
         words, roles = source.words, source.mask.roles
         for hunk in changed:
             for index in range(bisect_left(source.parts.ends, hunk.start), len(words)):
@@ -134,7 +134,7 @@ class StrictCheck:
         return ""
 
     def _explain(self, source: Source, text: str, hunk: Hunk) -> tuple[int, str]:
-        """Return the number of words that a hunk touches, and the lock that vetoes it."""
+        """Return the number of words that a hunk touches, and the lock that forbids it."""
         old_text = source.text[hunk.start : hunk.end]
         new_text = text[hunk.new_start : hunk.new_end]
         first = bisect_right(source.parts.ends, hunk.start)
@@ -150,7 +150,7 @@ class StrictCheck:
         return max(cost, int(old_text != new_text)), ""
 
     def _align(self, source: Source, first: int, last: int, new: Sequence[str]) -> int:
-        """Return the minimum number of touched words in ``words[first:last]`` -> ``new``."""
+        """Return the minimum number of touched words between ``words[first:last]`` and ``new``."""
         rows = last - first
         if rows == len(new) == 1:
             # Fast path: usually a single word replaces a single word.
@@ -251,7 +251,7 @@ class StrictCheck:
 
 
 def _slipped(source: Source, hunk: Hunk, text: str) -> bool:
-    """Return whether a hunk is a slip of the noise model that touches no lock."""
+    """Return whether a hunk is a slip of the noise model that no lock forbids."""
     if source.support is None:
         return False
     new = text[hunk.new_start : hunk.new_end]
@@ -308,7 +308,7 @@ def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:
 
 
 def _sticks(word: Word, old: str, hunk: Hunk, new: str) -> bool:
-    """Return whether a hunk next to a locked word attaches new text to the word."""
+    """Return whether a hunk attaches new text to a locked word beside it."""
     if hunk.end == word.start:
         before, after = old[max(0, word.start - 1) : word.start], new[: hunk.new_end][-1:]
     else:
@@ -331,7 +331,7 @@ def _sticky(character: str) -> bool:
 
 
 def _marks_kept(old: str, new: str) -> bool:
-    """Return whether no punctuation was removed, and only harmless marks were added."""
+    """Return whether no punctuation was removed and only harmless marks were added."""
     before, after = marks(old), marks(new)
     if before == after:
         return True

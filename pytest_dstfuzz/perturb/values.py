@@ -26,7 +26,7 @@ _SPELLINGS: Final = {"saint": "st", "center": "centre", "theater": "theatre", "&
 
 
 def canonical(word: str) -> str:
-    """Return the form for comparing a lower-cased word, ``""`` if comparisons ignore the word."""
+    """Return a lower-case word in the form for comparisons; ``""`` for ignored words."""
     # Values have a single encoding of diacritics. An utterance has the encoding of its typist.
     bare = word if word.isascii() else plain_marks(word)
     if bare in _TRANSPARENT:
@@ -162,7 +162,7 @@ class Mentions:
 
 @lru_cache(maxsize=1 << 16)
 def spell_compared(word: str) -> str:
-    """Return the form for comparing a lower-cased word, with digits for times and numbers.
+    """Return a lower-case word in the form for comparisons, with digits for times and numbers.
 
     >>> [spell_compared(word) for word in ("8:15", "7pm", "two", "hotels")]
     ['08:15', '19:00', '2', 'hotel']

@@ -161,7 +161,7 @@ def word_set(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def is_word_character(character: str) -> bool:
-    """Return whether ``character`` can be part of a word: it is neither blank nor punctuation."""
+    """Return whether ``character`` can be part of a word. Blanks and punctuation cannot."""
     return _CHARACTER.match(character) is not None
 
 

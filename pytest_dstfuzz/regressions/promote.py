@@ -1,4 +1,4 @@
-"""Turns remembered violations into plain pytest tests, which need no corpus and no campaign."""
+"""Writes remembered violations as plain pytest tests, without a corpus or campaign."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def {name}(dst_model):
 def write_promoted(regression: Regression, existing: str = "") -> str:
     """Append a test for a remembered violation to the text of a test file.
 
-    Missing imports are added, too. The test passes if the slots that changed wrongly have the right
-    values. The test uses the fixture ``dst_model``, so it runs against the tracker of any suite,
-    and accepts the same answers as a campaign.
+    Missing imports are added, too. The test passes if the wrongly changed slots have the right
+    values. It uses the fixture ``dst_model``, so it runs against the tracker of any suite. It
+    accepts the same answers as a campaign.
 
     Raises:
         UserError: the violation was found with the system's own messages in the history. A plain
-            test has only the recorded messages, so it cannot find the violation again.
+            test has only the recorded messages, so it cannot reproduce the violation.
     """
     if regression.history == "own":
         raise UserError(
@@ -103,7 +103,7 @@ def _test(regression: Regression, name: str) -> str:
 
 
 def _compared(regression: Regression) -> str:
-    """Return the code of the arguments that set the kind of answer and its comparison."""
+    """Return the code of the arguments for the kind of answer and its comparison."""
     if regression.kind.has_slots:
         _, *rules = re.split(_RULE, regression.compare)
         return f"        arguments={rules!r},\n" if rules else ""
@@ -118,7 +118,7 @@ def _compared(regression: Regression) -> str:
 
 
 def _with_imports(existing: str, module: ast.Module, wanted: Sequence[str]) -> str:
-    """Return a file with a test's missing imports added after the file's own imports."""
+    """Return a file with missing imports added after its own imports."""
     lines = existing.splitlines()
     missing = [line for line in wanted if line not in lines]
     place = 0
@@ -171,7 +171,7 @@ def _within(lines: Sequence[str]) -> str:
 
 
 def _rules(regression: Regression) -> str:
-    """Return the code for how calls are compared, with the rules that may matter here."""
+    """Return the code for comparing calls, with all rules that may matter."""
     order, *rules = re.split(_RULE, regression.compare.removeprefix("calls:"))
     tools = () if regression.transcript is None else regression.transcript.tools
     known = ArgumentTable(tools=tools)
@@ -184,7 +184,7 @@ def _rules(regression: Regression) -> str:
 
 
 def _context(context: Context, transcript: str) -> str:
-    """Return the code for a context, one exchange per line, with its transcript's name if any."""
+    """Return the code for a context, one exchange per line, with the name of its transcript."""
     lines = (
         f"            Exchange({said.system!r}, {said.user!r}),\n" for said in context.exchanges
     )

@@ -1,4 +1,4 @@
-"""Remembered violations, the file that holds them, and their lines in a terminal."""
+"""Remembered violations, their file (the corpus), and their lines in a terminal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Scope = Literal["violation", "weakness"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidEntry:
-    """An exchange in the form of the corpus, the file of remembered violations."""
+    """An exchange in the format of the corpus."""
 
     system: str
     user: str
@@ -59,7 +59,7 @@ class SaidEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusLine:
-    """A line of the corpus, in the form of the file."""
+    """A line of the corpus file."""
 
     id: str
     status: str
@@ -89,7 +89,7 @@ class CorpusLine:
 
 
 def with_sorted_keys(transcript: Transcript | None) -> Transcript | None:
-    """Return a transcript with sorted keys, as if it were read from the corpus."""
+    """Return a transcript with sorted keys, as after reading it from the corpus."""
     return None if transcript is None else transcript_of_json(transcript_json(transcript))
 
 
@@ -217,12 +217,12 @@ class Regression:
 
     @property
     def kind(self) -> AnswerKind:
-        """The kind of answer that the violation is about: states, calls or replies."""
+        """The kind of answer that changed: states, calls or replies."""
         return KINDS[self.outcome]
 
     @property
     def id(self) -> str:
-        """A hash of the texts and of the settings of the test. Nothing else affects it."""
+        """A hash of the texts and the settings of the test. It depends on nothing else."""
         # For states, only the relation is included.
         tested = [self.relation] if self.kind.has_slots else [self.relation, self.outcome]
         tested += [] if self.history == "recorded" else [self.history]
@@ -292,7 +292,7 @@ class Regression:
         relation: Relation | None = None,
         comparison: Comparison = EXACT,
     ) -> tuple[ReplayOutcome, tuple[Difference, ...]]:
-        """Return whether the violation still occurs, and with which changes of slots.
+        """Return whether the violation still occurs, and which slots change.
 
         - ``broken``: any of the slots that changed at the time of discovery changes again, to any
           value. If a change is expected, ``broken`` means that a slot does not change as expected.
@@ -346,7 +346,7 @@ class Regression:
     def _folded(
         self, before: Prediction, after: Prediction, folding: Folding
     ) -> tuple[Regression, Prediction, Prediction]:
-        """Replace answers by the stored answers if the comparison accepts both as equal."""
+        """Replace answers by equal stored answers, if the comparison accepts both."""
         known = {one.slot: one.before for one in self.changed if one.before is not None}
         found = Outcome(known) if self.answer is None else self.answer
         clean = before
@@ -375,7 +375,7 @@ class Regression:
         """Return the slots whose clean value differs from the stored value and from the label.
 
         A tracker that no longer understands the turn may break nothing. Without a label, it is
-        unknown whether the stored value or the new value is right.
+        unknown which value is right, the stored one or the new one.
         """
         old = dict[str, str | None](self.answer or {})
         if self.answer is not None and self.kind.has_slots:
@@ -486,8 +486,7 @@ class Regression:
 def is_kept(variant: VariantResult) -> bool:
     """Return whether a violation can be remembered.
 
-    It cannot be remembered if the variant only repeats words, or if the relation compares two
-    contexts that are both changed.
+    It cannot if the variant only repeats words, or if the relation compares two edited contexts.
     """
     return variant.reference is None and all(move.kind != "again" for move in variant.moves)
 
@@ -524,11 +523,10 @@ def corpus_path(folder: Path, data_name: str) -> Path:
 
 
 def read_corpus(path: Path) -> Corpus:
-    """Read the violations in a corpus file. If the file does not exist, return no violations.
+    """Read the violations in a corpus file. A missing file has no violations.
 
-    A violation may occur on several lines, for example after a merge that keeps the lines of both
-    branches. In this case, keep a line with an accepted violation, or else the first line in
-    alphabetical order.
+    A violation may be on several lines, for example after a merge of two branches. In this case,
+    keep a line with an accepted violation, or else the first line in alphabetical order.
     """
     found = []
     lines = read_text(path, "regressions").split("\n") if path.exists() else []
@@ -546,7 +544,7 @@ def read_corpus(path: Path) -> Corpus:
 
 
 def update_corpus(path: Path, change: Callable[[Corpus], Corpus]) -> tuple[Corpus, Corpus]:
-    """Update a corpus file under a lock, and return the violations before and after."""
+    """Update a corpus file under a lock. Return the violations before and after."""
     with lock_file(path):
         before = read_corpus(path)
         after = change(before)
@@ -562,12 +560,12 @@ def corpus_text(corpus: Corpus) -> str:
 
 
 def remember_violations(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
-    """Return a corpus to which newly found violations were added.
+    """Return a corpus with the newly found violations added.
 
-    Existing entries stay unchanged, with one exception: if an open violation now changes other
+    Existing entries stay unchanged, with one exception. If an open violation now changes other
     slots, for example after a slot was renamed, these slots are added. A weakness gets new
-    violations up to a total of `MOST_OF_ONE`. Violations that were accepted one by one do not count
-    for this total.
+    violations up to a total of `MOST_OF_ONE`. Individually accepted violations do not count for
+    this total.
     """
     merged = dict(corpus)
     counts = Counter(
@@ -599,7 +597,7 @@ class FoundTally:
         self._ids = DistinctCount()
 
     def add(self, entry: Regression) -> None:
-        """Add a violation. If its weakness has too many violations, drop the least simple one."""
+        """Add a violation. If its weakness then has too many, drop the least simple one."""
         self._ids.add(entry.id)
         known = entry.id in self._known
         of_one = self._kept.setdefault("" if known else entry.weakness, {})
@@ -615,7 +613,7 @@ class FoundTally:
         return [one for each in self._kept.values() for same in each.values() for one in same]
 
     def left_out(self, after: Corpus) -> int:
-        """Return how many violations of the run are still missing in the corpus ``after``."""
+        """Return how many violations of the run are missing in the corpus ``after``."""
         return self._ids.value - len({one.id for one in self.kept}.intersection(after))
 
 
@@ -629,7 +627,7 @@ def _seen_again(known: Regression, entry: Regression) -> Regression:
 
 
 def _plainness(entry: Regression) -> tuple[int, int, str]:
-    """Return a sort key for simple violations first: fewest edits, then shortest utterance."""
+    """Return a sort key: fewest edits first, then the shortest utterance."""
     return (len(entry.edits), len(entry.exchanges[-1].seen), entry.id)
 
 
@@ -652,7 +650,7 @@ def accept_turn(corpus: Corpus, turn: str, reason: str) -> Corpus:
 
 
 def accept_weakness(corpus: Corpus, weakness: str, reason: str) -> Corpus:
-    """Return the corpus with a weakness accepted, also for its future violations."""
+    """Return the corpus with a weakness accepted. This also covers its future violations."""
     _check_reason(reason)
     known: dict[str, Any] = {"status": "accepted", "reason": reason.strip(), "scope": "weakness"}
     return {
@@ -667,7 +665,7 @@ def _check_reason(reason: str) -> None:
 
 
 def reasons_by_weakness(corpus: Corpus) -> dict[str, str]:
-    """Return the weaknesses that are accepted as a whole, with the reason for each."""
+    """Return the reason for each weakness that was accepted as a whole."""
     return {
         entry.weakness: entry.reason
         for entry in corpus.values()
@@ -708,7 +706,7 @@ def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
 
 
 def _merged(found: Iterable[Regression]) -> Corpus:
-    """Return each violation once, by id. Among violations with the same id, prefer an accepted one.
+    """Merge violations by id. Prefer accepted ones.
 
     If a weakness is accepted as a whole, its open violations are accepted too.
     """
@@ -725,7 +723,7 @@ def _merged(found: Iterable[Regression]) -> Corpus:
 
 
 def _extent(entry: Regression) -> int:
-    """Return what was accepted: 0 = nothing, 1 = the violation, 2 = its whole weakness."""
+    """Return a number for the accepted part: 0 none, 1 the violation, 2 its whole weakness."""
     if entry.status == "open":
         return 0
     return 2 if entry.scope == "weakness" else 1

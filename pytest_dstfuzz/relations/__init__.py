@@ -1,1 +1,1 @@
-"""Internal: Metamorphic relations, which say how answers to related inputs must be related."""
+"""Internal: metamorphic relations. Each says how the answers to related inputs must be related."""

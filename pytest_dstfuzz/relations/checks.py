@@ -1,4 +1,4 @@
-"""Checks of relations: their rewrites, the locks on words, and the turns to which they apply."""
+"""Checks of relations: of their rewrites, of locks on words, and of the turns they apply to."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str
     """Return the name of the lock that edits of an utterance break, or ``""`` if they break none.
 
     A lock protects a word from edits, for example a word of a value. A locked word must stay in its
-    place. (Some locked words may move, but must not get lost.) No edit may insert words into a
-    locked expression. An inserted word must not have a lock itself (`Locks.guard_of`).
+    place. Some locked words may move but must not disappear. No edit may insert words into a locked
+    expression. An inserted word must not have a lock itself (`Locks.guard_of`).
 
     Args:
         scene: the turn with the states around it.
@@ -79,7 +79,7 @@ def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str
 
 
 def _touched(scene: Scene, changed: Sequence[Hunk], now: Sequence[Word]) -> str:
-    """Return the lock of a word that the edits removed, or ``""`` if no such word had a lock."""
+    """Return the lock of a word that the edits removed, or ``""`` if they removed none."""
     mask, standing = scene.guarded, {(word.start, word.text) for word in now}
     kept: Counter[str] = Counter()
     reason_of: dict[str, str] = {}
@@ -107,7 +107,7 @@ def _moved(word: Word, changed: Sequence[Hunk]) -> int | None:
 
 
 def _parted(scene: Scene, changed: Sequence[Hunk]) -> str:
-    """Return ``glued`` if an edit inserts into an expression of locked words, else ``""``."""
+    """Return ``glued`` if an edit inserts into an expression of locked words, or ``""``."""
     parts, mask = scene.parts, scene.guarded
     for index in range(1, len(parts.words)):
         locked = mask.reasons[index - 1] and mask.reasons[index]
@@ -121,7 +121,7 @@ def _parted(scene: Scene, changed: Sequence[Hunk]) -> str:
 def _brought(
     scene: Scene, changed: Sequence[Hunk], now: Sequence[Word], allowed: Collection[str]
 ) -> str:
-    """Return the lock of a word that the edits inserted, or ``""`` if no such word has a lock."""
+    """Return the lock of an inserted word, or ``""`` if no inserted word has a lock."""
     for word in now:
         new = any(hunk.new_start < word.end and word.start < hunk.new_end for hunk in changed)
         if new and word.lower not in allowed and (reason := scene.guards.guard_of(word.text)):
@@ -131,7 +131,7 @@ def _brought(
 
 @dataclass
 class LockShare:
-    """Numbers of label values that users say literally, and of those that locks protect."""
+    """Counts of label values: how many users say literally, and how many of these are locked."""
 
     #: Number of examined turns, and number of turns whose label has a value.
     turns: int = 0
@@ -162,9 +162,9 @@ def lock_share(
 ) -> LockShare:
     """Count how many label values users say, and how many of these are locked.
 
-    At most ``most`` turns are counted, spread evenly over the data. A value counts as said if its
-    words occur in an utterance one after the other. It counts as locked if all these words are
-    locked. ``user`` holds the locks that the user has set.
+    At most ``most`` turns are counted, spread evenly over the data. Users say a value if its words
+    occur one after the other in an utterance. The value is locked if all these words are locked.
+    ``user`` holds the locks that the user has set.
     """
     guards = Locks(lexicon, data.ontology, data.cue_words, user)
     plain = Locks(lexicon, None, (), user)
@@ -219,12 +219,12 @@ _MOST_REASONS = 3
 
 
 def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> Iterator[str]:
-    """For each turn, yield why a relation does not apply, or ``""`` if it applies.
+    """Yield for each turn why a relation does not apply, or ``""`` if it applies.
 
-    The labels stand for the tracker's answers. If an answer depends on earlier answers, only
-    dialogues with a label on every turn count. Tool calls do not depend on earlier calls, so each
-    turn with a label counts. For a relation that edits whole dialogues, there is one reason for
-    each dialogue, at its last turn.
+    The labels replace the tracker's answers. If answers depend on earlier answers, only dialogues
+    with a label on every turn count. Tool calls do not depend on earlier calls, so each turn with a
+    label counts. For a relation that edits whole dialogues, there is one reason for each dialogue,
+    at its last turn.
     """
     for dialogue in data.dialogues:
         last = len(dialogue.turns) - 1
@@ -277,9 +277,9 @@ _CHOICES: Final = {
 
 
 class CheckedRelation(Relation):
-    """Wraps a relation of another package or a user, and checks every result.
+    """Wraps a relation from another package or a user, and checks every result.
 
-    Before that, the registry checks which attributes and methods the relation has.
+    The registry has already checked the attributes and methods of the relation.
     """
 
     name = inapplicable = expects = source = ""
@@ -372,7 +372,7 @@ class CheckedRelation(Relation):
         return rewrite
 
     def _expects_nothing(self, rewrite: Rewrite) -> str:
-        """Return an error text if a rewrite must expect a change, but expects none, else ``""``."""
+        """Return an error text if a rewrite expects no change but its relation requires one."""
         if self.side != "should-change" or not rewrite.expected.stays:
             return ""
         return (
@@ -417,7 +417,8 @@ class CheckedRelation(Relation):
     def _of_side(self, verdict: Verdict, *, stayed: bool) -> Verdict:
         """Return a verdict that fits the side of the relation.
 
-        ``stayed`` is true if the answer is the same.
+        The side says whether the answer must stay or change. ``stayed`` is true if the answer
+        stayed.
         """
         if self.side != "should-change" or not stayed:
             return verdict
@@ -448,7 +449,7 @@ UNKNOWN_WORD: Final = "each rewrite has a new word that the tracker's vocabulary
 
 
 class KnownWordsRelation(CheckedRelation):
-    """Wraps a relation, and drops rewrites with new words that a vocabulary lacks.
+    """Wraps a relation. Drops rewrites with new words that are not in a vocabulary.
 
     Niu and Bansal keep only edits within the vocabulary of the tested model.
 
@@ -469,7 +470,7 @@ class KnownWordsRelation(CheckedRelation):
         self._vocabulary, self._words = frozenset(vocabulary), words
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the rewrites of a turn without unknown words, or why none is possible."""
+        """Return the rewrites of a turn without unknown words, or the reason if there are none."""
         begun = begin(self.wrapped, scene)
         if isinstance(begun, Inapplicable | BySearch):
             return begun
@@ -482,7 +483,7 @@ class KnownWordsRelation(CheckedRelation):
 
 
 def overrides(relation: object, method: str) -> bool:
-    """Return whether a relation's class defines a method, instead of inheriting the default."""
+    """Return whether a relation's class overrides a method."""
     inherited = getattr(type(relation), method, None) is getattr(Relation, method)
     return not inherited and callable(getattr(relation, method, None))
 
@@ -502,7 +503,7 @@ def unsound(rewrite: Rewrite, scene: Scene) -> str:
 
 
 def _unsound_between(rewrite: Rewrite) -> str:
-    """Return why a rewrite that is compared with another rewrite is invalid, or ``""``."""
+    """Return why a rewrite is invalid, if it is compared with another rewrite; otherwise ``""``."""
     if rewrite.seen == rewrite.reference:
         return "it is the same as its reference"
     if rewrite.separable:
@@ -588,9 +589,9 @@ def check_laws(
 
     Both passes must return the same result. Edits must lead to the text that the tracker reads.
     References must be clean contexts. Expected changes must start from the current state. If a
-    rewrite is separable, it must stay valid without any single edit. The relation must list each
-    reason that it returns. ``outcome`` is the kind of answer whose labels are used. If it is
-    ``None``, the first kind that the relation supports is used.
+    rewrite is separable, each of its edits may be left out without making it invalid. The relation
+    must list each reason that it returns. ``outcome`` is the kind of answer whose labels are used.
+    If it is ``None``, the first supported kind is used.
     """
     places = [
         (dialogue, turn.index)
@@ -661,7 +662,7 @@ def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _RewriteRes
 
 
 def _wrong(rewrite: Rewrite, scene: Scene) -> str:
-    """Return why a rewrite is invalid, also by the rules for single edits, or ``""``."""
+    """Return why a rewrite is invalid, or ``""``. Also apply the rules for single edits."""
     if wrong := unsound(rewrite, scene):
         return f"{rewrite.about or 'a rewrite'}: {wrong}"
     if rewrite.separable:

@@ -1,6 +1,6 @@
 """Relations that ask a question after other rounds than in the original dialogue.
 
-Checks decide whether these rounds are equivalent: whether they still have all the information that
+Checks decide whether the other rounds are equivalent: whether they have all the information that
 the question needs.
 """
 
@@ -84,7 +84,7 @@ def round_of(dialogue: Dialogue, index: int) -> QuestionRound:
 
 
 def _said_after(dialogue: Dialogue, index: int) -> str:
-    """Return the system's text after a question, even if it says that it knows no answer."""
+    """Return the system's text after a question, even if the system has no answer."""
     following = dialogue.turns[index + 1 : index + 2]
     return following[0].system if following else answer_of(dialogue, index) or ""
 
@@ -112,7 +112,7 @@ def without_opening(dialogue: Dialogue) -> Dialogue:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """One question of a sequence. A sequence is a dialogue with its rounds in another order.
+    """One question of a sequence. A sequence has the rounds of a dialogue in another order.
 
     ``order`` is the whole sequence, with the rounds of the dialogue counted from 0. ``place`` is
     the index of the question in the sequence.
@@ -249,7 +249,7 @@ def _base(lower: str, *, name: bool) -> str:
 
 
 def _names(parts: Parts, lowers: tuple[str, ...], lexicon: Lexicon) -> set[int]:
-    """Return the indices of capitalised words, except those that only begin a sentence."""
+    """Return the indices of capitalised words. Skip words that only begin a sentence."""
     found = set()
     for place, word in enumerate(parts.words):
         if not word.text[0].isupper() or word.lower in {"i", "i'm", "i'd", "i've", "i'll"}:
@@ -263,12 +263,12 @@ def _names(parts: Parts, lowers: tuple[str, ...], lexicon: Lexicon) -> set[int]:
 
 
 def _next(parts: Parts, place: int) -> bool:
-    """Return whether the next word is capitalised, too."""
+    """Return whether the next word is also capitalised."""
     return place + 1 < len(parts.words) and parts.words[place + 1].text[0].isupper()
 
 
 def _points_out(found: ReadText, place: int, lexicon: Lexicon) -> bool:
-    """Return whether a word refers to something that the text does not mention before it."""
+    """Return whether a word refers to something outside the text, or later in it."""
     lower = found.lowers[place]
     after = found.lowers[place + 1] if place + 1 < len(found.lowers) else ""
     before = found.lowers[place - 1] if place else ""
@@ -313,21 +313,21 @@ class NeededContext:
     """Checks whether the rounds before a question give all the context that the question needs.
 
     The result is true if the question needs no context. It is also true if the last rounds before
-    the question in the clean dialogue still stand before it, the nearest one directly.
+    the question in the clean dialogue precede it here too, the nearest one directly.
 
-    The result is false if three conditions hold. The question itself points back by a pronoun, a
-    demonstrative or an ellipsis. No earlier round stands before the question. And its recorded
-    answer repeats a name or number that the sequence has not mentioned. This name or number must
-    come from the user's earlier questions. If the question points to a person or to one thing of a
-    kind (``that ship``), it may also come from an earlier answer. Nouns and verbs that the answer
-    shares with earlier rounds do not count, because a bot with one subject mentions it in any
-    context.
+    The result is false if three conditions hold. First, the question points back by a pronoun, a
+    demonstrative or an ellipsis. Second, no earlier round of the dialogue stands before the
+    question. Third, the recorded answer repeats a name or number that the sequence has not
+    mentioned. This name or number must come from the user's earlier questions. If the question
+    points to a person or to one thing of a kind (``that ship``), it may also come from an earlier
+    answer. Nouns and verbs of earlier rounds do not count, because a bot with one subject mentions
+    them in any context.
 
-    In all other cases, the result is ``None``: undecided. If a question asks for something not yet
-    said, its context is equivalent only after exactly the same rounds.
+    Otherwise the result is ``None``: undecided. If a question asks for something not yet said, only
+    exactly the same rounds give an equivalent context.
 
-    The three numbers are a compromise between the best values on each half of CANARD's development
-    split. The research pages report the results on the other half.
+    Each of the three numbers is a compromise between the best values on the two halves of CANARD's
+    development split. The research pages report the results on the other half.
     """
 
     #: Minimum number of words in a question that stands alone without a name.
@@ -356,12 +356,12 @@ class NeededContext:
         return None if before & clean or not self._lost(asked, reading) else False
 
     def _nearest(self, asked: AskedQuestion) -> bool:
-        """Return whether the last rounds of the clean dialogue also precede the question here."""
+        """Return whether the last rounds of the clean dialogue precede the question here, too."""
         last = asked.clean[-self.nearest :]
         return bool(last) and set(last) <= set(asked.before) and asked.before[-1] == last[-1]
 
     def _lost(self, asked: AskedQuestion, reading: ReadText) -> bool:
-        """Return whether the question points back to a name or number not mentioned before it."""
+        """Return whether the question points back to a name or number that was not mentioned."""
         if not asked.clean or stands_alone(reading, self.alone) or not _points_back(reading):
             return False
         if asked.opening and _POINTING.isdisjoint(reading.lowers):
@@ -381,7 +381,7 @@ class NeededContext:
 
 
 def stands_alone(reading: ReadText, fewest: int = _ALONE) -> bool:
-    """Return whether a question needs no context: it names its subject, and points to nothing.
+    """Return whether a question needs no context. It names its subject and points to nothing.
 
     A question without a name needs at least ``fewest`` words. ``the album`` is not a name.
     """
@@ -407,10 +407,10 @@ def _points_back(reading: ReadText) -> bool:
 
 
 def _one_of_many(reading: ReadText) -> bool:
-    """Return whether a question refers to a person or one thing of a kind: ``he``, ``that ship``.
+    """Return whether a question refers to a person or one thing of a kind: ``that ship``.
 
-    ``it`` and ``that`` alone may also refer to the single subject of a bot, whose name recurs in
-    all of its answers.
+    ``it`` and ``that`` alone may also refer to a bot's only subject. The name of this subject
+    recurs in all answers.
     """
     return any(
         reading.lowers[place] in PERSONS
@@ -420,7 +420,7 @@ def _one_of_many(reading: ReadText) -> bool:
 
 
 def _definite(reading: ReadText) -> bool:
-    """Return whether a question treats a thing as known: ``the album``, not ``the name of``."""
+    """Return whether a question treats a thing as known: ``the album``, unlike ``the name of``."""
     for place, lower in enumerate(reading.lowers):
         if lower == "the":
             noun = next((one for one in sorted(reading.nouns) if one > place), None)
@@ -438,9 +438,10 @@ DEFAULT: Final = ("needed",)
 
 
 class ContextCheck(Protocol):
-    """Checks whether the rounds before a question give the same context as the clean dialogue.
+    """Checks whether the rounds before a question are equivalent to the clean context.
 
-    The result must depend only on the question, not on the system under test or the order of calls.
+    The result must depend only on the question. It must not depend on the tested system or the
+    order of calls.
     """
 
     @property
@@ -452,22 +453,22 @@ class ContextCheck(Protocol):
 
 
 class SemanticCheck:
-    """Checks that the question stands alone: it is long enough, and points to nothing earlier."""
+    """Checks that the question is complete: long enough, without references to earlier rounds."""
 
     name = "semantic"
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Return whether the question needs no context, regardless of the rounds before it."""
+        """Return whether the question needs no context, whatever rounds precede it."""
         reading = read(asked.question, asked.lexicon)
         return len(reading.lowers) >= _FEWEST_WORDS and not reading.unresolved
 
 
 class OntologyCheck:
-    """Checks that the rounds before give all units that the question and its answer reuse.
+    """Checks that the earlier rounds have all units that the question and its answer reuse.
 
-    The units of a round are the names, nouns and verbs of its question and recorded answer. MORTAR
-    uses a graph of entities and relations instead. If the context of a round is not equivalent, the
-    round provides only the units of its question.
+    The units of a round are the names, nouns and verbs in its question and recorded answer. MORTAR
+    uses a graph of entities and relations instead. If the context of a round is not equivalent,
+    only the units of its question count.
     """
 
     name = "ontology"
@@ -496,9 +497,9 @@ class OntologyCheck:
 class StoryCheck:
     """Checks that the opening (a title, a story) has the nouns for the question's pronouns.
 
-    These nouns are the units (names, nouns, verbs) that the question and its answer share with
+    These nouns are among the units (names, nouns, verbs) that question and answer share with
     earlier rounds of the clean dialogue. If the question has no pronoun that points back, the check
-    `semantic` decides instead.
+    `semantic` decides.
     """
 
     name = "story"
@@ -565,7 +566,7 @@ def context_checks_named(names: Sequence[str]) -> tuple[ContextCheck, ...]:
 
 
 def equivalent(checks: Sequence[ContextCheck], asked: AskedQuestion) -> bool | None:
-    """Combine checks: true if any is true, else undecided if any is undecided, else false."""
+    """Combine checks. Any true wins, then any undecided; otherwise the result is false."""
     unsure = False
     for check in checks:
         with blame_errors(f"the context check {check.name!r}"):
@@ -589,15 +590,15 @@ _FEWEST_TO_REDUCE: Final = 3
 
 
 def shuffle_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
-    """DRS: put all rounds into another order, drawn uniformly."""
+    """DRS: shuffle all rounds into another order."""
     return _other_order(tuple(range(rounds)), rng)
 
 
 def reduce_rounds(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
     """DRR: drop 30 % of the rounds, but at least one.
 
-    The published counts of MORTAR imply that it rounds this number down. Here it is rounded to the
-    nearest integer, because with rounding down many short dialogues would lose no round.
+    According to its published counts, MORTAR rounds this number down. Here it is rounded to the
+    nearest integer. Otherwise many short dialogues would lose no round.
     """
     if rounds < _FEWEST_TO_REDUCE:
         return None
@@ -663,7 +664,7 @@ def register_perturbation(name: str, perturbation: Perturbation) -> None:
 
 
 class QuestionOrder(NamedTuple):
-    """The rounds of a dialogue in the order that one perturbation gives."""
+    """The rounds of a dialogue in the order of one perturbation."""
 
     perturbation: str
     #: Index of the draw of this perturbation, from 0.
@@ -679,9 +680,9 @@ class QuestionOrder(NamedTuple):
 def sequences(
     dialogue: Dialogue, names: tuple[str, ...], draws: int, seed: int
 ) -> Iterator[QuestionOrder]:
-    """Yield the sequences of a dialogue: one of each perturbation, then another of each, and so on.
+    """Yield the sequences of a dialogue. Perturbations take turns until each has its number.
 
-    Sequences depend neither on the question nor on the relation. So the tested system answers each
+    Sequences do not depend on the question or the relation. So the tested system answers each
     prefix of a sequence only once.
 
     Raises:
@@ -734,7 +735,7 @@ class Version:
 
 
 def list_repeated(order: Iterable[int]) -> Iterator[int]:
-    """Yield each round that occurred before, as often as it is repeated."""
+    """Yield each repeated round, once for each repetition."""
     seen: set[int] = set()
     for index in order:
         if index in seen:
@@ -763,7 +764,7 @@ def versions(scene: Scene, draws: int | None = None) -> list[Version]:
 
 
 def _kept_sequences(scene: Scene, draws: int | None) -> tuple[QuestionOrder, ...]:
-    """Return the sequences of a dialogue. They are drawn once per run."""
+    """Return the sequences of a dialogue. A run draws them only once."""
     names = scene.reply.perturbations
     draws = ceil(scene.variants / len(names)) if draws is None else draws
     key = "sequences", scene.dialogue.id, names, draws
@@ -793,8 +794,7 @@ class ContextRelation(Relation):
     A subclass defines ``name`` and `rewrites`.
 
     Args:
-        draws: number of sequences per perturbation; ``None`` = enough for about one sequence per
-            variant.
+        draws: number of sequences per perturbation. ``None`` gives about one sequence per variant.
     """
 
     on = ("reply",)
@@ -850,7 +850,7 @@ class ContextRelation(Relation):
         return _FALLBACK if self.wants_answer and fallback else ""
 
     def lacks(self, scene: Scene) -> str:
-        """Return why the relation can use no version of the question."""
+        """Return the reason why no version of the question is usable."""
         del scene
         return self.none[-1]
 
@@ -868,7 +868,7 @@ class SameContext(ContextRelation):
     none = (_NOT_CLEAN, _NO_EQUIVALENT)
 
     def lacks(self, scene: Scene) -> str:
-        """Return the reason: no context is equivalent, or the clean context fails the checks."""
+        """Return the reason: no context is equivalent, or the clean context fails its own check."""
         checks = context_checks_named(scene.reply.context_checks)
         clean = tuple(range(len(scene.dialogue.turns)))
         asked = AskedQuestion(scene.dialogue, clean, scene.index, scene.lexicon)
@@ -885,7 +885,7 @@ class SameContext(ContextRelation):
 
 @register_relation
 class LostContext(ContextRelation):
-    """MR2: if the context is lost, the bot cannot give the same reply as in the clean dialogue."""
+    """MR2: if the context is lost, the reply must differ from the reply in the clean dialogue."""
 
     name = "lost-context"
     side = "should-change"
@@ -900,11 +900,11 @@ class LostContext(ContextRelation):
 
 @register_relation
 class ContextsAgree(ContextRelation):
-    """MR3: in all equivalent contexts, the replies mean the same.
+    """MR3: the replies in all equivalent contexts must mean the same.
 
-    Each version is compared with the version before it, and the first with the last. If two replies
-    differ, the violation counts for the reply that also differs from the reply to the clean
-    context. The published relation takes the largest distance of all pairs.
+    Each version is compared with the version before it, and the first one with the last. If two
+    replies differ, the violation belongs to the reply that also differs from the clean reply. The
+    published relation uses the largest distance of all pairs.
     """
 
     name = "contexts-agree"
@@ -921,7 +921,7 @@ class ContextsAgree(ContextRelation):
 
 @register_relation
 class ContextsDiffer(ContextRelation):
-    """MR4: the reply in a lost context differs from the replies in equivalent contexts."""
+    """MR4: a reply in a lost context must differ from the replies in equivalent contexts."""
 
     name = "contexts-differ"
     side = "should-change"

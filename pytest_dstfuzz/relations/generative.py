@@ -23,10 +23,10 @@ _MOST_TOKENS: Final = 128
 
 
 def generative_source(text: str) -> CandidateSource:
-    """Return the source of paraphrases that ``t5:MODEL`` or ``marian:THERE,BACK`` names.
+    """Return the source of paraphrases for the text ``t5:MODEL`` or ``marian:THERE,BACK``.
 
-    A T5 model paraphrases. Two Marian models translate into another language and back. ``MODEL``,
-    ``THERE`` and ``BACK`` are folders or names in the local cache of transformers.
+    A T5 model paraphrases texts. Two Marian models translate them into another language and back.
+    ``MODEL``, ``THERE`` and ``BACK`` are folders, or names in the local cache of transformers.
 
     Raises:
         UserError: the name has another form, or a model cannot be loaded.

@@ -1,8 +1,8 @@
 """METAL's four perturbations of one question: the baseline for MORTAR.
 
-The relations change words and letters of the question in its clean context, and the reply must stay
-the same. As in METAL, no word is protected. Even a number may get a typo, so not every violation is
-a fault of the system. To test your own bot, use the relation ``metamorphic``, which protects
+The relations change words and letters of the question, in its clean context. The reply must stay
+the same. As in METAL, no word is protected. Even a number may get a typo, so a violation need not
+be a fault of the system. To test your own bot, use the relation ``metamorphic``, which protects
 values.
 
 Source: Hyun, Guo and Babar, METAL, ICST 2024; Guo et al., MORTAR, chose these four relations. The
@@ -50,11 +50,11 @@ _FEWEST_LETTERS: Final = 3
 
 
 class Metal(Relation):
-    """Expects the same reply although words of the question are changed.
+    """Expects the same reply after words of the question were changed.
 
-    The shipped embedding measures the shift in meaning between the question and a rewrite. If the
-    shift is above a threshold, the rewrite is replaced by another draw, as in METAL. A subclass
-    defines ``name``, ``none``, `places` and `changed`.
+    The shipped embedding measures how far a rewrite's meaning is from the question. If the distance
+    exceeds a threshold, another rewrite is drawn, as in METAL. A subclass defines ``name``,
+    ``none``, `places` and `changed`.
     """
 
     on = ("reply",)

@@ -186,7 +186,7 @@ def _nth(day: int) -> str:
 
 
 def _same_value(scene: Scene, before: str, after: str) -> bool:
-    """Return whether an answer that copies the other notation counts as the same answer."""
+    """Return whether an answer counts as equal if it copies the other notation."""
     if scene.kind.name == "reply":
         return True
     now = scene.states[scene.index] or Outcome()

@@ -62,9 +62,9 @@ class Paraphrase(Relation):
     places: Callable[[Scene], Places | str]
 
     def places_of(self, replacements: Sequence[Replacement], most: int) -> Places | str:
-        """Return edits as `Places`.
+        """Return edits as `Places`, or a reason if there are none.
 
-        If there are none, return the last of the relation's reasons.
+        The reason is the last one in the relation's list.
         """
         return Places(replacements, most) if replacements else self.reasons[-1]
 
@@ -80,7 +80,7 @@ class Paraphrase(Relation):
 
 
 def draw_combinations(scene: Scene, places: Places) -> Iterator[tuple[Replacement, ...]]:
-    """Yield different combinations of edits that do not touch each other."""
+    """Yield different combinations of edits. Edits of a combination do not touch each other."""
     seen = set()
     count = len(places.replacements)
     for _ in range(_DRAWN):
@@ -100,7 +100,7 @@ def draw_combinations(scene: Scene, places: Places) -> Iterator[tuple[Replacemen
 
 
 def free(scene: Scene) -> Iterator[tuple[int, Word]]:
-    """Yield the words that no lock protects, with their indices.
+    """Yield the words without a lock, with their indices.
 
     Words in slot names (`topping-capers`) are not free, with or without an ontology.
     """
@@ -111,13 +111,13 @@ def free(scene: Scene) -> Iterator[tuple[int, Word]]:
 
 
 def leans_on(scene: Scene, index: int) -> bool:
-    """Return whether the next word is a clitic of the word at ``index``: `I 'm`, `do n't`."""
+    """Return whether a clitic follows the word at ``index``: `I 'm`, `do n't`."""
     following = scene.parts.words[index + 1 : index + 2]
     return bool(following) and (following[0].text[0] in "'’" or following[0].lower == "n't")
 
 
 def plain_gap(scene: Scene, index: int) -> bool:
-    """Return whether only whitespace stands before the word at ``index``, or at the end."""
+    """Return whether there is only whitespace before the word at ``index``, or at the end."""
     gaps = scene.parts.gaps
     return not gaps[index] or gaps[index].isspace()
 
@@ -129,7 +129,7 @@ def begins_sentence(scene: Scene, index: int) -> bool:
 
 
 def without_word(scene: Scene, index: int, operator: str) -> Replacement:
-    """Return the deletion of the word at ``index``, with the whitespace on one side."""
+    """Return an edit that deletes the word at ``index`` and the whitespace on one side."""
     words, gaps = scene.parts.words, scene.parts.gaps
     start, end = words[index].start, words[index].end
     before, after = gaps[index], gaps[index + 1]
@@ -333,7 +333,7 @@ class PhraseTable:
 
 @cache
 def load_shipped_pairs(name: str) -> PhraseTable:
-    """Return a shipped table. Its second phrases replace the first ones, but not the other way."""
+    """Return a shipped table that replaces first phrases by second ones, but not vice versa."""
     path = _SHIPPED / name
     return PhraseTable.read(path.read_text(encoding="utf-8"), str(path), both_ways=False)
 
@@ -374,7 +374,7 @@ class PhraseTableRelation(Paraphrase):
 
 
 def replacements(scene: Scene, table: PhraseTable, operator: str) -> Iterator[Replacement]:
-    """Yield the replacements from a table that change no locked word of a turn."""
+    """Yield the replacements from a table that keep the locked words of a turn."""
     words, gaps = scene.parts.words, scene.parts.gaps
     for first in range(len(words)):
         phrase: tuple[str, ...] = ()
@@ -409,7 +409,7 @@ def _replacement(
 
 
 def _equal(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the number of words with which both phrases begin."""
+    """Return how many words at the beginning both phrases share."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
@@ -420,7 +420,7 @@ _MOST_MISHEARD_WORDS: Final = 3
 
 @register_relation
 class Speech(Paraphrase):
-    """Replaces words by others that sound alike, and drops small words, as a listener might.
+    """Replaces words by similar-sounding ones and drops small words, like speech recognition.
 
     Source: Liu et al., Robustness testing of language understanding in task-oriented dialog (LAUG),
     ACL 2021 (speech errors).
@@ -519,7 +519,7 @@ def _fillers(scene: Scene) -> Iterator[Replacement]:
 
 
 def _restarts(scene: Scene) -> Iterator[Replacement]:
-    """Yield repetitions of the first words of each sentence."""
+    """Yield repetitions of a sentence's first words, for each sentence."""
     words, gaps, mask = scene.parts.words, scene.parts.gaps, scene.guarded
     for first in range(len(words)):
         if not begins_sentence(scene, first):
@@ -536,7 +536,7 @@ def _restarts(scene: Scene) -> Iterator[Replacement]:
 
 
 def _repairs(scene: Scene) -> Iterator[Rewrite]:
-    """Yield the turn with another value before each value of the user: `sunday, no, friday`."""
+    """Yield the turn with a wrong value before each value of the user: `sunday, no, friday`."""
     for site in sites_of(scene).found:
         for value in islice(unsaid(scene, site.slot, site.value), _REPAIRS):
             text = _other(scene, site, value)
@@ -572,9 +572,9 @@ _BOUND: Final = re.compile(r"(?<![.!?])[.!?]+[\"'”’]?\s+(?=\S)")
 class PlugIn(Relation):
     """Adds sentences about another topic to a turn. The answer must stay the same.
 
-    One to three sentences are inserted before the first sentence of the turn, between two
-    sentences, or after the last one. Each position is tried once. After that, the relation repeats
-    the position where the tracker lost the most confidence.
+    One to three sentences are inserted at the start of the turn, between two sentences, or at its
+    end. Each position is tried once. After that, the relation repeats the position with the largest
+    loss of the tracker's confidence.
 
     Source: Pick-n-Plug, which picks block and position without a search.
     """
@@ -588,7 +588,7 @@ class PlugIn(Relation):
     reasons = (_SILENT, _NO_BLOCK)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return a search for the place at which inserted sentences confuse the tracker most."""
+        """Return a search for the position that confuses the tracker most."""
         if not scene.parts.words:
             return Inapplicable(_SILENT)
         guard_of = scene.guards.guard_of
@@ -602,7 +602,7 @@ class PlugIn(Relation):
 
 
 class _PlaceSearch(TurnRelation):
-    """Tries each place once, then repeats the most effective place with other sentences."""
+    """Tries each position once, then repeats the most effective one with other sentences."""
 
     def __init__(self, scene: Scene, sentences: Sequence[str]) -> None:
         self._scene = scene
@@ -620,12 +620,12 @@ class _PlaceSearch(TurnRelation):
         return self._plugged(self._place(number, seen), [self._sentences[one] for one in chosen])
 
     def _fits(self, place: int) -> bool:
-        """Return whether a place ends a sentence, unlike the full stop of `St.` or `p.m.`."""
+        """Return whether a sentence ends here. The full stop of `St.` or `p.m.` does not count."""
         one = self._plugged(place, self._sentences[:1])
         return not veto(self._scene, one.seen.user, one.edits)
 
     def _place(self, number: int, seen: Sequence[EarlierResult]) -> int:
-        """Return a place not tried yet, or the place that made the tracker least certain."""
+        """Return an untried position, or the position with the least certain answer."""
         if number < len(self._places):
             return self._places[number]
         wavered = dict.fromkeys(self._places, -1.0)

@@ -1,8 +1,8 @@
 """Three strategies of Niu and Bansal in the form of their paper, for its tables.
 
-The relations `negation`, `antonym` and `random-input` make edits whose effect on the state is
-known. The relations of this module make the edits of the paper instead. They protect no word, and
-their effect is not always known. Therefore not every violation is a fault of the bot.
+The relations `negation`, `antonym` and `random-input` make edits with a known effect on the state.
+The relations of this module make the edits of the paper instead. These edits protect no word, and
+their effect is not always known. Therefore a violation need not be a fault of the bot.
 
 Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
 models, CoNLL 2018.
@@ -58,7 +58,7 @@ _CHANGEABLE: Final = frozenset({"verb", "adj", "adv"})
 
 
 class OtherReply(Relation):
-    """Expects another reply after the first suitable word of the turn is edited.
+    """Expects another reply after an edit of the first suitable word of the turn.
 
     A subclass defines ``name`` and `edited`.
     """
@@ -168,7 +168,7 @@ _DRAWS: Final = 4
 
 @register_relation
 class ValuesOnly(ShouldChange):
-    """Replaces all words outside values by random words, to show which slots keep their values.
+    """Replaces all words outside values by random words. Shows which slots keep their values.
 
     This is the strategy "random inputs with kept entities" of the paper. The relation is a
     diagnostic: if a slot keeps its value, the tracker needs no other words to fill the slot. This

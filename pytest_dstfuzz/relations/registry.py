@@ -1,4 +1,4 @@
-"""Finds relations by name. They are shipped, from installed packages, or from test suites."""
+"""Finds shipped relations, and relations of installed packages and test suites, by name."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def relations_named(
 ) -> tuple[Relation, ...]:
     """Return the relations of a comma-separated list of names, in the given order.
 
-    ``all`` means the shipped relations without ``gold``, which repeats ``metamorphic``, and without
-    relations in the form of a paper, such as ``metal``. If ``data`` is given, ``all`` leaves out
+    ``all`` means the shipped relations, with two exceptions: ``gold`` repeats ``metamorphic``, and
+    relations such as ``metal`` only reproduce a paper. If ``data`` is given, ``all`` leaves out
     relations that cannot apply to this data. If ``outcome`` is given, ``all`` leaves out relations
     that do not support this kind of answer. ``mortar`` and ``metal`` mean four relations each, and
     ``wording`` means seven.
@@ -174,7 +174,7 @@ def as_relation(given: object, where: str) -> Relation:
     """Return a relation whose results are checked, unless it is shipped.
 
     If ``given`` is a class, an instance is made without arguments. Error messages begin with
-    ``where``, the place that registered the relation.
+    ``where``, the place of the registration.
     """
     if isinstance(given, type):
         with blame_errors(f"{where}: {given.__name__}()"):

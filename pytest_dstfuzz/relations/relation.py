@@ -73,7 +73,7 @@ OTHER_LANGUAGE: Final = "the utterance is not entirely in English"
 class Verdict:
     """A relation's verdict on the answers to a reference and to a rewrite.
 
-    This class is provisional. Relations on other answers than belief states may need more fields.
+    This class is provisional. Relations on other kinds of answers may need more fields.
     """
 
     kind: VerdictKind
@@ -109,7 +109,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The answer that a relation expects to a rewrite, relative to the answer to the reference.
+    """The answer that a relation expects to a rewrite, relative to the reference answer.
 
     A slot without a delta must keep its value. If there is no delta at all, the whole answer must
     stay the same.
@@ -137,9 +137,9 @@ class Expectation:
         return not self.deltas and not self.differs
 
     def against(self, before: Outcome) -> Expectation:
-        """Return a copy with a delta for each path in ``differs``, given the reference's answer.
+        """Return a copy with a delta for each path in ``differs``, for the given reference answer.
 
-        If the answer to the reference lacks the path, any value counts as different.
+        If the reference answer lacks the path, any value counts as different.
 
         >>> OTHER_REPLY.against(Outcome({"reply": "At nine."})).deltas[0].after
         Admissible(values=('At nine.',), anything_but=True, or_no_call=False)
@@ -157,7 +157,7 @@ class Expectation:
         return next((delta for delta in self.deltas if delta.slot == slot), None)
 
     def judge(self, before: Outcome, found: Outcome) -> Verdict:
-        """Return the verdict on the answer ``found``, given the reference's answer ``before``."""
+        """Return the verdict on the answer ``found``, given the reference answer ``before``."""
         if self.differs:
             return self.against(before).judge(before, found)
         misses = []
@@ -233,7 +233,7 @@ class Rewrite:
 
     @property
     def asks(self) -> tuple[Context, ...]:
-        """The contexts to send to the tracker, without clean ones. Each is sent once per turn."""
+        """The contexts to request, without clean ones. Each is requested once per turn."""
         return (self.seen, self.reference) if self.between else (self.seen,)
 
 
@@ -245,7 +245,7 @@ class Inapplicable(NamedTuple):
 
 
 class BySearch(NamedTuple):
-    """The result of a relation that leaves the edits to the search, and judges the variants."""
+    """The result of a relation that lets the search edit the turn and judges the variants."""
 
     #: A function of the answers to the clean turn and to a variant, and of the label, if any.
     judge: Callable[[Outcome, Outcome, Outcome | None], Verdict]
@@ -303,10 +303,10 @@ def _equal(one: Outcome, other: Outcome, asked: Context) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A turn as a relation reads it: its dialogue, and the states before and after it.
+    """A turn as a relation sees it: its dialogue, and the states before and after it.
 
-    The states are the tracker's answers to the clean contexts. They may also be the labels. Then
-    the relation behaves as for a tracker without errors.
+    The states are the tracker's answers to the clean contexts. They may also be the labels, which
+    stand for a tracker without errors.
     """
 
     #: Name of the relation that uses the scene.
@@ -340,7 +340,7 @@ class Scene:
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """The relation's own random generator for this turn. It is the same in every process."""
+        """The relation's random generator for this turn. It is equal in every process."""
         return stream(self.seed, "relation", self.relation, self.dialogue.id, self.index)
 
     @property
@@ -395,7 +395,7 @@ class Scene:
 
     @cached_property
     def given(self) -> tuple[str, ...]:
-        """The slots that the turn filled or changed, sorted."""
+        """The slots that the turn filled or changed, in sorted order."""
         changes = diff_states(self.before, self.now)
         return tuple(change.slot for change in changes if change.after is not None)
 
@@ -410,7 +410,7 @@ class Scene:
         return self.guarded_in(self.turn.user, self.parts)
 
     def guarded_in(self, text: str, parts: Parts) -> Mask:
-        """Return the locks on another utterance's words, with the same indices as ``parts``."""
+        """Return the locks on the words of another utterance, with the indices of ``parts``."""
         values = self.kind.locked_values(self.data, self.turn, self.states[self.index])
         return self.guards.mask(text, parts, values, self.turn.system)
 
@@ -451,11 +451,11 @@ class Scene:
         return value
 
     def whole(self, after: str, operator: str) -> Replacement:
-        """Return a replacement of the whole utterance by another text."""
+        """Return an edit that replaces the whole utterance by another text."""
         return Replacement(0, len(self.turn.user), after, operator)
 
     def said(self, user: str) -> Context:
-        """Return the clean context with another text as the latest user utterance."""
+        """Return the clean context with another text as the last user utterance."""
         return self.context.saying(user)
 
     def rewrite(
@@ -466,7 +466,7 @@ class Scene:
         about: str = "",
         separable: bool = False,
     ) -> Rewrite:
-        """Return a rewrite that changes the utterance of the turn, in its clean context.
+        """Return a rewrite that edits the utterance of the turn in its clean context.
 
         Args:
             replacements: replacements in the utterance, in any order.
@@ -494,7 +494,7 @@ class Scene:
 
 
 class Scenes:
-    """Creates the scenes of a run. The scenes share the results of expensive computations."""
+    """Creates the scenes of a run. They share the results of expensive computations."""
 
     def __init__(
         self,
@@ -506,7 +506,7 @@ class Scenes:
         variants: int = 5,
         agree: Callable[[Outcome, Outcome, Context], bool] = _equal,
     ) -> None:
-        """Store the objects that the scenes share. ``seed`` and settings are of the campaign."""
+        """Store the objects that all scenes share. ``seed`` and settings belong to the campaign."""
         self._reply = reply or ReplySettings()
         self._agree = agree
         self._shared = data, guards, lexicon, seed, self._reply, variants
@@ -529,7 +529,7 @@ class Scenes:
         return KINDS[self._reply.outcome]
 
     def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
-        """Return the scene of a turn with labels in place of the tracker's answers."""
+        """Return the scene of a turn with labels instead of the tracker's answers."""
         states = (self.kind.label(dialogue, place) for place in range(index + 1))
         return self.of(relation, dialogue, index, states)
 
@@ -542,12 +542,12 @@ TOO_LONG: Final = f"the utterance has more than {LONGEST_EDITED:,} characters"
 
 
 class Relation(Protocol):
-    """Defines how the answers to a clean turn and to its rewrite must be related.
+    """Base class of relations. A relation defines how two answers must be related.
 
-    A subclass defines ``name``. If the search should edit the turns, the subclass also defines
-    ``judge``. If the relation makes its own edits (``edits = "own"``), the subclass also defines
-    ``begin``. It overrides other members only if their defaults do not fit. The results must depend
-    only on the arguments. A relation never calls the tracker. The protocol may still change.
+    A subclass defines ``name``. If the search makes the edits, it also defines ``judge``. If the
+    relation makes its own edits (``edits = "own"``), it also defines ``begin``. Other members have
+    defaults. Results must depend only on the arguments. A relation never calls the tracker. The
+    protocol may still change.
     """
 
     @property
@@ -586,7 +586,7 @@ class Relation(Protocol):
 
     @property
     def on(self) -> tuple[OutcomeKind, ...]:
-        """The kinds of answer that the relation supports. By default all."""
+        """The kinds of answer that the relation supports; by default all."""
         return get_args(OutcomeKind)
 
     @property
@@ -608,13 +608,14 @@ class Relation(Protocol):
     def reasons(self) -> tuple[str, ...]:
         """The reasons why the relation may not apply to a turn, in the order of its checks.
 
-        If a relation checks several slots, it returns the last of their reasons in this order.
+        If several slots fail the checks, the relation returns the last of their reasons in this
+        order.
         """
         return (self.inapplicable,)
 
     @property
     def inapplicable(self) -> str:
-        """The reason, for reports, why the relation does not apply to a turn."""
+        """The reason in reports why the relation does not apply to a turn."""
         return "the relation does not apply to this turn"
 
     def cases(self, scene: Scene) -> tuple[str, ...]:  # noqa: ARG002 - for others
@@ -665,11 +666,11 @@ TurnBegun = list[Rewrite] | TurnRelation | BySearch | Inapplicable
 
 
 def begin(relation: Relation, scene: Scene) -> TurnBegun:
-    """Return a relation's result for a turn. If it has rewrites, they are at most `MOST`.
+    """Return a relation's result for a turn, with at most `MOST` rewrites.
 
     Raises:
-        UserError: the relation declares that the search makes the edits, but returns its own
-            rewrites, or the other way round.
+        UserError: the relation declares that the search makes the edits but returns its own
+            rewrites, or vice versa.
     """
     if relation.edits == "own":
         # Each message makes its own calls, so the calls of earlier turns may be unknown.
@@ -693,7 +694,7 @@ def begin(relation: Relation, scene: Scene) -> TurnBegun:
 
 
 def list_rewrites(begun: list[Rewrite] | TurnRelation) -> list[Rewrite]:
-    """Return at most `MOST` rewrites of a turn, as if no answer were known yet."""
+    """Return at most `MOST` rewrites of a turn, before any answer is known."""
     if isinstance(begun, list):
         return begun
     found: list[Rewrite] = []

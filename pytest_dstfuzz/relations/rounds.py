@@ -144,7 +144,7 @@ class SpokenRound:
         return _says(self.said, change)
 
     def hints_at(self, change: Difference) -> bool:
-        """Return whether the round mentions the value of a change, or a longer form of the value.
+        """Return whether the round mentions the changed value, or a longer form of it.
 
         `moderately` hints at `moderate`.
         """
@@ -168,10 +168,10 @@ class SpokenRound:
         return tuple(dict.fromkeys((*self.delta, *(self.labelled or ()))))
 
     def takes_back(self, scene: Scene, other: SpokenRound) -> bool:
-        """Return whether the user may give a slot of another round a new value in this round.
+        """Return whether this round may change a slot that another round has filled.
 
         The result does not depend on the states of this round, because a tracker may have missed
-        the correction. Values that are in the labels of this round do not count.
+        the change. Values in the labels of this round do not count.
         """
         given = self.labelled or ()
         if not given and not CORRECTIONS.isdisjoint(word_list(self.user)):
@@ -190,7 +190,8 @@ class SpokenRound:
 def points_back(user: str, lexicon: Lexicon) -> bool:
     """Return whether the words of a user refer to earlier rounds of the dialogue.
 
-    `there` in `is there` and `that` in `one that has parking` do not refer to earlier rounds.
+    Some uses do not refer to earlier rounds: `there` in `is there`, and `that` in `one that has
+    parking`.
     """
     words = [word.replace("’", "'").partition("'")[0] for word in word_list(user)]
     for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
@@ -244,10 +245,10 @@ _COUNTED: Final = re.compile(
 
 @register_relation
 class Duplicate(Relation):
-    """Repeats a round. The state after the second time must be the same as after the first.
+    """Repeats a round. The repetition must not change the state.
 
-    The words of the system and the user's answer are repeated directly after the round. The answer
-    after the repeated round is compared with the answer after the single round.
+    The words of system and user are repeated directly after the round. The answer after both rounds
+    is compared with the answer after one.
 
     Source: method, section 14.
     """
@@ -288,7 +289,7 @@ _DRAWN: Final = 4
 
 @register_relation
 class Shuffle(Relation):
-    """Changes the order of rounds that are independent. The final state must stay the same.
+    """Changes the order of independent rounds. The final state must stay the same.
 
     Source: method, section 14.
     """
@@ -309,7 +310,7 @@ class Shuffle(Relation):
     )
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the dialogue with one round moved forward, and the dialogue in random orders."""
+        """Return the dialogue with one round moved forward, then in random orders."""
         rounds = rounds_of(scene)
         bonds = _Bonds(scene, rounds)
         orders = dict.fromkeys(order for order in bonds.orders(scene) if bonds.continues(order))
@@ -322,7 +323,7 @@ class Shuffle(Relation):
 
 
 class _Bonds:
-    """Finds the rounds of a dialogue that depend on each other, so that their order must stay."""
+    """Finds rounds that depend on each other. Their order must stay."""
 
     def __init__(self, scene: Scene, rounds: Sequence[SpokenRound]) -> None:
         self._scene = scene
@@ -344,7 +345,7 @@ class _Bonds:
         return _SHUFFLE_POINTS if self._points[one.index] or self._points[other.index] else ""
 
     def orders(self, scene: Scene) -> Iterator[tuple[int, ...]]:
-        """Yield other orders of the rounds that break no dependency."""
+        """Yield other orders of the rounds that keep all dependencies."""
         rounds = self._rounds
         count = len(rounds)
         clean = tuple(range(count))
@@ -363,11 +364,11 @@ class _Bonds:
                 yield tuple(order)
 
     def continues(self, order: Sequence[int]) -> bool:
-        """Return whether it stays clear to which domain the values of each round belong.
+        """Return whether the domain of each round's values stays clear.
 
         The domain is clear if the round names it. Otherwise, look at the last earlier round that
-        changes the state. That round must have the same domain, or be the same round as in the
-        clean dialogue.
+        changes the state. It must have the same domain, or be the same round as in the clean
+        dialogue.
         """
         before = {one.index: _last_changed(self._rounds[: one.index]) for one in self._rounds}
         for place, index in enumerate(order):
@@ -410,7 +411,7 @@ _DROP_DOMAINS: Final = "the domain of later values would be unclear"
 
 @register_relation
 class Drop(Relation):
-    """Leaves out a round. The values that it filled must be missing in the final state.
+    """Leaves out a round. Its values must then be missing in the final state.
 
     Source: method, section 14.
     """
@@ -437,7 +438,7 @@ class Drop(Relation):
     )
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the dialogue without a round, for each round on which no other round depends."""
+        """Return the dialogue without one round, for each round that no other round depends on."""
         rounds = rounds_of(scene)
         reasons = {one.index: self._needed(scene, rounds, one) for one in rounds[1:-1] if one.delta}
         found = [index for index, reason in reasons.items() if not reason]
@@ -471,7 +472,7 @@ class Drop(Relation):
 
 
 def _agrees(scene: Scene, one: SpokenRound) -> bool:
-    """Return whether the labels (if any) contain the round's changes up to the last turn."""
+    """Return whether the labels keep the round's changes until the last turn."""
     label = scene.turn.state
     if one.labelled is not None and one.labelled != one.delta:
         return False
@@ -480,7 +481,7 @@ def _agrees(scene: Scene, one: SpokenRound) -> bool:
 
 
 def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
-    """Return whether the changed slots had other values before, or the system offered others."""
+    """Return whether the changed slots had other values before, or other values were offered."""
     if any(change.before is not None for change in one.delta):
         return True
     values = scene.table.joined_values
@@ -516,10 +517,10 @@ def _rewrite_dropped(scene: Scene, one: SpokenRound) -> Rewrite:
 
 @register_relation
 class Restart(Relation):
-    """Repeats the whole dialogue. The second time, all states must be the same.
+    """Repeats the whole dialogue. The states must be the same the second time.
 
-    Each variant of a turn sends the same context once more, without edits. If a tracker carries
-    data over from an earlier dialogue, it gives another answer.
+    Each variant of a turn requests the same context again, without edits. If a tracker carries data
+    over from an earlier dialogue, its answer changes.
 
     Source: method, section 14.
     """
@@ -532,7 +533,7 @@ class Restart(Relation):
     reasons = ()
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return each context of the dialogue as a rewrite, so that it is sent once more."""
+        """Return each context of the dialogue as a rewrite without edits."""
         return (_rewrite_restarted(scene, index) for index in range(scene.index + 1))
 
 

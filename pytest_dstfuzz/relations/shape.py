@@ -41,10 +41,10 @@ _RETURN: Final = "As I was saying:"
 
 @register_relation
 class Aside(Relation):
-    """Puts a question about something else, and its answer, before the turn.
+    """Inserts a question about another topic, and its answer, before the turn.
 
-    The system answers the question, and repeats its own message from before the question. The
-    answer to the turn must stay the same.
+    The system answers the question and repeats its message from before the question. The answer to
+    the turn must stay the same.
 
     Source: method, section 21.
     """
@@ -99,7 +99,7 @@ _LEADS: Final = ("Once again:", "To repeat:", "As I said:")
 
 @register_relation
 class Restate(Relation):
-    """Repeats a need of an earlier turn at the end of the turn. The answer must stay the same.
+    """Repeats an earlier need of the user at the end of the turn. The answer must stay the same.
 
     Source: method, section 21.
     """
@@ -130,14 +130,14 @@ class Restate(Relation):
 
 
 def _given(scene: Scene) -> list[str]:
-    """Return the values that the turn adds to the state, or of the calls after it."""
+    """Return the values that the turn adds to the state, or the values of its calls."""
     if scene.kind.has_tools:
         return list(scene.kind.slot_values(scene.now).values())
     return [scene.now[slot] for slot in scene.given]
 
 
 def _needs_before(scene: Scene) -> Iterator[str]:
-    """Yield earlier sentences that state a need whose values are still in the state."""
+    """Yield earlier sentences whose needs are still part of the state."""
     values = scene.kind.slot_values(scene.now) if scene.kind.has_tools else scene.now
     for turn in scene.dialogue.turns[: scene.index]:
         for one in sentences(turn.user):
@@ -151,7 +151,7 @@ def _needs_before(scene: Scene) -> Iterator[str]:
 
 
 def _hold(scene: Scene, index: int, text: str, values: Mapping[str, str]) -> bool:
-    """Return whether the state still has all values of a turn, and a sentence mentions a value.
+    """Return whether a sentence mentions a value, and the state has all values of its turn.
 
     The values must belong to the domain of the newest turn.
     """
@@ -181,7 +181,7 @@ _SHORTEST: Final = 3
 
 @register_relation
 class Split(Relation):
-    """Splits a turn into two turns. The answer after the second must stay the same.
+    """Splits a turn into two turns. The answer after the second one must stay the same.
 
     Between the parts, the system says `Okay.`
 
@@ -197,7 +197,7 @@ class Split(Relation):
     reasons = (_ONE_SENTENCE,)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the turn cut after each of its sentences."""
+        """Return the turn in two parts, with a cut after each sentence but the last."""
         if scene.guarded.exact:  # A dot may be part of an address or a path.
             return Inapplicable(_ONE_SENTENCE)
         parts = list(sentences(scene.turn.user))
@@ -207,7 +207,7 @@ class Split(Relation):
 
 
 def _may_cut(parts: Sequence[Sentence], place: int) -> bool:
-    """Return whether no answer is due between two sentences, and both have content."""
+    """Return whether a turn may be cut here: no answer is due, and both parts have content."""
     left, right = parts[:place], parts[place:]
     said = sum(len(one.said) for one in left), sum(len(one.said) for one in right)
     return not any(one.asks for one in left) and said[0] >= _SHORTEST and said[1] >= _SHORTEST

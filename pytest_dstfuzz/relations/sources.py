@@ -1,4 +1,4 @@
-"""Relations that rephrase a turn with texts of a reviewed file, or of other dialogues."""
+"""Relations that rephrase a turn with reviewed texts, or with texts of other dialogues."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ BackCheck = Literal["", "same", "different", "unclear"]
 
 
 class FrozenRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Another wording of the user's utterance in one turn, for a reviewer to judge."""
+    """Another wording of a user's utterance, to be reviewed."""
 
     #: Key of the turn, see `turn_keys`.
     key: str
@@ -90,14 +90,14 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class FrozenFile(msgspec.Struct, frozen=True):
-    """A file of other wordings, reviewed or not."""
+    """A file of other wordings. They may or may not be reviewed."""
 
     #: Name of a source -> origin of its texts, and their licence.
     sources: Mapping[str, str] = {}
     rows: tuple[FrozenRow, ...] = ()
 
     def joined(self, source: str, licence: str, rows: Iterable[FrozenRow]) -> FrozenFile:
-        """Return the file with more wordings appended.
+        """Return the file with more wordings at its end.
 
         Existing rows stay unchanged with their verdicts, even if a new wording has the same text.
         """
@@ -166,7 +166,7 @@ def _parsed(line: str, place: str) -> object:
 
 
 def with_frozen(data: DialogueSet, path: str | Path | None) -> DialogueSet:
-    """Return the data with the wordings of a file that a reviewer approved."""
+    """Return the data with the wordings that a reviewer approved in a file."""
     if path is None:
         return data
     found: dict[str, list[str]] = {}
@@ -187,7 +187,7 @@ _PRESENT: Final = ("dontcare", "affirmation")
 
 
 def find_broken_lock(scene: Scene, text: str) -> str:
-    """Return the name of the lock that another wording of an utterance breaks, or ``""``.
+    """Return the name of the lock that another wording breaks, or ``""``.
 
     Returns:
         ``user`` or ``value`` (which includes numbers) if the words with this lock or their counts
@@ -233,7 +233,7 @@ def rephrase_turn(scene: Scene, texts: Iterable[str], operator: str) -> Iterator
 
 
 class _LockedWords:
-    """The locked words of a text, by lock and in normalised form."""
+    """The normalised locked words of a text, by lock."""
 
     def __init__(self, parts: Parts, mask: Mask) -> None:
         forms = [spell_compared(word.lower) for word in parts.words]
@@ -257,7 +257,7 @@ MOST_RETRIEVED: Final = 8
 
 
 class _Place(NamedTuple):
-    """Properties of a turn. Two turns with equal properties may exchange their wordings."""
+    """Properties of a turn. Turns with equal properties may exchange their wordings."""
 
     slots: tuple[str, ...]
     #: Whether the system has spoken, whether it asks, and the slots that it names.
@@ -269,7 +269,7 @@ class _Place(NamedTuple):
 
 
 class Template(NamedTuple):
-    """An utterance of another dialogue, and the positions of the values that it fills."""
+    """An utterance of another dialogue, with the positions of its values."""
 
     dialogue: str
     user: str
@@ -277,7 +277,7 @@ class Template(NamedTuple):
     values: tuple[tuple[str, ValueMention], ...]
 
     def filled(self, table: ValueTable, values: Mapping[str, str]) -> str | None:
-        """Return the utterance with other values, or ``None`` if one of the values does not fit."""
+        """Return the utterance with other values, or ``None`` if a value does not fit."""
         text = self.user
         for slot, mention in reversed(self.values):
             model = text[mention.start : mention.end]
@@ -299,9 +299,9 @@ class Template(NamedTuple):
 class Retrieval(Relation):
     """Rephrases a turn in the words of another dialogue. The answer must stay the same.
 
-    The relation assumes that labels are correct. Both turns fill the same slots, and the system's
-    messages before them name the same slots. The values of this turn replace the values of the
-    other turn.
+    The relation assumes that labels are correct. Both turns must fill the same slots, and the
+    system must have named the same slots before them. The values of this turn replace the values of
+    the other turn.
     """
 
     name = "retrieval"
@@ -336,7 +336,7 @@ Templates = Mapping[_Place, Sequence[Template]]
 
 
 def templates(data: DialogueSet) -> Templates:
-    """Return the utterances that mention all values of their turns, by properties of the turn."""
+    """Return the utterances that mention all values of their turns, by turn properties."""
     table = ValueTable.of(data)
     found: dict[_Place, list[Template]] = {}
     for dialogue in data.dialogues:
@@ -375,7 +375,7 @@ def plain_words(text: str) -> tuple[str, ...]:
 
 
 def _template(dialogue: str, user: str, changes: Sequence[Difference]) -> Template | None:
-    """Return an utterance with the places of its values, or ``None`` unless each occurs once."""
+    """Return an utterance with the positions of its values. Each value must occur once."""
     said: SpokenText = split_spoken(user)
     found = []
     for change in changes:
@@ -409,7 +409,7 @@ def _place(table: ValueTable, system: str, user: str, slots: Sequence[str]) -> _
 
 
 def _nouns(table: ValueTable, slot: str) -> frozenset[str]:
-    """Return words, besides the slot's name, with which a system asks for this kind of slot."""
+    """Return the nouns with which a system asks for this kind of slot, except its name."""
     return _ASKED.get(table.kinds.get(slot, "name"), frozenset())
 
 
@@ -423,7 +423,7 @@ _ASKED: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _mislabelled(scene: Scene, changes: Sequence[Difference]) -> bool:
-    """Return whether the labels, if any, and the tracker's answers change different slots."""
+    """Return whether labels and tracker's answers change different slots."""
     earlier = scene.dialogue.turns[scene.index - 1].state if scene.index else BeliefState()
     label = scene.turn.state
     if earlier is None or label is None:
@@ -485,7 +485,7 @@ class CandidateSource(NamedTuple):
 
 
 def relation_source(name: str) -> CandidateSource:
-    """Return the source of wordings that a relation makes.
+    """Return a source whose wordings come from a relation.
 
     Raises:
         UserError: the relation does not exist, or it does not rephrase turns.
@@ -508,7 +508,7 @@ def relation_source(name: str) -> CandidateSource:
 
 
 def pool_source(pool: DialogueSet) -> CandidateSource:
-    """Return a source that takes wordings from other labelled data."""
+    """Return a source whose wordings come from other labelled data."""
     others = templates(pool)
 
     def words(scenes: Sequence[Scene]) -> Iterator[Sequence[str]]:
@@ -520,7 +520,7 @@ def pool_source(pool: DialogueSet) -> CandidateSource:
 
 
 def _says_otherwise(relation: Relation) -> bool:
-    """Return whether a relation only rephrases turns and keeps their meaning."""
+    """Return whether a relation rephrases turns and keeps their meaning."""
     kept = relation.side == "should-not-change" and relation.unit == "turn"
     return kept and relation.edits == "own" and not isinstance(relation, FrozenWording)
 

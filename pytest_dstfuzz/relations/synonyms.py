@@ -63,7 +63,7 @@ class WordTable(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> WordTable:
-        """Return a table of pairs of phrases, in which either phrase replaces the other."""
+        """Return a table from pairs of phrases. Each phrase of a pair may replace the other."""
         rows: dict[str, dict[WordRow, None]] = {}
         for pair in pairs:
             for old, new in (pair, pair[::-1]):
@@ -73,7 +73,7 @@ class WordTable(NamedTuple):
         return cls({word: tuple(found) for word, found in rows.items()})
 
     def replacements(self, scene: Scene, one: Sentence, operator: str) -> Iterator[Replacement]:
-        """Yield the replacements that fit a sentence and touch no value, number or name."""
+        """Yield the replacements that fit a sentence. They keep values, numbers and names."""
         around = (_BEGIN, *one.said, _END)
         for place, word in enumerate(one.said, 1):
             for row in self.rows.get(word, ()):
@@ -85,7 +85,7 @@ class WordTable(NamedTuple):
 
 
 def _row(old: tuple[str, ...], new: tuple[str, ...]) -> WordRow | None:
-    """Return the row that changes as few words as possible, or ``None`` for a class of words."""
+    """Return the row that changes the fewest words, or ``None`` for a class of words."""
     shorter = min(len(old), len(new))
     pairs = zip(old, new, strict=False)
     first = next((n for n, (a, b) in enumerate(pairs) if a != b), shorter)
@@ -107,7 +107,7 @@ def _matches(phrase: Sequence[str], words: Sequence[str]) -> bool:
 def _replacement(
     scene: Scene, one: Sentence, place: int, row: WordRow, operator: str
 ) -> Replacement | None:
-    """Return the replacement of the words of a sentence from ``place``, or ``None``."""
+    """Return the replacement of words from ``place`` in a sentence, or ``None``."""
     count = row.end - row.first
     gaps = one.gaps[max(place - row.first, 0) : place + len(row.phrase) - row.first - 1]
     if any(gap.strip() for gap in gaps):
@@ -186,7 +186,7 @@ class Register(Wording):
     most = 3
 
     def keeps_locks(self, scene: Scene, text: str) -> bool:
-        """Return whether a text has the locked words of the turn. Negations may be contracted."""
+        """Return whether a text keeps the turn's locked words. Negations may be contracted."""
         return find_broken_lock(scene, text) in {"", "negation"}
 
     def changes(self, scene: Scene) -> Iterator[Change]:

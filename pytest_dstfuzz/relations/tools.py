@@ -1,4 +1,4 @@
-"""Relations that change the list of an assistant's tools, but not what the tools do."""
+"""Relations that change an assistant's list of tools, but not their functions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def with_tools(clean: Transcript, tools: Iterable[Tool]) -> Transcript:
 
 
 def once_each(scene: Scene, made: Iterable[RenamedTools]) -> Iterator[RenamedTools]:
-    """Yield at most `MOST` dialogues that differ from the clean one and from each other."""
+    """Yield at most `MOST` different dialogues, none equal to the clean one."""
     seen = {scene.context.transcript}
     for about, one in made:
         if len(seen) > MOST:
@@ -226,7 +226,7 @@ class ToolsOptional(ToolRelation):
 
 
 def optional_parameters(tool: Tool) -> list[str]:
-    """Return the parameters of a tool that its schema does not require."""
+    """Return the parameters that the schema of a tool does not require."""
     schema = tool.schema
     properties, required = schema.get("properties"), schema.get("required")
     needed = required if isinstance(required, list) else []
@@ -263,7 +263,7 @@ class ToolsParaphrase(ToolRelation):
     """Describes the tools in other words. The calls must stay the same, except for the names.
 
     ``--dst-relation=tools-paraphrase:PATH`` names the source of the words: a file of the user, or
-    SGD-X. The recorded calls get the new names, too. The names in an answer are mapped back.
+    SGD-X. The recorded calls get the new names, too. The names in an answer are converted back.
     """
 
     name = "tools-paraphrase"

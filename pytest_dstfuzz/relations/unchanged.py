@@ -1,4 +1,4 @@
-"""The relations for which the search edits the turn, and the answer must stay the same."""
+"""Relations whose edits come from the search. The answer must stay the same."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Relation, 
 
 @register_relation
 class Metamorphic(Relation):
-    """Expects that the answer to a variant equals the answer to the clean turn.
+    """Expects equal answers to a variant and to the clean turn.
 
-    If each changed slot was wrong by the label and becomes right, the verdict is ``improved``. The
-    tracker changed its answer, but the change is no failure.
+    The verdict is ``improved`` if each changed slot was wrong by the label and becomes right. This
+    is no failure, although the answer changed.
     """
 
     name = "metamorphic"
@@ -30,7 +30,7 @@ class Metamorphic(Relation):
 
 @register_relation
 class Gold(Relation):
-    """Expects the right answer to a variant if the answer to the clean turn is right."""
+    """Expects the right answer to a variant, if the clean answer is right."""
 
     name = "gold"
     needs_labels = True

@@ -1,4 +1,4 @@
-"""Finds values and clauses in a turn, and writes other values in the same form."""
+"""Finds values and clauses in a turn, and writes other values in their form."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ DOUBTS: Final = word_set(
 
 
 def sentence_of(parts: Parts, index: int) -> range:
-    """Return the indices of the words in the sentence of a word."""
+    """Return the indices of the words in the sentence that contains a word."""
     return _around(parts, index, lambda gap, _: bool(_SENTENCE_END.search(gap)))
 
 
 def clause_of(parts: Parts, index: int) -> range:
-    """Return the indices of the words in the clause of a word.
+    """Return the indices of the words in the clause that contains a word.
 
     A clause ends at punctuation, and before `and`, `but` or `then` if a subject or a request
     follows.
@@ -139,12 +139,12 @@ class ValueMention(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def _wanted(value: str) -> str:
-    """Return the letters that a text must contain in this order to mention a value."""
+    """Return the letters that a mention of a value must contain, in this order."""
     return "".join(content(value))
 
 
 class SpokenText(NamedTuple):
-    """A text whose words are in the form in which values are compared."""
+    """A text split into words, in the form for comparing values."""
 
     text: str
     parts: Parts
@@ -262,7 +262,7 @@ def _name_words(slot: str) -> tuple[str, ...]:
 
 
 def domain_of(slot: str) -> str:
-    """Return the domain of a slot, or ``""`` if it has none.
+    """Return the domain of a slot, or ``""`` if its name has none.
 
     >>> domain_of("hotel-area"), domain_of("area")
     ('hotel', '')
@@ -298,7 +298,7 @@ def kind_of(slot: str, values: Collection[str]) -> SlotKind:
 
 
 def end_of(slot: str) -> Literal["from", "to", ""]:
-    """Return which end of a journey a slot describes, or ``""`` if it describes no end.
+    """Return the end of a journey that a slot describes, or ``""``.
 
     >>> end_of("taxi-departure"), end_of("train-destination"), end_of("hotel-area")
     ('from', 'to', '')
@@ -312,7 +312,7 @@ def end_of(slot: str) -> Literal["from", "to", ""]:
 
 
 def moment_of(slot: str) -> Literal["leave", "arrive", ""]:
-    """Return whether a time slot is about leaving or arriving, or ``""`` for another slot.
+    """Return whether a time slot is a departure or an arrival, or ``""`` for other slots.
 
     >>> moment_of("train-leaveat"), moment_of("taxi-arriveby"), moment_of("hotel-book time")
     ('leave', 'arrive', '')
@@ -324,7 +324,7 @@ def moment_of(slot: str) -> Literal["leave", "arrive", ""]:
 
 
 def list_counted_nouns(slot: str) -> frozenset[str]:
-    """Return the nouns that a number in this slot counts, including nouns of the slot's name.
+    """Return the nouns that a number in this slot can count, including the slot's name.
 
     >>> ["guests" in list_counted_nouns(slot) for slot in ("hotel-book people", "hotel-stars")]
     [True, False]
@@ -334,7 +334,7 @@ def list_counted_nouns(slot: str) -> frozenset[str]:
 
 
 def alike(one: Iterable[str], other: Iterable[str]) -> bool:
-    """Return whether two slots have at least half of the smaller set of values in common."""
+    """Return whether two slots share at least half of the smaller set's values."""
     first, second = set(one), set(other)
     return 2 * len(first & second) >= min(len(first), len(second)) > 0
 
@@ -428,10 +428,10 @@ class ValueTable:
     def others(self, slot: str, old: str) -> tuple[str, ...]:
         """Return the values that may replace ``old`` in a slot, sorted.
 
-        A value is left out if it contains the old value or is part of the old value, or if it has
-        another unit or format (`15 %` and `0.2`). A value is also left out if it contains a value
-        of another slot (`museum` in a name) that the old value does not contain. Slots with the
-        same values, such as two cities, do not exclude each other's values.
+        A value is left out if one of the two values contains the other, or if it has another unit
+        or format (`15 %` and `0.2`). A value is also left out if it contains a value of another
+        slot (`museum` in a name) that the old value does not contain. Slots with equal values, such
+        as two cities, do not exclude each other's values.
         """
         if (slot, old) not in self._others:
             self._others[slot, old] = tuple(
@@ -452,7 +452,7 @@ class ValueTable:
         return self.kinds[slot] in _CLOSED or self._inside(slot, value) <= self._inside(slot, old)
 
     def _inside(self, slot: str, value: str) -> frozenset[str]:
-        """Return the values of other slots that a value contains, and the other slots with it."""
+        """Return the values of other slots that a value contains, with their slots."""
         words = word_list(value)
         whole = join_value(value)
         found = set()
@@ -494,7 +494,7 @@ def _label_counts(
 
 @lru_cache(maxsize=1 << 16)
 def join_value(value: str) -> str:
-    """Return a value in the normalised form in which values are compared.
+    """Return a value in the normalised form for comparisons.
 
     >>> join_value("the Night Club"), join_value("two")
     ('nightclub', '2')
@@ -503,7 +503,7 @@ def join_value(value: str) -> str:
 
 
 def _measure(value: str) -> tuple[str, bool] | None:
-    """Return an amount's unit and whether it has decimals, or ``None`` for another value.
+    """Return an amount's unit and whether it has decimals, or ``None`` for other values.
 
     >>> _measure("15"), _measure("0.2"), _measure("$ 20"), _measure("15%"), _measure("cheap")
     (('', False), ('', True), ('$', False), ('%', False), None)
@@ -547,7 +547,7 @@ def plural_of(value: str) -> str | None:
 
 
 def article_before(text: str) -> str:
-    """Return the indefinite article (`a` or `an`) for the text that follows.
+    """Return the indefinite article (`a` or `an`) before a text.
 
     >>> [article_before(text) for text in ("expensive", "european", "8 star", "cheap")]
     ['an', 'a', 'an', 'a']

@@ -1,7 +1,7 @@
 """Relations on wording: politeness, indirect questions, synonyms, register, numbers, fillers.
 
-Each relation says a turn in other words with the same meaning, and expects the same answer. Any
-kind of answer can be tested.
+Each relation rephrases a turn without changing its meaning, and expects the same answer. It works
+for any kind of answer.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _COMBINED: Final = 8
 
 
 class Wording(Relation):
-    """Expects the same answer although a turn is worded otherwise.
+    """Expects the same answer after a turn is rephrased.
 
-    A subclass defines `changes` and ``most``. A rewrite makes one change, or several that do not
-    touch each other. A rewrite that breaks a lock is left out.
+    A subclass defines `changes` and ``most``. A rewrite makes one change, or several changes that
+    do not touch each other. Rewrites that break a lock are left out.
     """
 
     expects = "{stays}"
@@ -50,7 +50,7 @@ class Wording(Relation):
         """Return the changes of wording that fit the turn."""
 
     def keeps_locks(self, scene: Scene, text: str) -> bool:
-        """Return whether a text has exactly the locked words of the turn."""
+        """Return whether a text keeps exactly the locked words of the turn."""
         return not find_broken_lock(scene, text)
 
     def begin(self, scene: Scene) -> TurnStart:
@@ -127,7 +127,7 @@ class Sentence(NamedTuple):
 
     @property
     def capital(self) -> bool:
-        """Whether the first word has a capital letter only because it begins the sentence."""
+        """Whether the first word is capitalised only because it begins the sentence."""
         return self.words[0].text[0].isupper()
 
 
@@ -151,7 +151,7 @@ def sentences(user: str) -> Iterator[Sentence]:
 
 
 def _lowered(scene: Scene, sentence: Sentence, place: int = 0) -> str:
-    """Return a word of a sentence as it is written inside a sentence."""
+    """Return a word of a sentence, spelled as inside a sentence."""
     word = sentence.words[place]
     named = scene.guarded.reasons[sentence.first + place] in {"name", "value", "user", "exact"}
     if named or word.lower.partition("'")[0] == "i" or (len(word.text) > 1 and word.text.isupper()):
@@ -160,12 +160,12 @@ def _lowered(scene: Scene, sentence: Sentence, place: int = 0) -> str:
 
 
 def _raised(text: str, like: Sentence) -> str:
-    """Return a text with a capital letter if the sentence has one."""
+    """Return a text with a capital letter if the text ``like`` has one."""
     return text[0].upper() + text[1:] if like.capital or text[0] == "I" else text
 
 
 def _at_end(sentence: Sentence, mark: str, operator: str) -> Change:
-    """Return the change of the mark that ends a sentence, or no change if the mark stays."""
+    """Return the change of the final mark of a sentence, if it must change."""
     if sentence.mark == mark:
         return ()
     at = sentence.mark_at
@@ -267,7 +267,7 @@ class Politeness(Wording):
 
 
 def _greetings(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
-    """Yield a greeting before the first turn, or the first turn without its greeting."""
+    """Yield a greeting before the first turn, or remove its greeting."""
     if not parts or scene.index:
         return
     first = parts[0]
@@ -288,7 +288,7 @@ def _greetings(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
 
 
 def _from_word(scene: Scene, sentence: Sentence, place: int, operator: str) -> Change:
-    """Return the change after which a sentence begins with one of its later words."""
+    """Return the change that makes a sentence begin with one of its later words."""
     word = sentence.words[place]
     free = scene.guarded.reasons[sentence.first + place] in {"", "cue", "request"}
     text = _raised(word.text, sentence) if free else word.text
@@ -302,7 +302,7 @@ def _speaks(sentence: Sentence) -> bool:
 
 
 def _thanks(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
-    """Yield the turn with thanks at its end, or without its thanks."""
+    """Yield the turn with added thanks at its end, or without its thanks."""
     said = {word for one in parts for word in one.said}
     if _FAREWELL.isdisjoint(said):
         if parts and _speaks(parts[-1]):
@@ -379,7 +379,7 @@ def _less_pleading(scene: Scene, one: Sentence) -> Iterator[Change]:
 
 
 def _could_you(scene: Scene, one: Sentence) -> Iterator[Change]:
-    """Yield `Could you find me a room?` for `Find me a room.`, and the other way round."""
+    """Yield `Could you find me a room?` for `Find me a room.`, and vice versa."""
     if requests(one) and _JOINED.isdisjoint(one.said) and len(one.said) <= _LONGEST:
         for ask in ("could you", "can you"):
             text = f"{_raised(ask, one)} {_lowered(scene, one)}"
@@ -403,7 +403,7 @@ def _one_request(one: Sentence) -> bool:
 
 
 def _wishes(one: Sentence) -> Iterator[Change]:
-    """Yield `I'd like` for `I want`, and the other way round."""
+    """Yield `I'd like` for `I want`, and vice versa."""
     said = one.said
     if said[:2] in {("i", "want"), ("we", "want")} and said[2:3] and said[2] in _WANTED:
         whole = "I would like" if said[0] == "i" else _raised("we would like", one)
@@ -506,7 +506,7 @@ def _framed(scene: Scene, one: Sentence) -> Iterator[Change]:
 
 
 def _reframed(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
-    """Yield an indirect question with other words before it, and, if possible, without them."""
+    """Yield an indirect question with another beginning, and as a direct question if possible."""
     old = " ".join(one.said[:count])
     whether = one.said[count] in {"if", "whether"}
     if any(gap.strip() for gap in one.gaps[:count]) or len(one.said) > 2 * _MOST_WORDS:
@@ -552,7 +552,7 @@ def _direct(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
 
 
 def _acts(scene: Scene, said: Sequence[str]) -> bool:
-    """Return whether `do you` begins a question about what somebody does: `do you deliver`."""
+    """Return whether `do you` asks about an action: `do you deliver`."""
     verb, by_user = said[2], said[1] in {"i", "we"}
     if verb in {"have", "need"}:
         return by_user == (verb == "need")
@@ -561,7 +561,7 @@ def _acts(scene: Scene, said: Sequence[str]) -> bool:
 
 
 def _polar_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
-    """Return the edits that make `if they have a pool` of `Do they have a pool?`."""
+    """Return the edits from `Do they have a pool?` to `if they have a pool`."""
     said = one.said
     if len(said) < _FEWEST or not _BROKEN.isdisjoint(said[1:]):
         return None
@@ -580,7 +580,7 @@ def _polar_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
 
 
 def _third_person(one: Sentence, helper: int, lead: str) -> list[Replacement] | None:
-    """Return the edits that make `it costs` of `does it cost`, with ``lead`` before it."""
+    """Return the edits from `does it cost` to `it costs`. ``lead`` comes before it."""
     said = one.said
     verb = _verb_after(said, helper + 1)
     if verb is None:
@@ -608,7 +608,7 @@ def _verb_after(said: Sequence[str], subject: int) -> int | None:
 
 
 def _wh_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
-    """Return the edits that make `when you open` of `When do you open?`."""
+    """Return the edits from `When do you open?` to `when you open`."""
     said = one.said
     found = _WH.match(" ".join(said))
     count = len(found[0].split()) if found else 0
@@ -654,7 +654,7 @@ _PREDICATES: Final = word_set("located called closed open available included nea
 def _moved_to_end(
     one: Sentence, lead: Replacement, gone: Replacement, count: int
 ) -> list[Replacement] | None:
-    """Return the edits that make `what the address is` of `What is the address?`."""
+    """Return the edits from `What is the address?` to `what the address is`."""
     said = one.said
     if not _LEAST_MOVED < len(said) - count <= _MOST_MOVED:
         return None

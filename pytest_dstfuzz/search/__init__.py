@@ -1,1 +1,1 @@
-"""Internal: Searches, which choose the edits that turn a user's utterance into variants."""
+"""Internal: searches, which choose the edits that turn a user's utterance into variants."""

@@ -1,4 +1,4 @@
-"""The search ``adaptive``, which learns the weak points of the bot under test during the run."""
+"""The search ``adaptive``, which learns during a run what breaks the bot under test."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ _DIGITS: Final = 6
 
 
 class EditKey(NamedTuple):
-    """A key of an edit. Violations by edits with the same key often show the same weakness."""
+    """A key that groups edits. Edits with the same key often cause the same weakness."""
 
     word: str  #: A name in `_WORDS`.
     act: str  #: A name in `_EDITS`.
@@ -111,7 +111,7 @@ class EditKey(NamedTuple):
 
 
 class EditCounts:
-    """The number of trials and of violations of edits, by the names of an edit."""
+    """Counts of trials and violations, by the names of an edit."""
 
     def __init__(self) -> None:
         self.tried: Counter[tuple[str, ...]] = Counter()
@@ -135,7 +135,7 @@ class EditCounts:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """A normal distribution of the weights of the features."""
+    """The search's present estimate: a normal distribution of the weights of the features."""
 
     mean: Floats  #: [FEATURES]
     precision: Floats  #: [FEATURES, FEATURES], the inverse of the covariance.
@@ -148,7 +148,7 @@ class Belief:
         return found
 
     def fit(self, rows: Floats, labels: Floats, weights: Floats) -> Belief:
-        """Return the belief after some edits, by logistic regression (Laplace's approximation).
+        """Return the estimate after some edits, by logistic regression (Laplace's approximation).
 
         Args:
             rows: the features of the edits, [edits, FEATURES].
@@ -177,7 +177,7 @@ def sigmoid(values: Floats) -> Floats:
 
 @cache
 def shipped_prior() -> Belief:
-    """Return what is believed before the first answer, learned on several bots."""
+    """Return the estimate before the first answer, learned on several bots."""
     path = Path(__file__).parents[1] / "resources" / "search" / "adaptive.json"
     stored = json.loads(read_text(path))
     mean = [float(stored["mean"].get(name, 0.0)) for name in FEATURES]
@@ -189,9 +189,9 @@ class AdaptiveSearch(Search):
     """Learns from the first dialogues of the run which edits break the bot under test.
 
     The search is a contextual bandit. A logistic regression estimates the probability that an edit
-    breaks the relation, from features with the same meaning for every bot. Its weights are drawn
-    from their posterior distribution (Thompson sampling), so that the search also tries edits with
-    little data. Edits that would repeat a known weakness are worth less.
+    breaks the relation. Its features have the same meaning for every bot. Its weights are drawn
+    from their posterior distribution (Thompson sampling), so that edits with little data are tried,
+    too. Edits that would repeat a known weakness get a lower value.
     """
 
     name = NAME
@@ -243,7 +243,7 @@ class Past:
 
     @property
     def fingerprint(self) -> str:
-        """A text that differs if the edits or their results differ."""
+        """A text that identifies the edits and their results."""
         if not self.rows:
             return ""
         told = np.concatenate([np.ravel(self.rows), self.labels, self.weights])
@@ -257,13 +257,13 @@ class Past:
         return (self.broken + count * share) / (self.variants + count)
 
     def belief(self, prior: Belief) -> Belief:
-        """Return what is believed about the weights after these edits."""
+        """Return the estimate of the weights after these edits."""
         if not self.rows:
             return prior
         return prior.fit(np.array(self.rows), np.array(self.labels), np.array(self.weights))
 
     def with_lessons(self, lessons: Sequence[Lesson], prior: Belief) -> Past:
-        """Return a new past that includes some more dialogues. This object does not change."""
+        """Return a copy that also includes some more dialogues."""
         other = Past(EditCounts(), Counter(self.found), self.variants, self.broken)
         other.counts.tried = Counter(self.counts.tried)
         other.counts.broken = dict(self.counts.broken)
@@ -275,7 +275,7 @@ class Past:
         return other
 
     def _add(self, lesson: Lesson, before: Past, believed: Floats) -> None:
-        """Record the variants of a turn. Features show what was known before the lessons."""
+        """Record the variants of a turn. Features describe what was known before the lessons."""
         view = EditView(lesson.task, _edits_of(lesson.task, lesson.tried), before.counts)
         held: list[list[int]] = []
         for one in lesson.tried:
@@ -305,10 +305,10 @@ _BLAMED: Final = 0.3
 def _credit(
     one: TriedVariant, made: Sequence[int], needed: set[int], scores: Floats
 ) -> tuple[list[float], list[float]]:
-    """Return the share of each edit in a violation, and how much the edit counts as evidence.
+    """Return each edit's share in a violation, and its weight as evidence.
 
-    If the minimal version of a violation is known, its edits share the violation, and the other
-    edits are no evidence. Otherwise all edits share the violation by their estimated probabilities.
+    If the minimal version of a violation is known, its edits share the violation. The other edits
+    are no evidence. Otherwise all edits share the violation by their estimated probabilities.
     """
     if not one.broken:
         return [0.0] * len(made), [1.0] * len(made)
@@ -332,7 +332,7 @@ def _edits_of(task: SearchTask, tried: Iterable[TriedVariant]) -> tuple[Candidat
 
 
 def _single(edits: Sequence[Edit]) -> Iterator[Edit]:
-    """Yield each edit as if it were the only edit."""
+    """Yield each edit as if it were the only one."""
     for edit, (start, end) in zip(edits, source_spans(edits), strict=True):
         yield replace(edit, start=start, end=end)
 
@@ -370,7 +370,7 @@ class EditView:
         return sorted({self._places[name] for name in names if name in self._places})
 
     def often(self, tried: Sequence[Sequence[int]]) -> Floats:
-        """Return how many of some attempts edited the words of each candidate: [candidates].
+        """Return how often attempts edited the words of each candidate: [candidates].
 
         Args:
             tried: the indices of the edits of each attempt.
@@ -382,7 +382,7 @@ class EditView:
         return found
 
     def rows(self, tried: Sequence[Sequence[int]]) -> Floats:
-        """Return the features after some attempts that held: [candidates, FEATURES].
+        """Return the features after some unsuccessful attempts: [candidates, FEATURES].
 
         Args:
             tried: the indices of the edits of each attempt.
@@ -427,7 +427,7 @@ class _TurnFacts:
         return EditKey(word, act, slot)
 
     def names(self, one: Candidate, key: EditKey) -> tuple[tuple[str, ...], ...]:
-        """Return the names under which the results of an edit are counted, as in `_PAST`."""
+        """Return the names that count the results of an edit, as in `_PAST`."""
         word, edit = self._words[one.words[0]], one.edit
         return (
             ("word", word),
@@ -460,7 +460,7 @@ class _TurnFacts:
         return edit.start <= start < edit.end, all(map(self._lexicon.is_word, word_list(made)))
 
     def classes(self, one: Candidate, key: EditKey) -> list[int]:
-        """Return the indices of the features that say of which kinds an edit is."""
+        """Return the indices of the features for the kinds of an edit."""
         distance = min(self._source.draft.tokens[place].distance for place in one.words)
         ring = sum(distance > limit for limit in _RINGS)
         return [
@@ -526,21 +526,21 @@ AGAIN: Final = 1.0
 
 
 def threshold(number: int, variants: int, *, broken: bool) -> float:
-    """Return how promising a variant must be to be tried in a pass, relative to the usual.
+    """Return how promising a variant must be in a pass, relative to the average.
 
-    The result falls from pass to pass, to 0 in the last pass. At a turn that already broke, it does
-    not fall.
+    The result falls from pass to pass, to 0 in the last pass. If the turn already broke, the result
+    does not fall.
 
     Args:
         number: index of the pass, 0 to ``variants - 1``.
         variants: number of passes.
-        broken: whether the turn broke already.
+        broken: whether the turn already broke.
     """
     left = 1.0 - number / (variants - 1) if variants > 1 else 0.0
     return float(max(FIRST * left**FALL, AGAIN * broken))
 
 
 def skip(task: SearchTask) -> Proposal:
-    """Propose the clean utterance to skip the pass. It is not sent to the tracker."""
+    """Propose the clean utterance, to skip the pass. It is not sent to the tracker."""
     text = task.source.text
     return Proposal(Variant(text, text, (), 0.0, 0.0, "vacuous"), NO_ACTION)

@@ -1,4 +1,4 @@
-"""Lists the single edits that a turn allows, and combines them to variants."""
+"""Lists the possible single edits of a turn, and combines them to variants."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Candidate(NamedTuple):
 def candidates_of(
     perturber: Perturber, source: Source, rng: np.random.Generator
 ) -> tuple[Candidate, ...]:
-    """Return the single edits that a turn allows, in reading order.
+    """Return the possible single edits of a turn, in reading order.
 
     If the profile has a noise model, these are the most likely edits of each operator at each word.
     Otherwise they are uniform random draws.
@@ -114,7 +114,7 @@ def touched_words(source: Source, start: int, end: int) -> tuple[int, ...]:
 
 
 def together(perturber: Perturber, source: Source, chosen: Iterable[Candidate]) -> Variant:
-    """Apply several edits that touch no common word or gap, and return the variant.
+    """Apply several edits and return the variant. The edits must not share a word or gap.
 
     Word-level edits are applied before the others. Each group is applied from right to left, so
     that the positions stay valid.
@@ -132,7 +132,7 @@ def together(perturber: Perturber, source: Source, chosen: Iterable[Candidate]) 
 
 
 def made_of(candidates: Sequence[Candidate], variant: Variant) -> list[bool]:
-    """Return for each candidate edit whether the variant contains it."""
+    """Return for each candidate whether the variant contains it."""
     spans = source_spans(variant.edits)
     made = {(*span, edit.after) for span, edit in zip(spans, variant.edits, strict=True)}
     return [one.name in made for one in candidates]
@@ -167,7 +167,7 @@ def compose(
 
 
 def find_mention(words: Sequence[str], value: str | None) -> tuple[int, ...]:
-    """Return the positions of the words at which a value is first mentioned completely.
+    """Return the positions of the words in the first complete mention of a value.
 
     The result is empty if the value is not mentioned.
     """

@@ -1,10 +1,10 @@
 """The protocol of searches, which choose how to edit a user's utterance.
 
-A search chooses actions. An action is a point of the space of possible edits, and makes a variant
-of the utterance. A campaign goes through a dialogue in passes. In pass ``i``, every user turn gets
-its variant number ``i``, in the order of the dialogue. If a search is ``adaptive``, it gets the
-results of a pass before the next pass begins. So the search can learn from its earlier attempts at
-a turn, and the tracker still gets many turns in one batch.
+A search chooses actions. An action is a point in the space of possible edits, and produces a
+variant of the utterance. A campaign goes through a dialogue in passes. In pass ``i``, every user
+turn gets its variant number ``i``, in the order of the dialogue. An ``adaptive`` search gets the
+results of a pass before the next pass begins. So it can learn from earlier attempts at a turn, and
+the tracker still gets many turns in one batch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class SearchTask(NamedTuple):
-    """One user turn, as a search gets it. A search has no access to the tracker's internals."""
+    """The data on a user turn that a search gets. It has no access to the tracker's internals."""
 
     dialogue: Dialogue
     turn_index: int
@@ -127,8 +127,8 @@ class TurnSearch(Protocol):
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return variant ``number`` of the turn.
 
-        The result must depend only on the arguments, the task and the seed of the search, not on
-        earlier calls, so that turns may run in any order and in any process.
+        The result must depend only on the arguments, the task and the seed of the search. Then
+        turns may run in any order and in any process.
 
         Args:
             number: the number of the variant, from 0.
@@ -162,21 +162,20 @@ class Search(Protocol):
 
     @property
     def associates(self) -> bool:
-        """Whether the option ``transformations`` limits how many a variant may combine."""
+        """Whether the option ``transformations`` limits the transformations of a variant."""
         return True
 
     @property
     def by_density(self) -> bool:
-        """Whether proposals have weights, from which the failure rate of users is estimated.
+        """Whether proposals have weights, which are needed to estimate the failure rate of users.
 
-        If true, a rejected proposal is not replaced by another proposal. Then the earlier turns
-        before a variant are drawn by the noise model, so that most of them are clean. Otherwise
-        they are earlier variants.
+        If true, rejected proposals are not replaced. The noise model draws the turns before a
+        variant, so most of them are clean. Otherwise these turns are earlier variants.
         """
         return False
 
     def samples(self, number: int) -> bool:  # noqa: ARG002 - one search does so for all
-        """Return whether the noise model draws the earlier turns for the variant ``number``.
+        """Return whether the noise model draws the turns before the variant ``number``.
 
         See `by_density`.
         """
@@ -186,25 +185,25 @@ class Search(Protocol):
     def waits(self) -> bool:
         """Whether the search may skip a turn in a pass by proposing the clean utterance.
 
-        A skipped turn has no variant in this pass, and the search gets no second chance to propose
-        one. The history of later turns has the last valid variant of the skipped turn.
+        A skipped turn has no variant in this pass. Later turns see the last valid variant of the
+        skipped turn.
         """
         return False
 
     def context_variant(self, number: int) -> int:
-        """Return which variants of the earlier turns the tracker reads before variant ``number``.
+        """Return the number of the earlier turns' variants in the context of variant ``number``.
 
-        By default, the result is ``number``. It is lower if several attempts are steps of the same
-        climb, because these must be compared after the same earlier turns.
+        By default, the result is ``number``. It is lower for the steps of a hill climb, because all
+        steps must be compared in one context.
         """
         return number
 
     @property
     def lessons(self) -> int:
-        """The maximum number of dialogues from whose results the search learns for other dialogues.
+        """The maximum number of dialogues that the search learns from.
 
         A campaign runs this number of dialogues of its sample first, in rounds. After each round it
-        calls `learn`, and uses the returned search for later rounds and for all other dialogues.
+        calls `learn`, and uses the returned search for all later dialogues.
         """
         return 0
 
@@ -214,7 +213,7 @@ class Search(Protocol):
         return ""
 
     def learn(self, lessons: Sequence[Lesson]) -> Search:  # noqa: ARG002 - most learn nothing
-        """Return a search that has also learned from these results. This object does not change."""
+        """Return a search that has also learned from these results. This object stays unchanged."""
         return self
 
     @abstractmethod
@@ -239,7 +238,7 @@ class TrainingRecord:
 
 
 class SearchFamily(ABC):
-    """Searches that share a name and differ by an argument: ``NAME`` and ``NAME:ARGUMENT``.
+    """Searches that share a name but have different arguments: ``NAME:ARGUMENT``.
 
     A family is registered under ``NAME`` instead of a factory. The argument may be the file of a
     trained search.
@@ -266,9 +265,8 @@ def impurity_difference(clean: Prediction, perturbed: Prediction) -> float:
     The impurity of a slot says how uncertain the tracker is about its value. The result is the mean
     impurity over slots of the variant minus the mean impurity of the clean turn, in (-1, 1). It is
     positive if the variant is closer to a change of the prediction (``gini_dif`` of the thesis). If
-    only one side has no impurities, because the tracker generated nothing, its mean is 0. If both
-    sides have no impurities, the result is the share of slots in which the states differ, in
-    [0, 1].
+    one side has no impurities, because the tracker generated nothing, its mean is 0. If both sides
+    have none, the result is the share of slots in which the states differ, in [0, 1].
     """
     if clean.impurities or perturbed.impurities:
         return _mean_impurity(perturbed) - _mean_impurity(clean)

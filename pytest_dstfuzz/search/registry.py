@@ -1,4 +1,4 @@
-"""Finds searches by name. They are shipped, from other packages, or from test suites."""
+"""Finds shipped searches, and searches of other packages and test suites, by name."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Searches(Registry[SearchFactory | SearchFamily]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All valid names: the shipped searches, then all forms of the others' names."""
+        """All valid names: first the shipped searches, then the others in all their forms."""
         others = self.single[len(self.shipped) :]
         return (*self.shipped, *(form for name in others for form in self._forms(name)))
 
@@ -163,10 +163,10 @@ def find_training(name: str) -> TrainingRecord | None:
 
 
 def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tuple[str, str]:
-    """Return the fingerprint of a trained search, and a sentence about its training.
+    """Return the fingerprint of a trained search and a sentence about its training.
 
     Both are empty if the search was not trained. ``model`` is the tracker under test as the user
-    named it, or ``None`` if the test suite provides it.
+    named it, or ``None`` if a test suite provides the tracker.
     """
     found = find_training(name)
     if found is None:
@@ -183,13 +183,13 @@ def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tu
 
 
 def as_search(given: object, where: str, known_as: str = "") -> Search:
-    """Wrap a search so that its attributes and proposals are checked.
+    """Wrap a search to check its attributes and proposals.
 
     Shipped searches stay as they are.
 
     Args:
         given: the search.
-        where: the place that registered the search, the first words of each error message.
+        where: the place of its registration. Each error message begins with it.
         known_as: the name under which the search was found.
     """
     if isinstance(given, CheckedSearch) or type(given) in _SHIPPED:
@@ -225,7 +225,7 @@ class CheckedSearch(Search):
 
     @property
     def learned(self) -> str:
-        """The text with which the user's search identifies its knowledge."""
+        """The text that identifies the knowledge of the user's search."""
         return str(getattr(self.wrapped, "learned", super().learned))
 
     def learn(self, lessons: Sequence[Lesson]) -> Search:
@@ -235,7 +235,7 @@ class CheckedSearch(Search):
         return as_search(found, f"learn() of the search {self.name!r}", self._known_as)
 
     def context_variant(self, number: int) -> int:
-        """Return the user's result after a check that it is from 0 to ``number`` inclusive."""
+        """Return the user's result. It must be from 0 to ``number``."""
         ask = getattr(self.wrapped, "context_variant", super().context_variant)
         with blame_errors(f"context_variant() of the search {self.name!r}"):
             found: object = ask(number)
@@ -247,7 +247,7 @@ class CheckedSearch(Search):
         return found
 
     def turn(self, task: SearchTask) -> TurnSearch:
-        """Return the user's object for a turn after a check that it can propose variants."""
+        """Return the user's object for a turn. It must be able to propose variants."""
         with blame_errors(f"turn() of the search {self.name!r}"):
             begun = self.wrapped.turn(task)
         if not callable(getattr(begun, "propose", None)):
@@ -266,7 +266,7 @@ class CheckedTurn(TurnSearch):
         self._begun = begun
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the user's proposal after a check of its type."""
+        """Return the user's proposal after checking its type."""
         with blame_errors(f"propose() of the search {self._search!r}"):
             found: object = self._begun.propose(number, draw, seen)
         if not isinstance(found, Proposal):

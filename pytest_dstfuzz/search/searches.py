@@ -70,7 +70,7 @@ class RandomTurn:
 
 
 class NearValueSearch(RandomSearch):
-    """Draws several variants, and chooses the variant whose edits are nearest to slot values."""
+    """Draws several variants and chooses the one with the edits nearest to slot values."""
 
     name = "near-value"
     #: This search scores the edits of its draws, so the order itself does not matter. But only
@@ -88,7 +88,7 @@ class NearValueTurn(RandomTurn):
     __slots__ = ()
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Draw several variants, and return the most promising new variant."""
+        """Draw several variants. Return the most promising new one."""
         task = self.task
         rng = task.stream(self.search.name, self.search.seed, number, draw)
         known = {earlier.proposal.variant.text for earlier in seen}
@@ -106,8 +106,8 @@ class NearValueTurn(RandomTurn):
 def heuristic_score(source: Source, variant: Variant) -> float:
     """Return how promising a variant is, as the sum of the flip rates of its edits.
 
-    A flip rate says how often an edit of this kind, at this distance from a value, changed an
-    answer, in percent.
+    A flip rate is the percentage of answers that changed after an edit of this kind, at this
+    distance from a value.
     """
     spans = source_spans(variant.edits)
     return sum(
@@ -210,7 +210,7 @@ class HillClimbTurn:
     def _step(
         self, action: Action, rng: np.random.Generator, base: PartialVariant | None
     ) -> Action | None:
-        """Change ``action`` to one edit that is still possible on ``base``, or return ``None``."""
+        """Return an action with one edit that is still possible on ``base``, or ``None``."""
         space, moves = self.task.perturber.space, self.search.rules.moves
         menus = self.task.perturber.menus(self.task.source, base)
         found = []
@@ -252,7 +252,7 @@ class NoiseSearch(Search):
 
 
 class DrawnOutcome(NamedTuple):
-    """A distorted form of the utterance that was drawn into the sample."""
+    """A form of the utterance that was drawn into the sample."""
 
     edits: tuple[Edit, ...]
     weight: float
@@ -267,7 +267,7 @@ class NoiseTurn(TurnSearch):
 
     @cached_property
     def sample(self) -> tuple[DrawnOutcome, ...]:
-        """The drawn forms of the utterance; fewer than requested if the utterance has fewer."""
+        """The drawn forms of the utterance. There may be fewer than requested."""
         task, support = self.task, self.task.source.support
         if support is None:  # The utterance is too long to be edited.
             return ()
@@ -286,12 +286,12 @@ class NoiseTurn(TurnSearch):
 
 
 class SampleAndSearch(Search):
-    """Lets the noise model draw half of the variants, and a search choose the other half.
+    """Draws half of the variants from the noise model. A search chooses the other half.
 
-    Failure rates are estimated only from the sample that the noise model draws. The search adds
-    findings. The sample has the variants with even numbers. If the utterance has fewer forms to
-    draw, the sample is smaller. All other variants come from the search. So both parts grow
-    together, and a budget that ends the run cuts both.
+    Only the sample from the noise model is used to estimate failure rates. The search adds
+    findings. Variants with even numbers belong to the sample, all others to the search. If the
+    utterance has fewer forms, the sample is smaller. Both parts grow together, so a budget that
+    ends the run cuts both.
     """
 
     name = order = ""
@@ -323,7 +323,7 @@ class SampleAndSearch(Search):
         return number % 2 == 0
 
     def context_variant(self, number: int) -> int:
-        """Return the lowest number of a context in which variant ``number`` may be read.
+        """Return the lowest number of a context for variant ``number``.
 
         The turn itself chooses the context, because the number of a search's attempt depends on the
         size of the sample.
@@ -379,9 +379,9 @@ class Outcomes:
         self.chances: Floats = np.array([*chances, noisy.probability_several(rate)])
 
     def size(self, most: int) -> int:
-        """Return how many variants of the utterance to try, at least 1 and at most ``most``.
+        """Return how many variants of the utterance to try, from 1 to ``most``.
 
-        The number falls with the probability that users mistype the utterance.
+        The number is lower if users rarely mistype the utterance.
         """
         often = 1.0 - (1.0 - self._rate) ** WORDS
         share = float(self.chances.sum()) / often if often else 0.0
@@ -390,9 +390,9 @@ class Outcomes:
     def draw(self, size: int, rng: np.random.Generator) -> tuple[DrawnOutcome, ...]:
         """Draw a sample of at least 1 and at most ``size`` outcomes.
 
-        An outcome is a form of the utterance with one slip or several slips. The outcomes are in
-        reading order, but outcomes with several slips are last. The expected sum of their weights
-        is the probability that the utterance is distorted.
+        An outcome is a form of the utterance with one or more slips. Outcomes are in reading order,
+        but those with several slips are last. The expected sum of the weights is the probability
+        that the utterance has a slip.
         """
         found = []
         for place, weight in self.draw_places(size, rng):
@@ -413,7 +413,7 @@ class Outcomes:
 
 
 def inclusion(chances: Floats, size: int) -> Floats:
-    """Return how often each outcome is expected in a sample of a given size.
+    """Return the expected frequency of each outcome in a sample of a given size.
 
     The numbers are proportional to the probabilities, but at most 1. An outcome that would exceed 1
     is in every sample, and the other outcomes share the rest. The last number is for all outcomes

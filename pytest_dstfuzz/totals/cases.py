@@ -1,7 +1,7 @@
-"""Figures of test cases in the sense of MORTAR: a dialogue with one perturbation is a test case.
+"""Figures of test cases as in MORTAR. A test case is a dialogue with one perturbation.
 
 These figures exist only if a relation assigns its variants to test cases. RETC, BPTC, Rate+, CV and
-L1 to L3 follow Guo et al., MORTAR, section IV-G. If its text and its tables differ, the figures
+L1 to L3 follow Guo et al., MORTAR, section IV-G. If its text and its tables disagree, the figures
 follow the tables: bugs are divided by test cases, not by test seeds, and CV uses only L1 and L2.
 """
 
@@ -42,7 +42,7 @@ class CaseFigures:
 
     @property
     def retc(self) -> float | None:
-        """Share of the test cases that reveal a bug."""
+        """Share of test cases that reveal a bug."""
         return ratio(self.effective, self.cases)
 
     @property
@@ -59,8 +59,8 @@ class CaseFigures:
     def variation(self) -> float | None:
         """CV: standard deviation of the numbers of L1 and L2, divided by their mean.
 
-        If the numbers are similar, CV is low. The deviation is that of a sample. The text of MORTAR
-        defines CV over three levels, but all twelve values of its table IV leave out L3.
+        CV is low if the numbers are similar. It uses the standard deviation of a sample. The text
+        of MORTAR defines CV over three levels, but all twelve values of its table IV leave out L3.
         """
         if self.levels is None or not any(self.levels[:2]):
             return None
@@ -104,7 +104,7 @@ class CasesTally:
 
     @property
     def figures(self) -> list[CaseFigures]:
-        """The figures of each relation with test cases, then those of all relations together.
+        """The figures of each relation with test cases, then of all relations together.
 
         They are empty if no relation has test cases.
         """
@@ -166,7 +166,7 @@ class _CaseSums:
 
 
 def _checks(turn: TurnResult) -> Iterator[tuple[VariantResult, ...]]:
-    """Yield the checks: each variant alone, or all pairs of versions of the question together."""
+    """Yield the checks. A check is a single variant, or all pairs of versions of the question."""
     run = [one for one in turn.variants if one.case and one.valid and one.state is not None]
     pairs = tuple(one for one in run if " " in one.case)
     yield from ((one,) for one in run if " " not in one.case)

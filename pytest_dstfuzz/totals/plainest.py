@@ -1,4 +1,4 @@
-"""Selection of violations to show: the simplest violations and the new violations."""
+"""Selects violations to show: the simplest ones and the new ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PlainKey = tuple[tuple[int, int, float, int], str, int, int]
 class PlainestTally:
     """Selects the simplest violations, at most one for each dialogue, turn or variant.
 
-    Violations caused by the turn's own edits come first, then those with the fewest edits, then
-    those with the lowest edit rates. The tally holds at most twice the requested number in memory.
+    Violations caused by the turn's own edits come first. They are ordered by number of edits, then
+    by edit rate. The tally holds at most twice the requested number in memory.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class PlainestTally:
 
 @dataclass(frozen=True, slots=True)
 class Novelty:
-    """The names of the violations that a baseline comparison covers, see `member_id`."""
+    """The violations that a baseline comparison covers, by name (see `member_id`)."""
 
     #: Variants that held in the baseline and break now, although the clean answer is the same.
     new: frozenset[str] = frozenset()
@@ -118,9 +118,9 @@ class OnPage(NamedTuple):
 class OnPageTally:
     """Selects the violations of a page.
 
-    If there are at most `MOST_ON_PAGE` violations, it selects all. If there are more, it first
-    selects the simplest violations of each weakness, the worst weakness first. Then it adds the
-    simplest of all other violations.
+    If there are at most `MOST_ON_PAGE` violations, it selects all. Otherwise it first selects the
+    simplest violations of each weakness, the worst weakness first. Then it adds the simplest of the
+    remaining violations.
     """
 
     def __init__(self, weaknesses: Iterable[Sequence[str]] = ()) -> None:

@@ -54,7 +54,7 @@ class HeatMap:
 
     Attributes:
         domains: the columns; ``""`` has slots without a domain.
-        totals: counts of each domain; ``None`` for the column without one.
+        totals: counts of each domain; ``None`` for the column without domain.
         rows: name of a slot with its counts in each domain (``None`` = the domain has no such
             slot). For tools, the name is that of an argument; ``""`` = the call itself.
         between: separator of domain and name in the full name of a slot.
@@ -73,9 +73,8 @@ class HeatMap:
 class RatesTally:
     """Computes the rates of transformations and of ranges of edit rates.
 
-    A variant counts once for each transformation among its edits. As in a `Ledger`, a violation
-    counts only if the variant's own edits caused it, and not if an edit in an earlier turn did.
-    Ranges of edit rates count only valid variants.
+    A variant counts once for each of its transformations. As in a `Ledger`, a violation counts only
+    if the variant's own edits caused it. Ranges of edit rates count only valid variants.
     """
 
     def __init__(self, numbers: DialogueNumbers | None = None) -> None:
@@ -168,7 +167,7 @@ def _is_of(slot: str, tool: str) -> bool:
 
 
 class ReasonsTally:
-    """Counts variants that a lock forbids (vetoes) by lock, violations by cause, and errors."""
+    """Counts forbidden variants by lock, violations by cause, and errors by reason."""
 
     def __init__(self) -> None:
         self._vetoes: Counter[str] = Counter()
@@ -199,7 +198,7 @@ class ReasonsTally:
 
     @property
     def causes(self) -> dict[str, int]:
-        """The violations by cause; ``unknown`` if it was not determined."""
+        """The violations by cause; ``unknown`` if the cause was not determined."""
         return rank_counts(self._causes)
 
     @property
@@ -229,18 +228,18 @@ class AppliedTally:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """The turns to which it did not apply, by reason, the most frequent first."""
+        """The numbers of turns it did not apply to, by reason, the most frequent first."""
         return rank_counts(self._reasons)
 
 
 def describe_applied(name: str, applied: int, reasons: Mapping[str, int], unit: str) -> str:
-    """Return a sentence if a relation did not apply to all turns, or ``""`` if it did.
+    """Return a sentence if a relation did not apply to all turns, otherwise ``""``.
 
     Args:
         name: the name of the relation.
         applied: number of turns to which it applied.
         reasons: number of turns to which it did not apply, by reason, the most frequent first.
-        unit: ``turn`` or ``dialogue``: the unit of its results.
+        unit: ``turn`` or ``dialogue``: the unit of the relation's results.
 
     >>> describe_applied("repair", 12, {"too long": 20, "said twice": 8}, "turn")
     'repair applied to 12 of 40 turns; main reason for the others (20): too long'
@@ -257,7 +256,7 @@ def describe_applied(name: str, applied: int, reasons: Mapping[str, int], unit: 
 
 
 class SpreadTally:
-    """Collects how much a bot's replies to the same clean turn differ. Other answers are ignored.
+    """Measures how much a bot's replies to one clean turn differ. Ignores other answers.
 
     A turn counts once, even if several relations test it.
     """

@@ -2,7 +2,7 @@
 
 Each relation has separate figures. A tracker that changes its state too easily breaks relations
 that expect the same state. A tracker that never changes its state breaks relations that expect a
-change. In a single number, one fault would hide the other.
+change. A single number would hide one of these faults.
 """
 
 from __future__ import annotations
@@ -133,27 +133,27 @@ class RelationTotals:
 
     @property
     def follows(self) -> bool:
-        """Whether the relation expects that the answer changes with the edits."""
+        """Whether the relation expects the answer to change with the edits."""
         return self.side == "should-change"
 
     @property
     def unit(self) -> str:
-        """The unit of its results: ``turn`` or ``dialogue``."""
+        """The unit of the relation's results: ``turn`` or ``dialogue``."""
         return self.facts.unit
 
     @cached_property
     def inapplicable(self) -> dict[str, int]:
-        """Number of turns to which it does not apply, by reason, the most frequent first."""
+        """The numbers of turns the relation does not apply to, by reason, most frequent first."""
         return self._applied.reasons
 
     @property
     def applicable(self) -> int:
-        """Number of turns, or dialogues, to which it applies."""
+        """The number of turns or dialogues that the relation applies to."""
         return self._applied.applied
 
     @property
     def applied(self) -> str:
-        """A sentence if it did not apply to all turns; ``""`` if it did."""
+        """A sentence if the relation did not apply to all turns, otherwise ``""``."""
         return describe_applied(self.name, self.applicable, self.inapplicable, self.unit)
 
     @cached_property
@@ -163,12 +163,12 @@ class RelationTotals:
 
     @property
     def unjudged(self) -> bool:
-        """Whether rewrites were run and the tracker failed on each of them."""
+        """Whether the tracker failed on every rewrite."""
         return bool(self.summary.valid) and not self.summary.answered
 
     @property
     def over_stability(self) -> float | None:
-        """Share of the rewrites after which the state did not change at all, although it should.
+        """Share of rewrites that should change the state but did not change it at all.
 
         ``None`` if no rewrite has an answer, or if the state should stay.
         """
@@ -182,7 +182,7 @@ class RelationTotals:
         return ratio_interval(self._dialogues.pairs(0, 1)) if known else None
 
     def ledger_json(self) -> dict[str, Any]:
-        """Return its ledger in the form of a report."""
+        """Return the relation's ledger in the form of a report."""
         yields = self.yields
         return {
             **self.ledger.to_json(),
@@ -193,7 +193,7 @@ class RelationTotals:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return its entry in the JSON report. Floats are not rounded."""
+        """Return the relation's entry in the JSON report. Floats are not rounded."""
         interval = self.over_stability_interval
         return {
             "name": self.name,
@@ -240,8 +240,8 @@ class Totals:
             redact: a function that removes the texts from a result; ``None`` = texts may be shown.
                 Weaknesses are computed before the texts are removed.
             accepted: weakness -> the reason why it is accepted.
-            words: the words of the ontology, separated by blanks. They are for a spelling corrector
-                whose effect is measured; ``None`` = it is not measured.
+            words: the words of the ontology, separated by blanks. They are the vocabulary of a
+                spelling corrector, whose effect is measured. ``None`` = it is not measured.
         """
         self._facts, self._fallbacks, self._redact = facts or {}, fallbacks, redact
         #: Names of the relations in the order of the settings. Others come after them.
@@ -323,7 +323,7 @@ class Totals:
         return self._weaknesses.mending
 
     def _shown(self, weakness: Weakness) -> Weakness:
-        """Return a weakness without redacted texts, with the reason why it is accepted."""
+        """Return a weakness for display: redacted if necessary, with the reason if accepted."""
         found = replace(weakness, accepted=self._accepted.get(weakness.id, ""))
         if self._redact is None:
             return found
@@ -361,7 +361,7 @@ class Totals:
         return tuple(self.relations[name] for name in names)
 
     def first(self, named: str) -> RelationTotals:
-        """Return the figures of the first relation, the subject of a report on one relation."""
+        """Return the figures of the first relation. A report on one relation shows these."""
         for one in self.sections(named):
             return one
         return RelationTotals("", "should-not-change", RelationFacts(), BELIEF_STATES)
@@ -378,7 +378,7 @@ class Totals:
 
     @property
     def fallbacks(self) -> tuple[int, int]:
-        """Number of distinct turns whose clean reply is a fallback, and number with any reply."""
+        """The numbers of distinct turns with a fallback as clean reply, and with any reply."""
         rows = self._unanswered.rows()
         return sum(none > 0 for (none,) in rows), len(rows)
 
@@ -405,8 +405,8 @@ class Totals:
 def outcome_columns(sections: Sequence[RelationTotals], *, follows: bool) -> dict[str, list[int]]:
     """Return the columns of a table of relations: the numbers of their rewrites by outcome.
 
-    If the tracker failed on a rewrite, there is a column for errors, because such a rewrite neither
-    holds nor breaks.
+    There is a column for errors if the tracker failed on a rewrite. Such a rewrite neither holds
+    nor breaks the relation.
     """
     kinds: tuple[Failure, ...] = ("stuck", "partial", "other") if follows else ("changed",)
     columns = {"held": [one.summary.held for one in sections]}

@@ -1,4 +1,4 @@
-"""Checks whether the figures of a session are meaningful: errors, unstable turns, equal answers."""
+"""Checks whether the figures of a session mean anything: errors, unstable or equal answers."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TroublesTally:
             self._calls = self._calls or turn.kind.has_tools
 
     def troubles(self, ended: str = "") -> list[str]:
-        """Return the reasons why the figures of a session are meaningless, one sentence each."""
+        """Return the reasons why the figures of a session mean nothing, one sentence each."""
         outcomes = self._outcomes
         if not any(outcomes[outcome] for outcome in _TESTED):
             what = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
@@ -100,11 +100,11 @@ class TroublesTally:
         return found
 
     def _ranked(self) -> list[tuple[str, Counter[TurnOutcome]]]:
-        """Return the relations in the order of the groups in which they first occur."""
+        """Return the relations in the order of their first groups."""
         return sorted(self._relations.items(), key=lambda item: self._groups[item[0]])
 
     def raised(self) -> tuple[str, ...]:
-        """Return a text for each relation with tracker failures, but too few to fail a run."""
+        """Return a text for each relation with tracker failures that are too few to fail a run."""
         return tuple(
             f"{self._kinds[name].words.who} failed on {errors} of {own} turns, and a gate "
             f"allows {percent(MOST_ERRORS, 0)}; the first failure: {self._failures[name][1]}"
@@ -197,10 +197,10 @@ class AnswersTally:
 
     @property
     def text(self) -> str:
-        """A sentence if a tracker gives the same clean answer to everything, or ``""``.
+        """A sentence if a tracker gives the same clean answer to all turns, otherwise ``""``.
 
-        No variant can break such a tracker, so results are meaningless. Fewer turns than
-        `LEAST_TELLING` may have equal answers by chance.
+        No variant can break such a tracker, so the results mean nothing. Fewer than `LEAST_TELLING`
+        turns may have equal answers by chance.
         """
         if text := self._no_calls():
             return text
@@ -218,9 +218,9 @@ class AnswersTally:
     def _no_calls(self) -> str:
         """Return a sentence if an assistant makes no calls although some are recorded, or ``""``.
 
-        If fewer than `LEAST_CALLS` turns have recorded calls, missing calls may be chance. Then the
-        sentence is returned only if the assistant makes no call at all, in at least `LEAST_CALLS`
-        turns.
+        With fewer than `LEAST_CALLS` turns with recorded calls, missing calls may be chance. In
+        this case, the sentence is returned only if the assistant makes no call at all in at least
+        `LEAST_CALLS` turns.
         """
         recorded = self._recorded.value
         if not recorded or self._called_recorded:

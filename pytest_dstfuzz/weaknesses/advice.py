@@ -1,4 +1,4 @@
-"""Advice against a weakness: changes of the bot that may help, by the kind of bot."""
+"""Advice on a weakness: changes of the bot that may help, by the kind of bot."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ _ADVICE: Final[Mapping[str, Mapping[Part, str]]] = {
 
 
 def to_try(mechanism: str, kind: AnswerKind) -> str:
-    """Return changes of the bot that may remove a weakness. They depend only on its mechanism.
+    """Return changes of the bot that may remove a weakness. They depend on its mechanism.
 
     >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
     >>> to_try("correction ignored", TOOL_CALLS)
@@ -291,8 +291,8 @@ def is_altered(corrector: SpellingCorrector, turn: TurnResult) -> bool:
 def is_mended(corrector: SpellingCorrector, turn: TurnResult, variant: VariantResult) -> bool:
     """Return whether a spelling corrector restores the clean texts of a violation.
 
-    A bot that gets the clean texts gives the clean answer, so there is no need to ask it again. The
-    result is false for relations that change the meaning or move rounds, since these make no
+    A bot that gets the clean texts gives the clean answer, so the bot is not called again. The
+    result is false for relations that change the meaning or move rounds, because they make no
     spelling errors.
     """
     plain = variant.plain
@@ -307,7 +307,7 @@ def is_mended(corrector: SpellingCorrector, turn: TurnResult, variant: VariantRe
 
 
 class Mending(NamedTuple):
-    """The effect of a spelling corrector before the bot, computed without asking the bot again."""
+    """The effect of a spelling corrector before the bot, computed without calls of the bot."""
 
     #: The number of violations whose clean texts it restores, and the number of all violations.
     mended: int
@@ -318,5 +318,5 @@ class Mending(NamedTuple):
 
     @property
     def pays(self) -> bool:
-        """Whether it restores at least a quarter of the violations."""
+        """Whether the corrector prevents at least a quarter of the violations."""
         return bool(self.mended) and 4 * self.mended >= self.violations

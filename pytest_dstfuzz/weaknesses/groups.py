@@ -1,4 +1,4 @@
-"""The weaknesses of a run: its violations grouped by key, worst first, with advice."""
+"""The weaknesses of a run. A weakness groups violations by key. The worst come first."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ _OF_SLUGS: Final = {_slug(name): name for name in ALL}
 
 
 class Key(NamedTuple):
-    """The properties that all violations of one weakness have in common."""
+    """The common properties of all violations of one weakness."""
 
     mechanism: str  #: A name in `ALL`.
     at: str = ""  #: For tool calls, the affected tool, or tool and argument.
 
     @property
     def id(self) -> str:
-        """The id of the weakness, which is one word in a shell. It depends only on the key.
+        """The id of the weakness, one word in a shell. It depends only on the key.
 
         >>> Key("slip in key word, value wrong").id, Key("call dropped", "block_card").id
         ('slip-in-key-word-value-wrong', 'call-dropped:block_card')
@@ -88,7 +88,7 @@ class Key(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The weakness of a violation, and the words and the slot that are the evidence for it."""
+    """The weakness of a violation, with the words and the slot that show it."""
 
     key: Key
     words: tuple[str, ...]  #: Clean words that were edited, in lower case.
@@ -96,7 +96,7 @@ class Reading(NamedTuple):
 
 
 def read(turn: TurnResult, variant: VariantResult) -> Reading:
-    """Return the key, the edited words and the slot of a violation, given only its result."""
+    """Return the weakness of a violation, with the words and the slot that show it."""
     if not turn.kind.words.values:
         return Reading(Key(reply_failure(turn, variant)), blamed(turn, variant).reached, REPLY)
     if turn.kind.has_tools:
@@ -112,7 +112,7 @@ def read(turn: TurnResult, variant: VariantResult) -> Reading:
 
 
 def read_scene(scene: BrokenScene) -> Reading:
-    """Return the key, the edited words and the slot for the known facts of a violation."""
+    """Return the weakness for the known facts of a violation. See `read`."""
     # A change to the right value only shows where the value of another slot went.
     about = not_corrected(scene.changed)
     name, number = mechanism_of([traits_of(change, scene) for change in about])
@@ -136,7 +136,7 @@ _LONG: Final = 3
 
 
 class Heard(NamedTuple):
-    """One exchange: the texts of system and user, and the user text that the tracker saw."""
+    """One exchange: the texts of system and user, and the user's text as the tracker saw it."""
 
     system: str
     user: str
@@ -146,9 +146,8 @@ class Heard(NamedTuple):
 def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[Difference]) -> str:
     """Return the id of the weakness of a stored violation, or ``""`` if it cannot be determined.
 
-    The weakness can be determined only if the violation has exactly one edit and one changed slot.
-    The state of the clean turn is not stored, so all possible states must lead to the same
-    weakness.
+    It can be determined only if the violation has exactly one edit and one changed slot. The state
+    of the clean turn is not stored, so all possible states must lead to the same weakness.
     """
     touched = [one for one in said if one.user != one.seen]
     if (edits, len(touched), len(changed)) != (1, 1, 1):
@@ -195,8 +194,7 @@ def _states(
 def _edits(clean: str, seen: str) -> Iterator[Edit]:
     """Yield the possible edits between two texts, without the equal text at both ends.
 
-    There are two possible edits if the position is ambiguous, for example if one of two equal words
-    is new.
+    There are two if the position is ambiguous, for example if one of two equal words is new.
     """
     shorter = min(len(clean), len(seen))
     first = next((i for i in range(shorter) if clean[i] != seen[i]), shorter)
@@ -248,7 +246,7 @@ class Weakness:
         members: the names of the violations, by turn and variant, at most `MOST_MEMBERS`.
         expected: estimated failures per 1,000 user turns because of this weakness; 0 if the search
             found it but no sampled variant shows it; ``None`` if the run has no estimate.
-        accepted: the reason if the weakness was accepted, else ``""``.
+        accepted: the reason if the weakness was accepted, or ``""``.
         mended: the number of violations whose clean texts a spelling corrector restores; ``None``
             if no corrector was in use.
     """
@@ -266,7 +264,7 @@ class Weakness:
 
     @property
     def id(self) -> str:
-        """A readable id that is the same in every run."""
+        """A readable id that is equal in every run."""
         return self.key.id
 
     @property
@@ -322,7 +320,7 @@ class WeaknessTally:
 
     @property
     def shrunk(self) -> bool | None:
-        """Whether the run found the smallest edits of violations, which affects their weaknesses.
+        """Whether the run minimised its violations, which affects their weaknesses.
 
         The value is ``None`` if there is no violation.
         """
@@ -352,13 +350,12 @@ def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
 
 
 def worst_first(found: Sequence[tuple[Weakness, int]]) -> tuple[Weakness, ...]:
-    """Return weaknesses, worst first; those without an estimate come last, see `ranked`.
+    """Return the weaknesses, worst first. Weaknesses without an estimate come last.
 
-    A weakness has a share in the estimated failures of all weaknesses, and a share in the turns
-    that all weaknesses break. The mean of these two shares decides the order. Neither share would
-    do alone. The estimate for a single weakness depends on the few failing variants of the sample.
-    The broken turns depend on all variants, but a search finds some weaknesses more easily than
-    users meet them. If there is no estimate, only the broken turns count.
+    A weakness has a share in the estimated failures, and a share in the broken turns, of all
+    weaknesses. The mean of the two shares decides the order. The estimate alone depends on the few
+    failing variants of the sample. The broken turns alone depend on what the search finds easily,
+    not on what users meet. If there is no estimate, only the broken turns count.
 
     Args:
         found: each weakness with the number of turns that it breaks. A turn that breaks only
@@ -382,9 +379,8 @@ def ranked(
 ) -> tuple[tuple[Ranking, tuple[_T, ...]], ...]:
     """Return one or two lists of weaknesses in the given order, each with its ranking.
 
-    If a noise model is in use and relations also make their own edits, there are two lists. No
-    figure could rank all weaknesses together, because it is unknown how often users type the edits
-    of relations.
+    If there is a noise model and relations also make their own edits, there are two lists. One list
+    is impossible, because it is unknown how often users type the edits of relations.
     """
     known = tuple(one for one in found if expected(one) is not None)
     rest = tuple(one for one in found if expected(one) is None)
@@ -433,11 +429,14 @@ class _Group:
 
     @property
     def own_turns(self) -> int:
-        """The number of turns with a violation for which not only earlier turns are to blame."""
+        """The number of turns with a violation that the turn's own edits cause or help to cause."""
         return self._own_turns.value
 
     def weakness(self, key: Key, figure: EstimatedFailures | None) -> Weakness:
-        """Return the weakness of these violations, with the run's estimate of failures, if any."""
+        """Return the weakness of these violations.
+
+        ``figure`` is its estimate of failures, if any.
+        """
         self._drop_places()
         found = Weakness(
             key=key,

@@ -31,7 +31,7 @@ from pytest_dstfuzz.perturb.words import Edit, take_apart, word_list, word_set
 
 
 class Edited(NamedTuple):
-    """An utterance and the edits in it that are blamed for a violation."""
+    """An utterance with the edits that caused a violation."""
 
     clean: str
     text: str
@@ -39,7 +39,7 @@ class Edited(NamedTuple):
 
     @property
     def reached(self) -> tuple[str, ...]:
-        """The clean words, in lower case, that the edits overlap; empty for pure insertions."""
+        """The lower-case clean words that the edits overlap; empty for pure insertions."""
         words = take_apart(self.clean).words
         spans = list(source_spans(self.edits))
         found = (
@@ -52,7 +52,7 @@ class Edited(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The clean words, in lower case, that the edits overlap or that are nearest to them."""
+        """The lower-case clean words that the edits overlap or are nearest to."""
         words = take_apart(self.clean).words
         found: list[str] = []
         for start, end in source_spans(self.edits):
@@ -66,15 +66,15 @@ class Edited(NamedTuple):
 
     @property
     def brought(self) -> frozenset[str]:
-        """The words, in lower case, that occur only because of the edits."""
+        """The lower-case words that only the edits added."""
         return frozenset(word_list(self.text)).difference(word_list(self.clean))
 
 
 def blamed(turn: TurnResult, variant: VariantResult) -> Edited:
-    """Return the edits to blame for a violation, from its smallest version if that is known.
+    """Return the edits that caused a violation, from its smallest version if known.
 
-    Usually these are the edits of the turn itself. If earlier turns are to blame, these are the
-    edits of the last edited turn before it.
+    Usually these are the edits of the turn itself. If earlier turns caused the violation, these are
+    the edits of the last edited turn before it.
     """
     plain = variant.plain
     earlier = plain.context_edits
@@ -128,7 +128,7 @@ class BrokenScene(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """The features that distinguish the change of a slot from others."""
+    """The features of a changed slot that determine the mechanism."""
 
     family: str  #: One of ``any``, ``yes-no``, ``number``, ``end``, ``name`` and ``choice``.
     happened: str  #: One of ``lost``, ``put in`` and ``replaced``.
@@ -148,7 +148,7 @@ class Traits(NamedTuple):
 
 
 def traits_of(change: Difference, scene: BrokenScene) -> Traits:
-    """Return the features of the change of a slot. Of a list, only the changed members count."""
+    """Return the features of a changed slot. For a list, only the changed members count."""
     others = [one for one in scene.changed if one is not change]
     change = _of_members(change)
     before, after = change.before, change.after
@@ -249,7 +249,7 @@ def family_of(change: Difference) -> str:
 
 
 def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: BrokenScene) -> bool:
-    """Return whether an edited word names the slot, or is a cue: a word that announces a value."""
+    """Return whether an edited word names the slot or announces a value (a cue)."""
     clean = word_list(scene.edited.clean)
     names = names_of(change.slot)
     said = {word for value in values if scene.here.says(value) for word in content(value)}
@@ -270,7 +270,7 @@ def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: Bro
 
 @cache
 def _cues() -> frozenset[str]:
-    """Return the single words that announce a value (cues), in travel and other requests."""
+    """Return the single words that announce a value, in travel and other requests."""
     cues = (*load_lexicon().cues, *CUE_WORDS)
     return frozenset(cue for cue in cues if " " not in cue) - _TOPIC
 
@@ -341,7 +341,7 @@ FAILURES: Final = (
 def failure_of(
     turn: TurnResult, variant: VariantResult, changes: Sequence[Difference]
 ) -> tuple[str, int]:
-    """Return the mechanism that follows from the changed state, and the index of the change.
+    """Return the mechanism for the changed state, and the index of the change.
 
     If the relation expects no change and the variant has edits of the text, the mechanism also
     depends on the edits. Then the result is ``("", -1)``.
@@ -365,7 +365,7 @@ def failure_of(
 def _taken_back(variant: VariantResult, changes: Sequence[Difference]) -> int:
     """Return the index of a change to a value that the user corrects at once, or -1.
 
-    The relation `disfluency` puts such a slip before the value that counts: `sunday, no, friday`.
+    The relation `disfluency` puts such a wrong value before the right one: `sunday, no, friday`.
     """
     slips = [
         Mentions([edit.after])
@@ -380,7 +380,7 @@ def _taken_back(variant: VariantResult, changes: Sequence[Difference]) -> int:
 def _instead(
     variant: VariantResult, changes: Sequence[Difference], missed: Sequence[int]
 ) -> tuple[str, int] | None:
-    """Return the mechanism if the state changed, but not as expected, else ``None``.
+    """Return the mechanism if the state did not change as expected, otherwise ``None``.
 
     ``missed`` holds the indices of slots that should have changed.
     """
@@ -450,7 +450,7 @@ def _another(before: str, after: str, asked: Context) -> str:
 
 
 def _becomes_another(compared: ComparisonResult) -> bool:
-    """Return whether both replies have a value for the fact that differs, unlike ``1969 / -``."""
+    """Return whether both replies have a value for the differing fact. ``1969 / -`` does not."""
     return not {"", "-", "no answer"} & set(compared.why.split(" / "))
 
 
@@ -571,18 +571,18 @@ _FAMILIES: Final[dict[str, Callable[[Traits], str]]] = {
 
 
 def _is_moved(one: Traits) -> bool:
-    """Return whether another slot of the domain has the value, and an edit hit a cue."""
+    """Return whether another slot of the domain has the value, and an edit changed a cue."""
     return one.happened == "replaced" and one.cue and one.sibling
 
 
 def _is_taken_over(one: Traits) -> bool:
-    """Return whether a value of another domain is lost although the edits hit no cue for it."""
+    """Return whether a value of another domain is lost, although the edits changed no cue."""
     hit = one.here and (one.cue or one.domain_word)
     return one.happened == "lost" and one.elsewhere and not hit
 
 
 def _place(one: Traits) -> str:
-    """Return the mechanism of a lost or added value that the user said.
+    """Return the mechanism of a lost or added value, if the user said the value.
 
     The value is a time, a number, or one end of a journey.
     """
@@ -657,7 +657,7 @@ def call_failure(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
 
 
 def _of_calls(turn: TurnResult, changes: Sequence[Difference]) -> tuple[str, str] | None:
-    """Return mechanism and tool if a call is missing or new, or ``None`` for the same calls."""
+    """Return mechanism and tool if a call is missing or new, otherwise ``None``."""
     own = [one for one in changes if one.path.is_call]
     gone = [one.path.tool for one in own if one.after is None and one.before is not None]
     new = [one.path.tool for one in own if one.before is None and one.after is not None]
@@ -689,7 +689,7 @@ def _argument(
 
 
 def _replaced(change: Difference, turn: TurnResult, changes: Sequence[Difference]) -> str:
-    """Return the mechanism of an argument with another value."""
+    """Return the mechanism of an argument that has another value."""
     before, after = change.before or "", change.after or ""
     others = dict(arguments_in(turn.clean_state or {}))
     others |= {one.path: one.before for one in changes if one.before is not None}

@@ -1,4 +1,4 @@
-"""The compiled lexicon: all tables in which transformations and locks look up words.
+"""The compiled lexicon: all word tables for transformations and locks.
 
 ``python -m tools.lexicon.build`` compiles it, and it ships as one file,
 ``resources/lexicon/lexicon.json.gz``. The README next to that file lists the sources and their
@@ -35,9 +35,9 @@ _POS_NAMES = {key: name for name, key in POS_KEYS.items()}
 def context_key(left: str, right: str) -> str:
     """Return the key of the gap between two words in the insertion table.
 
-    Of a contraction, only the part next to the gap counts, because the training text splits
-    contractions: ``s`` of ``it's`` on the left, and ``it`` on the right. ``""`` stands for the
-    start or the end of the utterance and stays empty.
+    Only the part of a contraction next to the gap counts, because the training text splits
+    contractions. For ``it's``, this is ``s`` on the left of a gap and ``it`` on the right. ``""``
+    stands for the start or the end of the utterance and stays empty.
     """
     before = left.lower().replace("\u2019", "'").rpartition("'")[2]
     after = right.lower().replace("\u2019", "'").partition("'")[0]
@@ -139,7 +139,7 @@ class Lexicon:
         return frozenset(self.safe_insertions)
 
     def is_word(self, text: str) -> bool:
-        """Return whether ``text`` is an English word, and so not a misspelling."""
+        """Return whether ``text`` is an English word, not a misspelling."""
         return text.lower() in self._words
 
     def majority_pos(self, word: str) -> str | None:
@@ -191,7 +191,10 @@ class Lexicon:
         return tuple(dict.fromkeys(found))
 
     def antonyms(self, word: str) -> tuple[str, ...]:
-        """Return the antonyms of ``word`` in any sense. No edit may replace the word by one."""
+        """Return the antonyms of ``word`` in any sense.
+
+        Edits must never insert them for the word.
+        """
         return self._look_up("antonyms", word)
 
     def neighbours(self, word: str) -> tuple[tuple[str, float], ...]:
@@ -207,8 +210,8 @@ class Lexicon:
     def neighbours_strict(self, word: str) -> tuple[str, ...]:
         """Return the reviewed neighbours of ``word`` that keep the meaning of a request.
 
-        Of a user's own source, only neighbours that are synonyms or in the reviewed table are
-        returned. In embedding spaces, opposites such as north and south are neighbours, too.
+        From a user's own source, only synonyms and neighbours in the reviewed table are returned.
+        In embedding spaces, opposites such as north and south are neighbours, too.
         """
         reviewed = self._look_up("neighbours_strict", word)
         if self._neighbour_source is None:

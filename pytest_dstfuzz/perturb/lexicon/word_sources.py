@@ -1,8 +1,7 @@
-"""The user's own sources of candidates, backed by third-party libraries.
+"""Word sources that use third-party libraries, for use in place of compiled tables.
 
 Each source has an interface of :mod:`pytest_dstfuzz.perturb.lexicon.lexicon`. Pass it to
-:meth:`Lexicon.with_sources` to replace a compiled table. The libraries are extras, which are
-imported when a source is created.
+:meth:`Lexicon.with_sources`. The libraries are extras. They are imported when a source is created.
 """
 
 from __future__ import annotations

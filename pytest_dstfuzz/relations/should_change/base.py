@@ -50,7 +50,7 @@ _ASSUMED: Final = frozenset({"1", "one", "today", "now"})
 
 @dataclass(frozen=True)
 class ArgumentFacts:
-    """Facts about tool arguments, from schemas and recorded calls. The arguments are the slots."""
+    """Facts about the arguments of tools, from schemas and recorded calls. Arguments are slots."""
 
     rules: Mapping[str, SlotRules]
     #: Slot and value -> the text of the value in a call.
@@ -85,11 +85,11 @@ class ArgumentFacts:
         return slot in self.rules and self.rules[slot].required
 
     def may_be_default(self, slot: str, value: str) -> bool:
-        """Return whether an assistant may choose a value although nobody said it.
+        """Return whether an assistant may choose a value that nobody said.
 
         An assistant may assume some values, such as one person or today. It may also choose the
-        default of the schema, and a value that nobody said in at least half of the recorded calls
-        with it.
+        default of the schema. And it may choose a value if nobody said it in at least half of the
+        recorded calls with it.
         """
         if value in _ASSUMED or (slot in self.rules and self.rules[slot].default == value):
             return True
@@ -120,7 +120,7 @@ _SHORTEST: Final = 3
 
 @dataclass(frozen=True, eq=False)
 class CallScene(Scene):
-    """A turn with tool calls, seen as a turn with slots: the arguments that users can say."""
+    """A turn with tool calls in the form of slots. The slots are the arguments users can say."""
 
     @classmethod
     def of(cls, scene: Scene) -> CallScene:
@@ -144,7 +144,7 @@ class CallScene(Scene):
 
     @cached_property
     def before(self) -> Outcome:
-        """The arguments of the calls that the user does not say in this turn."""
+        """The arguments of the calls, without those that the user says in this turn."""
         return Outcome({slot: v for slot, v in self.now.items() if not _says(self, slot, v)})
 
     @property
@@ -178,9 +178,9 @@ class CallScene(Scene):
     ) -> Rewrite:
         """Return a rewrite with the expected change of the calls.
 
-        If the change cannot be predicted, the rewrite has no deltas. It cannot be predicted for
-        members of lists, and for texts that the assistant passes on. Nor can it be predicted for a
-        removed value that an earlier round has, too, or that an assistant may choose by itself.
+        If the change is unpredictable, the rewrite has no deltas. This is the case for members of
+        lists and for texts that the assistant passes on. It is also the case for a removed value
+        that an earlier round has, or that an assistant may choose.
         """
         made = super().rewrite(replacements, deltas, about=about, separable=separable)
         stated = made.expected.deltas
@@ -205,7 +205,7 @@ def remove_calls(calls: Outcome, call: AnswerPath | None = None) -> tuple[Delta,
 
 
 def shortly(deltas: Sequence[Delta]) -> list[Delta]:
-    """Return the changes for display, without the arguments of calls that are removed."""
+    """Return the changes for display. Leave out the arguments of removed calls."""
     paths = [AnswerPath.of(one.slot) for one in deltas]
     gone_calls = {path for path in paths if path.is_call}
     return [
@@ -216,7 +216,7 @@ def shortly(deltas: Sequence[Delta]) -> list[Delta]:
 
 
 def _exact(scene: CallScene, delta: Delta, *, alone: bool) -> tuple[Delta, ...]:
-    """Turn the change of a slot into changes of the calls. Return none if they are unpredictable.
+    """Convert the change of a slot to changes of the calls, if they are predictable.
 
     ``alone`` is true if the rewrite changes no other slot.
     """
@@ -252,11 +252,11 @@ def _exact(scene: CallScene, delta: Delta, *, alone: bool) -> tuple[Delta, ...]:
 
 
 def _left_out(scene: CallScene, slot: str, argument: CallArgument) -> tuple[Delta, ...]:
-    """Return the changes that are expected for an argument which the user no longer says.
+    """Return the expected changes for an argument that the user no longer says.
 
     The calls must not have the old value. The assistant may ask for another value, take one from an
-    earlier message, or choose one by itself. If the tool requires the argument and no earlier
-    message gives a value, the whole call must be missing.
+    earlier message, or choose one. If the tool requires the argument and no earlier message gives a
+    value, the whole call must be missing.
     """
     if _is_known(scene, slot, argument.value):
         return ()
@@ -268,23 +268,23 @@ def _left_out(scene: CallScene, slot: str, argument: CallArgument) -> tuple[Delt
 
 
 def _is_namesake(one: CallArgument, other: CallArgument) -> bool:
-    """Return whether two arguments belong to two calls of a tool and have the same name."""
+    """Return whether two arguments have the same name but belong to different calls of a tool."""
     return one.path.part == other.path.part and one.path.call != other.path.call
 
 
 def _is_known(scene: CallScene, slot: str, value: str) -> bool:
-    """Return whether an assistant may give an argument a value that the utterance does not say."""
+    """Return whether an assistant may use a value that the utterance does not say."""
     return _stands_before(scene, value) or scene.once(ArgumentFacts.of).may_be_default(slot, value)
 
 
 def _has_type(value: str, before: str | None) -> bool:
-    """Return whether a value fits the JSON type of the old one: `three` is not a number."""
+    """Return whether a value fits the JSON type of the old value: `three` is not a number."""
     text = before is None or isinstance(value_of(before), str)
     return text or not isinstance(value_of(value), str)
 
 
 def _text(facts: ArgumentFacts, slot: str, value: str, before: str | None) -> str:
-    """Return a value as an answer writes it: as in the data, or else like the old value."""
+    """Return a value as an answer spells it: as in the data, or in the style of the old value."""
     if (slot, value) in facts.texts:
         return facts.texts[slot, value]
     return text_of(value) if before is None or isinstance(value_of(before), str) else value
@@ -351,7 +351,7 @@ EditedTurn = list[Rewrite] | TurnRelation | Inapplicable
 
 
 class ShouldChange(Relation):
-    """Edits the user's words, and predicts how each slot changes.
+    """Edits the user's words and predicts the change of each slot.
 
     A subclass defines ``name``, ``expects``, ``reasons`` and `edited`. For tool calls, the slots
     are the arguments of the calls, see `CallScene`.
@@ -387,7 +387,7 @@ class ShouldChange(Relation):
 def from_sites(
     relation: ShouldChange, scene: Scene, make: Callable[[Scene, ValueSite], RewritesOrReason]
 ) -> EditedTurn:
-    """Make rewrites for each place in the turn that has a value. ``make`` handles one place."""
+    """Make rewrites for each value site of the turn. ``make`` handles one site."""
     sites = sites_of(scene)
     if not sites.found:
         return Inapplicable(sites.reason)
@@ -395,9 +395,10 @@ def from_sites(
 
 
 def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[RewritesOrReason]) -> EditedTurn:
-    """Combine the rewrites of several slots: the first of each in random order, then the second.
+    """Combine the rewrites of several slots: first one rewrite of each slot, then the next.
 
-    If there are no rewrites, return the last of the reasons in the order of the checks.
+    The order of the slots is random. If there are no rewrites, return the last reason in the order
+    of the checks.
     """
     found = [iter(one) for one in made if not isinstance(one, str)]
     if not found:
@@ -409,13 +410,13 @@ def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[RewritesOrReaso
 
 
 def some(rewrites: Iterator[Rewrite]) -> Iterator[Rewrite] | None:
-    """Return the rewrites after making the first, or ``None`` if no rewrite is possible."""
+    """Return the rewrites, or ``None`` if there are none. Make the first one to find out."""
     first = next(rewrites, None)
     return None if first is None else chain((first,), rewrites)
 
 
 class Lazily(TurnRelation):
-    """Makes the rewrites of a turn only when they are needed, and skips equal utterances.
+    """Makes the rewrites of a turn on demand, and skips equal utterances.
 
     If a campaign uses only two rewrites of a turn, it need not wait for the others.
     """
@@ -436,7 +437,7 @@ class Lazily(TurnRelation):
 
 
 def needs_values(relation: str, data: DialogueSet) -> str:
-    """Return why no slot of the data can get another value, or ``""`` if a slot can."""
+    """Return why no slot of the data can get another value, or ``""``."""
     if any(len(found) > 1 for table in tables_of(data) for found in table.values.values()):
         return ""
     return (

@@ -97,8 +97,8 @@ def swap_value(
 ) -> list[Replacement] | None:
     """Return the edits that replace a mentioned value by another value in the same style.
 
-    The article before the value changes if necessary. If the new value cannot take the form of the
-    old value, the result is ``None``.
+    The article before the value changes if necessary. The result is ``None`` if the new value
+    cannot take the form of the old one.
     """
     # Capitalise the new value like the old value: `a drama`, not `a Drama`.
     lower = site.kind == "choice" and site.surface.islower() and "@" not in value
@@ -126,20 +126,20 @@ def swap_value(
 
 
 def _is_same_form(scene: Scene, site: ValueSite) -> bool:
-    """Return whether a mention is an alternative spelling of its value, not an inflected form."""
+    """Return whether a mention is another spelling of its value, not an inflected form."""
     surface = site.surface.lower()
     typed = normalise_value(site.slot, surface, scene.table.normalisation)
     return typed == site.value and surface.endswith("s") == site.value.endswith("s")
 
 
 def admit_value(scene: Scene, slot: str, value: str, surface: str) -> Admissible:
-    """Return the expected values of a slot: ``value``, and the form in which the user says it."""
+    """Return the expected values of a slot: ``value``, and its form in the user's words."""
     typed = normalise_value(slot, surface.lower(), scene.table.normalisation)
     return Admissible(tuple(dict.fromkeys((value, typed or value))))
 
 
 def unsaid(scene: Scene, slot: str, old: str) -> Iterator[str]:
-    """Yield other values of a slot that nobody has said yet, in an order drawn by seed.
+    """Yield other values of a slot that nobody has said yet, in random order.
 
     Times that would put the arrival before the departure are skipped.
     """
@@ -167,7 +167,7 @@ _MOMENTS: Final = {"leave", "arrive"}
 
 @register_relation
 class ValueSwap(ShouldChange):
-    """Replaces a value by another. The slot must take the new value, and no other may change."""
+    """Replaces a value. The slot must take the new value, and no other slot may change."""
 
     name = "value-swap"
     expects = "the slot takes the new value, and all others stay"
@@ -195,7 +195,7 @@ def _swapped(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
 
 
 def why_none(scene: Scene, site: ValueSite) -> str:
-    """Return why no other value can replace the mentioned value."""
+    """Return why no other value can replace the mentioned one."""
     values = unsaid(scene, site.slot, site.value)
     untaken = any(swap_value(scene, site, value, site.kind) is None for value in values)
     return SPELLED_OTHERWISE if untaken else NO_OTHER
@@ -225,7 +225,7 @@ class TurnBack(ShouldChange):
         return needs_values(self.name, data)
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return the rewrites of each slot that the turn fills, with both forms of the sentence."""
+        """Return two rewrites for each slot that the turn fills, one per form of the sentence."""
         if not scene.given:
             return Inapplicable(GIVES_NOTHING)
         return in_turn(self, scene, [_turned(scene, slot) for slot in scene.given])
@@ -250,18 +250,18 @@ def _turned(scene: Scene, slot: str) -> RewritesOrReason:
 
 
 def _is_named(scene: Scene, slot: str) -> bool:
-    """Return whether the slot's place has a name. Another area would then imply another place."""
+    """Return whether the slot's place has a name, so that another area implies another place."""
     kinds = scene.table.kinds
     others = (other for other in scene.now if domain_of(other) == domain_of(slot))
     return any(kinds.get(other) == "name" for other in others)
 
 
 def slot_phrase(scene: Scene, slot: str) -> str:
-    """Return the phrase for a slot in this dialogue, or ``""`` if it is unknown.
+    """Return the phrase for a slot in this dialogue, or ``""`` if none is known.
 
-    The phrase comes from `DialogueSet.slot_phrases`. If it is not there, and the name of the slot
-    consists of words, the phrase is the name. If the state has slots of several domains, the phrase
-    includes the domain.
+    The phrase comes from `DialogueSet.slot_phrases`. Otherwise it is the name of the slot, if the
+    name consists of words. If the state has slots of several domains, the phrase includes the
+    domain.
     """
     if not scene.names_domains and _has_namesake(scene, slot):
         return ""
@@ -286,7 +286,7 @@ def slot_phrase(scene: Scene, slot: str) -> str:
 
 
 def _has_namesake(scene: Scene, slot: str) -> bool:
-    """Return whether a slot of another tool, or of another call of it, has the same name."""
+    """Return whether a slot of another tool or call has the same name."""
     name = name_words(slot.partition("#")[0])
     others = (other.partition("#")[0] for other in scene.now if other != slot)
     return any(name_words(other) == name for other in others)
@@ -369,7 +369,7 @@ def _length(found: re.Match[str] | None) -> int:
 
 
 def _without(scene: Scene, first: int, last: int) -> list[Replacement]:
-    """Return the edits that remove the words ``first`` to ``last``, and one blank."""
+    """Return the edits that remove the words ``first`` to ``last`` with one blank."""
     words, user = scene.parts.words, scene.turn.user
     start, end = words[first].start, words[last].end
     start -= _length(_SIGN_BEFORE.search(user[:start]))
@@ -413,7 +413,7 @@ _LEAVING_OF: Final = {"arrive": "leave", "arrives": "leaves", "arriving": "leavi
 
 @register_relation
 class RoleSwap(ShouldChange):
-    """Swaps the two ends of a journey, or makes a departure time an arrival time."""
+    """Swaps the two ends of a journey, or turns a departure time into an arrival time."""
 
     name = "role-swap"
     expects = "the two ends exchange their values, or the time moves to the slot of the other role"
@@ -454,7 +454,7 @@ class RoleSwap(ShouldChange):
 
 
 def _exchanged(scene: Scene, start: ValueSite, goal: ValueSite) -> Rewrite | str:
-    """Return the rewrite that swaps start and destination, or why no swap is possible."""
+    """Return the rewrite that swaps start and destination, or the reason why it cannot."""
     for site, cues in ((start, _FROM), (goal, _TO)):
         if _cue(scene, site) not in cues:
             return NO_CUE
@@ -468,7 +468,7 @@ def _exchanged(scene: Scene, start: ValueSite, goal: ValueSite) -> Rewrite | str
 
 
 def _moved(scene: Scene, site: ValueSite) -> Rewrite | str:
-    """Return the rewrite that makes a departure time an arrival time or the reverse."""
+    """Return the rewrite that turns a departure time into an arrival time, or the reverse."""
     words = scene.parts.words
     cue = site.mention.first - 1
     verb = cue - 1
@@ -506,7 +506,7 @@ def _cue(scene: Scene, site: ValueSite) -> str:
 
 
 def _is_range(scene: Scene, site: ValueSite) -> bool:
-    """Return whether a time is not a plain time: `9:00 to 10:00`, `8:15 in ely`."""
+    """Return whether a time is a range or has a place: `9:00 to 10:00`, `8:15 in ely`."""
     words = [word.lower for word in scene.parts.words]
     following = words[site.mention.last + 1 : site.mention.last + 3]
     if any(word[:1].isdigit() or word in {"or", "to"} for word in following):
@@ -519,7 +519,7 @@ def _is_range(scene: Scene, site: ValueSite) -> bool:
 
 
 def _other_slot(scene: Scene, site: ValueSite) -> str | None:
-    """Return the slot for the other time (arrival, departure) of the same domain."""
+    """Return the domain's slot for the opposite time: arrival or departure."""
     kinds = scene.table.kinds
     wanted = "arrive" if moment_of(site.slot) == "leave" else "leave"
     return next(
@@ -540,7 +540,7 @@ NO_TWIN: Final = "no slot of the same type has another value from an earlier tur
 
 @register_relation
 class ConfusingEntity(ShouldChange):
-    """Replaces a value by the value of another slot of the same type. Both slots must have it."""
+    """Replaces a value by the value of another slot of its type. Both slots must then have it."""
 
     name = "confusing-entity"
     expects = "the slot takes the value of the other slot, which keeps its own"
@@ -588,7 +588,7 @@ _PLACES: Final[frozenset[SlotKind]] = frozenset({"end", "name"})
 
 
 def _is_twin(table: ValueTable, slot: str, other: str) -> bool:
-    """Return whether two slots have the same type, and are not the two ends of a journey."""
+    """Return whether two slots have the same type but are not the two ends of a journey."""
     kind, kind_of_other = table.kinds.get(slot), table.kinds.get(other)
     if slot == other or kind is None or kind_of_other is None:
         return False
@@ -641,9 +641,9 @@ _FRAGMENTS: Final = word_set("in on at for from to with preferably maybe and or"
 
 @register_relation
 class Negation(ShouldChange):
-    """Negates a wish. The slot may then have any value except the unwanted value.
+    """Negates a wish. The slot may then have any value except the unwanted one.
 
-    For bots that reply, the reply must differ, and a statement may also lose its negation.
+    For bots that reply, the reply must change. There, a statement may also lose its negation.
     """
 
     name = "negation"
@@ -675,7 +675,7 @@ def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
 
 
 def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str:
-    """Return the rewrite that negates the verb before a value, or why no rule negates it."""
+    """Return the rewrite that negates the verb before a value, or the reason why no rule fits."""
     if not is_alone(scene, delta.slot, first, last) or _negation_goes_on(scene, last):
         return NOT_ALONE
     words = [word.lower.replace("’", "'") for word in scene.parts.words]
@@ -698,7 +698,7 @@ def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str
 
 
 def _negation_goes_on(scene: Scene, last: int) -> bool:
-    """Return whether the negation would affect later words, or later words need the value."""
+    """Return whether later words would be negated too, or need the value."""
     words = [word.lower for word in scene.parts.words]
     if not _POINTERS.isdisjoint(words[last + 1 :]):
         return True
@@ -771,7 +771,7 @@ _BETWEEN: Final = frozenset({"a", "an", "the", "some", "any", "on", "site"})
 
 @register_relation
 class Antonym(ShouldChange):
-    """Replaces a word like `with` by its opposite. The feature must no longer be wanted."""
+    """Replaces a word like `with` by its opposite. The user then no longer wants the feature."""
 
     name = "antonym"
     expects = "the yes/no slot is no, dontcare or empty, and all others stay"
@@ -783,7 +783,7 @@ class Antonym(ShouldChange):
         return "" if flags else NO_FLAG
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return a rewrite for each yes/no slot whose name follows a word with an opposite."""
+        """Return a rewrite for each yes/no slot whose name follows a word that has an opposite."""
         flags = flags_of(scene)
         rewrites = [
             scene.rewrite([edit], [site.unwanted])
@@ -797,7 +797,7 @@ class Antonym(ShouldChange):
 
 
 def _opposite(scene: Scene, site: FlagSite) -> Replacement | None:
-    """Return the replacement of the word before a slot's name by its opposite, or ``None``."""
+    """Return an edit that reverses the word before a slot's name, or ``None``."""
     words, gaps = scene.parts.words, scene.parts.gaps
     place = site.first - 1
     while place > 0 and words[place].lower in _BETWEEN and not gaps[place + 1].strip("- "):
@@ -812,7 +812,7 @@ def _opposite(scene: Scene, site: FlagSite) -> Replacement | None:
 
 
 def _flags_go_on(scene: Scene, site: FlagSite) -> bool:
-    """Return whether the opposite would also affect later words: `parking and breakfast`."""
+    """Return whether later words would be reversed too: `parking and breakfast`."""
     words, after = scene.parts.words, site.last + 1
     if words[after : after + 1] and words[after].lower in {"and", "or"}:
         return True
@@ -824,7 +824,7 @@ def _flags_go_on(scene: Scene, site: FlagSite) -> bool:
 
 
 def _is_told(scene: Scene, place: int) -> bool:
-    """Return whether a sentence states or demands a feature, and does not ask about it."""
+    """Return whether a sentence states or demands a feature instead of asking about it."""
     words = [word.lower for word in scene.parts.words]
     if not _ASKING.isdisjoint(words[sentence_of(scene.parts, place).start : place]):
         return False
@@ -886,7 +886,7 @@ _SHORTEST: Final = 4
 
 @register_relation
 class RandomInput(ShouldChange):
-    """Replaces the turn by random words. The state must be that of the previous turn."""
+    """Replaces the turn by random words. The state must stay as it was before the turn."""
 
     name = "random-input"
     expects = "every slot has its value from before the turn"
@@ -923,7 +923,7 @@ class RandomInput(ShouldChange):
 
 
 def why_gives_nothing(scene: Scene, changes: Sequence[Difference]) -> str:
-    """Return why the words of a turn with these changes give no value; ``""`` if they may."""
+    """Return why the words of a turn with these changes give no value, or ``""``."""
     if not scene.parts.words:
         return NO_WORD
     if not changes:
@@ -932,11 +932,10 @@ def why_gives_nothing(scene: Scene, changes: Sequence[Difference]) -> str:
 
 
 def _elsewhere(scene: Scene, changes: Sequence[Difference]) -> str:
-    """Return why a value may have another source than the user's words, or ``""``.
+    """Return why a value may come from elsewhere than the user's words, or ``""``.
 
-    A careful reader would keep values from earlier rounds, such as a place or a type that the user
-    mentioned. If nobody says a value, the label is wrong, or the value comes from an offer of the
-    system.
+    A careful reader would keep values from earlier rounds, such as a place or a type. If nobody
+    says a value, either the label is wrong or the system has offered the value.
     """
     values = [change.after or "" for change in changes]
     spelled = [value for value in values if value not in UNSPOKEN]
@@ -962,7 +961,7 @@ def _drawn(scene: Scene, deltas: list[Delta], table: ValueTable, tools: str = ""
 
 
 def neutral_words(scene: Scene, table: ValueTable, tools: str = "") -> Iterator[str]:
-    """Yield random neutral words: no values or slot names, no words of the system or of cues.
+    """Yield random neutral words: no values, slot names or cues, and no words of the system.
 
     Words in the names and descriptions of the ``tools`` are left out, too.
     """

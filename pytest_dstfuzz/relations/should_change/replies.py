@@ -1,4 +1,4 @@
-"""Negation of a statement or a request, after which a bot must reply something else."""
+"""Negation of a statement or a request. A bot must then give another reply."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _LONGEST: Final = 14
 
 
 def negate_statement(scene: Scene) -> TurnStart:
-    """Return the only statement or request of a turn with the opposite meaning."""
+    """Return the turn with its only statement or request negated."""
     parts = [one for one in sentences(scene.turn.user) if not is_polite(one)]
     if len(parts) != 1 or parts[0].asks:
         return Inapplicable(NOT_ONE)
@@ -68,13 +68,13 @@ def negate_statement(scene: Scene) -> TurnStart:
 
 
 def _has_clauses(one: Sentence) -> bool:
-    """Return whether a sentence has a comma, except before `please` at the end."""
+    """Return whether a sentence has a comma. A comma before a final `please` does not count."""
     gaps = one.gaps[:-1] if one.said[-1] == "please" else one.gaps
     return any(gap.strip() for gap in gaps)
 
 
 def _opposites(one: Sentence) -> Iterator[Replacement]:
-    """Yield the edit that negates a sentence, or that takes its negation away."""
+    """Yield the edit that negates a sentence or removes its negation."""
     said, words = one.said, one.words
     first = 1 if said[0] == "please" and len(said) > 1 else 0
     negated = [n for n, word in enumerate(said) if word == "not" or word.endswith("n't")]

@@ -1,4 +1,4 @@
-"""Finds the places in a turn that a relation may change: values, features and phrases."""
+"""Finds the value sites of a turn: values, features and phrases that a relation may change."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _LONGEST: Final = 5
 
 
 class ValueSite(NamedTuple):
-    """A slot that the turn filled, and the only place where the user mentions its value."""
+    """A slot that the turn filled, with the only place that mentions its value."""
 
     slot: str
     kind: SlotKind
@@ -81,7 +81,7 @@ class ValueSite(NamedTuple):
 
 
 class Sites(NamedTuple):
-    """The places of values in a turn, or the reason why the turn has no place."""
+    """The value sites of a turn, or the reason if there are none."""
 
     found: tuple[ValueSite, ...]
     #: One of `REASONS`, or ``""`` if there is a site.
@@ -90,7 +90,7 @@ class Sites(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def split_spoken(text: str) -> SpokenText:
-    """Return the words of a text and their forms. A cache keeps them for later turns."""
+    """Return the words of a text and their forms. Results are cached."""
     return SpokenText.of(text)
 
 
@@ -111,7 +111,7 @@ def sites_of(scene: Scene) -> Sites:
 
 
 def _site(scene: Scene, slot: str) -> ValueSite | str:
-    """Return the place of a filled slot's value, or the reason why it has none."""
+    """Return the site of a filled slot's value, or the reason if it has none."""
     value = scene.now[slot]
     mentions = _mentions(scene, slot)
     if not mentions:
@@ -132,7 +132,7 @@ def _mentions(scene: Scene, slot: str) -> tuple[ValueMention, ...]:
 
 
 def _is_part(scene: Scene, site: ValueSite) -> bool:
-    """Return whether a mention is part of a longer name, or has only words for slots."""
+    """Return whether a mention is part of a longer name, or consists of slot words."""
     table = scene.table
     if table.is_title(site.value):
         return True
@@ -159,7 +159,7 @@ def _is_part(scene: Scene, site: ValueSite) -> bool:
 
 
 def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
-    """Return whether the word next to a mention is part of the same name: `North Gate`."""
+    """Return whether the neighbouring word belongs to the same name: `North Gate`."""
     word = scene.parts.words[neighbour]
     if word.lower in _BEFORE_NAMES and word.text[0].isupper() and site.surface[0].isupper():
         return True
@@ -176,7 +176,7 @@ def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
 
 
 def _is_repeated(scene: Scene, site: ValueSite) -> bool:
-    """Return whether the user says the value a second time, here or earlier."""
+    """Return whether the user says the value more than once, here or earlier."""
     if len(split_spoken(scene.turn.user).mentions(site.value)) > 1:
         return True
     earlier = scene.dialogue.turns[: scene.index]
@@ -201,7 +201,7 @@ def _is_in_doubt(scene: Scene, site: ValueSite) -> bool:
 
 
 def is_doubtful(scene: Scene, place: int) -> bool:
-    """Return whether a word's clause negates it, asks about it or compares it."""
+    """Return whether the clause of a word is a negation, a question or a comparison."""
     parts, reasons = scene.parts, scene.guarded.reasons
     if any(
         parts.words[i].lower in DOUBTS or reasons[i] == "negation" for i in clause_of(parts, place)
@@ -223,7 +223,7 @@ def _is_guessed(scene: Scene, site: ValueSite) -> bool:
 
 
 def _is_counted(scene: Scene, site: ValueSite) -> bool:
-    """Return whether a noun after a number, or the system's question, shows the number's slot."""
+    """Return whether the noun after a number, or the system's question, identifies the slot."""
     words = [word.lower for word in scene.parts.words]
     nouns = list_counted_nouns(site.slot)
     last = site.mention.last
@@ -251,7 +251,7 @@ _BEFORE_TIMES: Final = word_set("at on in from for and with by to starting begin
 
 
 def _moment_said(scene: Scene, site: ValueSite) -> str:
-    """Return whether a time is a departure or an arrival, by the words before it."""
+    """Return whether a time is a departure or an arrival, judged by the words before it."""
     words = [word.lower for word in scene.parts.words]
     clause = clause_of(scene.parts, site.mention.first)
     for place in range(site.mention.first - 1, clause.start - 1, -1):
@@ -280,7 +280,7 @@ _LOCKS: Final[tuple[tuple[str, Callable[[Scene, ValueSite], bool]], ...]] = (
 
 
 def iterate_texts(scene: Scene) -> Iterator[str]:
-    """Yield the texts up to the turn and the values of its states, to look up other values."""
+    """Yield the texts up to the turn and the values of its states."""
     for turn in scene.dialogue.turns[: scene.index + 1]:
         yield turn.system
         yield turn.user
@@ -289,7 +289,7 @@ def iterate_texts(scene: Scene) -> Iterator[str]:
 
 
 class FlagSite(NamedTuple):
-    """A yes/no slot that the turn sets, and the words with which the user asks for it."""
+    """A yes/no slot that the turn sets, with the words for the requested feature."""
 
     slot: str
     #: ``yes``, or a synonym in the data.
@@ -299,12 +299,12 @@ class FlagSite(NamedTuple):
 
     @property
     def unwanted(self) -> Delta:
-        """The expected change of the slot if the user no longer wants the feature."""
+        """The expected change of the slot if the user does not want the feature."""
         return Delta(self.slot, self.value, Admissible((REFUSED[self.value], DONTCARE, None)))
 
 
 class Flags(NamedTuple):
-    """The yes/no slots that a turn sets, and the reasons why other slots are left out."""
+    """The yes/no slots that a turn sets, and the reasons for omitted slots."""
 
     found: tuple[FlagSite, ...]
     reasons: tuple[str, ...]
@@ -350,7 +350,7 @@ _FREE: Final = frozenset({"free", "complimentary"})
 
 
 def find_requests(scene: Scene, slot: str, text: str) -> list[ValueMention]:
-    """Return the words in a text that stand for a yes/no slot.
+    """Return the words in a text that refer to a yes/no slot.
 
     These are the words that the data gives for the slot, and the words of its name except stop
     words: `wifi` in ``has_wifi``.
@@ -363,8 +363,8 @@ def find_requests(scene: Scene, slot: str, text: str) -> list[ValueMention]:
 def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
     """Return whether the clause of some words mentions no other value.
 
-    The result is also false if the turn fills another slot of the domain and the user does not
-    mention its value, because this clause may fill that slot.
+    The result is also false if the turn fills another slot of the domain without mentioning its
+    value, because this clause may fill that slot.
     """
     clause = clause_of(scene.parts, first)
     user, table = split_spoken(scene.turn.user), scene.table
@@ -420,7 +420,7 @@ _BOUNDARY: Final = re.compile(r"[.,!?;:]")
 
 
 def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
-    """Return the first and the last word of the phrase that has a value: `in the north`.
+    """Return the first and the last word of a value's phrase: `in the north`.
 
     The result is ``None`` if the sentence needs the phrase, or if its extent is unclear.
     """
@@ -455,7 +455,7 @@ def _is_adjective(scene: Scene, site: ValueSite, words: list[str]) -> bool:
 
 
 def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
-    """Return the last word of a value's phrase, which includes a noun and `of town`."""
+    """Return the last word of a value's phrase. The phrase may include a noun and `of town`."""
     gaps, last = scene.parts.gaps, site.mention.last
     heads = _HEADS | list_counted_nouns(site.slot) if site.kind == "number" else _HEADS
     while last + 1 < len(words) and words[last + 1] in heads and not gaps[last + 1].strip("- "):
@@ -472,7 +472,7 @@ def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
 
 
 def _left(words: list[str], gaps: list[str], first: int) -> int | None:
-    """Return the first word of a value's phrase: its preposition, or the verb before it."""
+    """Return the first word of a value's phrase. It is a preposition or a verb."""
     start: int | None = None
     cue = words[first - 1] if first and not gaps[first].strip() else ""
     if cue in {"leaving", "departing", "serving"} or (cue == "and" and words[first][:1].isdigit()):
@@ -490,7 +490,7 @@ def _left(words: list[str], gaps: list[str], first: int) -> int | None:
 
 
 def _relative(words: list[str], gaps: list[str], verb: int) -> int | None:
-    """Return the relative pronoun before a verb, which begins a clause that can be removed."""
+    """Return the relative pronoun before a verb, if its clause can be removed."""
     if verb and words[verb - 1] in _RELATIVES and not gaps[verb].strip():
         return verb - 1
     return None
@@ -527,8 +527,8 @@ _CLOCK: Final = re.compile(r"\d[:.]\d\d|\d ?[ap]\.?m\b", re.IGNORECASE)
 def says_more(scene: Scene, text: str, given: Collection[Difference]) -> bool:
     """Return whether a text mentions values beyond the ``given`` changes.
 
-    A word of another slot's value in the state is also such a mention. If the result is true, the
-    label is wrong, or other slots would lose their values without the text.
+    A word of another slot's value in the state also counts. If the result is true, either the label
+    is wrong or other slots depend on the text.
 
     Args:
         scene: provides the state and the values of the data.
