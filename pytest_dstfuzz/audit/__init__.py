@@ -1,1 +1,1 @@
-"""Internal: Samples of a report's violations for human judges, and the judges' verdicts."""
+"""Internal: samples of violations for human judges, and the judges' verdicts."""

@@ -21,7 +21,7 @@ _YES_NO = ("yes", "no", "true", "false")
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A slot that was filled at a turn, and the place of its value, which occurs once in a text."""
+    """A slot that a turn filled, with the position of its value. The value occurs once."""
 
     slot: str
     value: str
@@ -83,7 +83,7 @@ class KnownTurns:
         return "\n".join((*earlier, turn.system)).casefold()
 
     def bears(self, turn: TurnResult, text: str, start: int) -> bool:
-        """Return whether the clause from ``start`` on has a value of the turn or a feature."""
+        """Return whether the clause from ``start`` has a value of the turn or a feature."""
         clause = _CLAUSE.match(text.casefold(), start)
         words = f" {clause.group() if clause else ''} "
         names = [value.casefold() for value in state_of(turn).values() if len(value) > 2]
@@ -92,11 +92,11 @@ class KnownTurns:
         )
 
     def mentions(self, turn: TurnResult, text: str) -> Iterator[Mention]:
-        """Yield this turn's new slots whose value occurs once in the text and is in ``values``."""
+        """Yield this turn's new slots with a known value that occurs once in the text."""
         return self._found(turn, text, self.values)
 
     def mentioned_numbers(self, turn: TurnResult, text: str) -> Iterator[Mention]:
-        """Yield this turn's new slots whose value occurs once in the text and has a digit."""
+        """Yield this turn's new slots with a numeric value that occurs once in the text."""
         return self._found(turn, text, self.numbers)
 
     def _found(
@@ -136,7 +136,7 @@ def alike(one: str, two: str) -> bool:
 
 
 def spread(text: str, count: int) -> int:
-    """Return a number from 0 to ``count - 1`` that depends only on the text, to vary choices."""
+    """Return a number from 0 to ``count - 1`` that depends only on the text. It varies choices."""
     return sum(map(ord, text)) % count
 
 
@@ -239,7 +239,7 @@ class DecoyMaker:
                 yield rest, f"{mention.slot}: {text[start : mention.end]!r} left out"
 
     def _negated(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text with a wish for a value turned into a refusal."""
+        """Yield the text with a wish for a value changed to a refusal."""
         for match in _WISH.finditer(text):
             who, modal, verb = match.groups()
             refused = re.match(r"\W+not\b", text[match.end() :], re.IGNORECASE)
@@ -258,7 +258,7 @@ class DecoyMaker:
             )
 
     def _affirmed(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text without a negation that stood before a value or a feature."""
+        """Yield the text without a negation before a value or a feature."""
         if DONTCARE in state_of(turn).values():
             return
         for match in _NEGATIONS.finditer(text):
@@ -268,7 +268,7 @@ class DecoyMaker:
 
 
 def instead(text: str, mention: Mention, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the text with the mention replaced by one of ``others``, and a description."""
+    """Yield the text with another value in place of the mention, and a description."""
     if others:
         # The choice depends only on the text, and varies over the values.
         other = others[spread(text, len(others))]
@@ -330,7 +330,7 @@ class FineDecoyMaker:
     """Makes fine decoys, which change the meaning by an edit as small as a slip."""
 
     def __init__(self, known: KnownTurns) -> None:
-        """Store the turns of the report, and the names of the things that users ask for."""
+        """Store the turns of the report, and the nouns for things that users ask for."""
         self._known = known
         things = _THINGS | known.domains
         self._things = things | {f"{name}s" for name in things}
@@ -364,7 +364,7 @@ class FineDecoyMaker:
                     yield _put(text, *match.span(1), new)
 
     def _other_reach(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text with "not" changed to "not just", or the other way round."""
+        """Yield the text with "not" changed to "not just", or vice versa."""
         for match in _LIMITED.finditer(text):
             if self._known.bears(turn, text, match.end(1)):
                 yield _put(text, *match.span(1), "")
@@ -372,7 +372,7 @@ class FineDecoyMaker:
             yield _put(text, end, end, (" just", " only")[spread(text, 2)])
 
     def _lost_negation(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text with "not" mistyped as another word, or the other way round."""
+        """Yield the text with "not" mistyped as another word, or vice versa."""
         for match in _NOW.finditer(text):
             if self._known.bears(turn, text, match.end(1)):
                 yield _put(text, *match.span(1), "not")
@@ -384,7 +384,7 @@ class FineDecoyMaker:
                 yield _put(text, end - len("not"), end, "now")
 
     def _another_digit(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text with one digit changed, so that a value becomes another known value."""
+        """Yield the text with one changed digit, which gives another known value."""
         for mention in self._known.mentioned_numbers(turn, text):
             others = [
                 other
@@ -428,7 +428,7 @@ class FineDecoyMaker:
             yield from instead(text, mention, near)
 
     def _others(self, turn: TurnResult, mention: Mention, values: dict[str, set[str]]) -> list[str]:
-        """Return the other values of a slot that are labelled often enough to be trusted."""
+        """Return other values of the slot that enough labels confirm."""
         taken = {value.casefold() for value in state_of(turn).values()}
         return sorted(
             value
@@ -480,10 +480,10 @@ NOTHING = "no slot changes"
 
 
 class StatedDecoyMaker:
-    """Makes decoys for a relation that expects a change, by stating a wrong change."""
+    """Makes decoys for relations that expect a change. Each decoy states a wrong change."""
 
     def __init__(self, known: KnownTurns, turns: Sequence[TurnResult]) -> None:
-        """Store the facts of the report, and the changes that all rewrites should cause."""
+        """Store the facts of the report, and the expected changes of all rewrites."""
         self._known = known
         self._others = [variant.expected for turn in turns for variant in turn.variants]
 
@@ -644,7 +644,7 @@ class _Maker:
         return made
 
     def _first(self, bases: Sequence[Pair], kind: str, edits: int) -> Decoy | None:
-        """Return a decoy from the unused turn whose number of edits is nearest to ``edits``."""
+        """Return a decoy from an unused turn. Its number of edits is nearest to ``edits``."""
         for turn, variant in sorted(bases, key=lambda base: abs(len(base[1].edits) - edits)):
             if turn.id not in self.taken:
                 decoy = self.one(turn, variant, kind)

@@ -1,4 +1,4 @@
-"""Lets people judge in a terminal or on a sheet, and exports their verdicts."""
+"""Judging in a terminal or on a sheet, and the export of verdicts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def write_sheet(path: Path, sample: Sample, judge: str) -> None:
-    """Write a judge's sheet in the judge's order of rows.
+    """Write a judge's sheet, in the judge's own order of rows.
 
     A sheet with judgements is not overwritten.
     """
@@ -122,7 +122,7 @@ def _cells(shown: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """Quote a text so that no spreadsheet evaluates it as a formula."""
+    """Quote a text so that no spreadsheet runs it as a formula."""
     return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
@@ -149,7 +149,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _unmarked(cell: object) -> object:
-    """Undo `cell`: remove the apostrophe that it added."""
+    """Undo `cell` by removing the added apostrophe."""
     marked = isinstance(cell, str) and cell[:1] == "'" and cell[1:].startswith(_FORMULAS)
     return cell[1:] if isinstance(cell, str) and marked else cell
 
@@ -172,7 +172,7 @@ _WORDS: Final = 2
 
 
 def write_export(path: Path, audit: Audit) -> None:
-    """Write the rows of an audit with all verdicts, and with the key: which rows are decoys.
+    """Write the rows of an audit with all verdicts and the key: which rows are decoys.
 
     Raises:
         UserError: no judge has finished yet, and the key would reveal the decoys.
@@ -224,7 +224,7 @@ _WIDTH: Final = 100
 def judge_rows(
     audit: Audit, judge: str, out: TextIO, read_key: Callable[[], str], *, colour: bool
 ) -> None:
-    """Ask for a verdict on every row that the judge has not judged yet.
+    """Ask for a verdict on every row that the judge has not judged.
 
     Each answer is saved before the next row is shown. Skipped rows get no verdict, and are shown
     again when the audit is resumed. ``read_key`` returns the next key of the keyboard, or ``""`` at
@@ -250,7 +250,7 @@ def judge_rows(
 
 
 def _next(audit: Audit, judge: str, rows: Sequence[AuditRow], start: int) -> int:
-    """Return the index of the first unjudged row from ``start`` on, or the number of rows."""
+    """Return the index of the next unjudged row from ``start``, or the number of rows."""
     given = audit.verdicts(judge)
     left = (place for place in range(start, len(rows)) if rows[place].id not in given)
     return next(left, len(rows))
@@ -280,7 +280,7 @@ def row_lines(row: AuditRow, *, colour: bool = False) -> Iterator[str]:
 def key_reader(source: TextIO) -> Callable[[], str]:
     """Return a function that reads the next key.
 
-    A terminal gives each key at once, any other source a line at a time.
+    A terminal returns each key at once. Other sources are read line by line.
     """
     if source.isatty() and os.name == "posix":
         return lambda: _pressed(source)
@@ -289,7 +289,7 @@ def key_reader(source: TextIO) -> Callable[[], str]:
 
 
 def _next_key(out: TextIO, read_key: Callable[[], str], keys: str, answers: Container[str]) -> str:
-    """Wait for a valid key, and return it, or return ``""`` at the end of the input."""
+    """Wait for a valid key and return it. Return ``""`` at the end of the input."""
     while True:
         key = read_key().lower()
         if key in ("", "s", "b", "q") or key in answers:

@@ -17,12 +17,12 @@ with needs_extra("the page of an audit", "report", "jinja2", "markupsafe"):
 
 
 def write_page(path: Path, audit: Audit, judge: str) -> None:
-    """Write the page of one judge. If writing fails, an existing file stays as it was."""
+    """Write the page of one judge. An existing file stays unchanged if this fails."""
     write_text(path, page_text(audit, judge))
 
 
 def page_text(audit: Audit, judge: str) -> str:
-    """Return the page of one judge: the rows in the judge's order, and the verdicts so far.
+    """Return the page of one judge, with the judge's order of rows and verdicts so far.
 
     The page does not say which rows are decoys, and has no verdicts of other judges.
     """

@@ -109,7 +109,7 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 
 
 def precision(sample: Sample, judgements: Judgements) -> Precision:
-    """Compare one judge's verdicts with the true kinds of the rows, without rows not judged yet."""
+    """Compare one judge's verdicts with the true kinds of the rows. Skip unjudged rows."""
     judged = [row for row in sample.rows if row.id in judgements]
     real = [row for row in judged if row.real]
     fake = [row for row in judged if not row.real]
@@ -224,7 +224,7 @@ class Audit:
         return tuple(row for row in self.sample.order(judge) if row.id not in given)
 
     def say(self, judge: str, verdicts: Mapping[str, str]) -> None:
-        """Add verdicts of a judge, which replace earlier ones, and write the file.
+        """Add verdicts of a judge and write the file. New verdicts replace earlier ones.
 
         Verdicts that other processes have written to the file in the meantime are kept.
         """
@@ -268,9 +268,9 @@ class Audit:
         }
 
     def lines(self, judge: str) -> list[str]:
-        """Return a judge's statistics, or only the progress if the judge has rows left.
+        """Return a judge's statistics, or only the progress while rows are left.
 
-        Earlier statistics would reveal which rows are decoys, and the verdicts of other judges.
+        Statistics before the end would reveal which rows are decoys, and other judges' verdicts.
         """
         left = len(self.left(judge))
         if left:
@@ -290,10 +290,11 @@ class Audit:
 
 
 def audit_path(report: Path, turns: Results, relation: str) -> Path:
-    """Return the path of the audit file. If the report has several relations, each has its own.
+    """Return the path of the audit file. Each of several relations has its own file.
 
     Raises:
-        UserError: the report does not have the relation, or has several of which none is named.
+        UserError: the report does not have the relation, or has several relations and none is
+            named.
     """
     of_relation(turns, relation)
     several = len({turn.relation for turn in turns}) > 1
@@ -303,7 +304,7 @@ def audit_path(report: Path, turns: Results, relation: str) -> Path:
 
 
 def open_audit(path: Path, turns: Results, given: Mapping[str, Any]) -> Audit:
-    """Draw the sample of an audit. If its file exists, resume with its verdicts.
+    """Open an audit: draw its sample, or resume it with the verdicts in its file.
 
     ``given`` holds the fields of `Draw` that the user has set. Others come from the file or the
     defaults.
@@ -327,7 +328,7 @@ class _SampleDraw(Draw):
 
 @dataclass(frozen=True, slots=True)
 class _AuditFile:
-    """The stored parts of an audit that are read back. Everything else is computed from them."""
+    """The stored parts of an audit. Everything else is computed from them."""
 
     sample: _SampleDraw
     judges: dict[str, dict[str, Verdict]]

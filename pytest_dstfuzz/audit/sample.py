@@ -37,7 +37,7 @@ class Question(NamedTuple):
 
     @property
     def answers(self) -> dict[str, Verdict]:
-        """The verdict that each key of the keyboard stands for."""
+        """Maps each key of the keyboard to its verdict."""
         return {verdict[0]: verdict for verdict in (self.good, self.bad)}
 
 
@@ -84,7 +84,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """An earlier turn of the dialogue, as the tracker read it, with the edits of the text."""
+    """An earlier turn of the dialogue as the tracker read it, with its edits."""
 
     system: str
     user: str
@@ -93,7 +93,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One row that a judge judges, with the part that the judge must not see."""
+    """One row for a judge. Part of it is hidden from the judge."""
 
     id: str
     earlier: tuple[Earlier, ...]
@@ -118,11 +118,11 @@ class AuditRow:
 
     @property
     def real(self) -> bool:
-        """Whether the row is a violation, and not a decoy."""
+        """Whether the row is a violation instead of a decoy."""
         return self.kind == VIOLATION
 
     def shown(self) -> dict[str, Any]:
-        """Return the part of the row that a judge may see, as plain values."""
+        """Return the visible part of the row as plain values."""
         return {
             "id": self.id,
             "earlier": [
@@ -142,7 +142,7 @@ class AuditRow:
         }
 
     def key(self) -> dict[str, Any]:
-        """Return the part of the row that a judge must not see, as plain values."""
+        """Return the hidden part of the row as plain values."""
         return {"kind": self.kind, "turn": self.turn, "variant": self.variant, "what": self.what}
 
 
@@ -155,13 +155,13 @@ class Sample:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all rows with their hidden parts. It ties judgements to one sample."""
+        """SHA-256 of all rows with their hidden parts. It links judgements to one sample."""
         rows = [[row.shown(), row.key()] for row in self.rows]
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
     @property
     def short(self) -> str:
-        """The start of the fingerprint, long enough to identify a sample."""
+        """The first digits of the fingerprint, enough to identify a sample."""
         return self.fingerprint[:12]
 
     @property
@@ -175,7 +175,7 @@ class Sample:
         return sum(row.real for row in self.rows)
 
     def order(self, judge: str) -> tuple[AuditRow, ...]:
-        """Return the rows in the order in which a judge sees them. Each judge has another order."""
+        """Return the rows in the order for a judge. Each judge has another order."""
         order = stream(self.draw.seed, "audit", "order", judge).permutation(len(self.rows))
         return tuple(self.rows[int(place)] for place in order)
 
@@ -204,7 +204,7 @@ def draw_sample(turns: Results, draw: Draw) -> Sample:
 
 
 def of_relation(turns: Results, name: str) -> Results:
-    """Return the turns of one relation. If ``name`` is empty, the report must have only one."""
+    """Return the turns of one relation. Without ``name``, the report must have only one."""
     known = sorted({turn.relation for turn in turns})
     if name and name not in known:
         raise unknown_name("relation of the report", name, known)

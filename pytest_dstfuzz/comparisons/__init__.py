@@ -1,1 +1,1 @@
-"""Internal: Comparisons of answers by equality, facts, meaning, a judge or a user's function."""
+"""Internal: comparisons of answers by equality, facts, meaning, a judge or a user's function."""

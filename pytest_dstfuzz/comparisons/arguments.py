@@ -1,4 +1,4 @@
-"""Comparison of the values of arguments and slots by rules, and the table of the rules."""
+"""Compares values of arguments and slots by rules, and holds the table of rules."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Same = Callable[[object, object, ArgumentKind], bool]
 
 
 def fold_text(text: str) -> str:
-    """Return a text in a form that is the same for different spellings of one value.
+    """Return a text in a form that is equal for all spellings of one value.
 
     The form has no differences in case, blanks, final punctuation, and the encoding of quotes,
     dashes and accents.
@@ -82,7 +82,7 @@ def number_of(text: str) -> Decimal | None:
 
 
 def numeral(value: object) -> Decimal | None:
-    """Return a JSON number, or the number that a text of digits denotes, else ``None``.
+    """Return a JSON number, or the number that a text of digits denotes; otherwise ``None``.
 
     A text with a leading zero, a plus sign or an exponent counts as an id and not as a number.
     """
@@ -109,7 +109,7 @@ def _equal(one: Decimal, other: Decimal) -> bool:
 
 
 def same_exactly(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether two values and their JSON types are equal; 2 and 2.0 are equal."""
+    """Return whether two values and their JSON types are equal. 2 and 2.0 are equal."""
     del kind
     if isinstance(one, int | float) and isinstance(other, int | float):
         return isinstance(one, bool) == isinstance(other, bool) and one == other
@@ -127,7 +127,7 @@ def same_number(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> boo
 
 
 def same_folded(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether two values are the same text except for case and blanks; "2" equals 2."""
+    """Return whether two values are equal texts except for case and blanks. "2" equals 2."""
     del kind
     return fold_text(_text(one)) == fold_text(_text(other))
 
@@ -143,8 +143,8 @@ def same_instant(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bo
 def same_auto(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
     """Return whether two values are equivalent by the default rule.
 
-    The type and format in the schema decide whether they are compared as numbers, times or texts.
-    If the schema gives neither, the form of the values decides.
+    The schema's type and format decide whether they are compared as numbers, times or texts.
+    Without a schema, the form of the values decides.
     """
     if same_exactly(one, other):
         return True
@@ -174,7 +174,7 @@ def _found_in(one: object, several: Sequence[object], kind: ArgumentKind) -> int
 
 
 def same_value(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether two nested JSON values are equivalent, each part by `same_auto`."""
+    """Return whether two nested JSON values are equivalent, part by part (see `same_auto`)."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return set(one) == set(other) and all(same_value(one[k], other[k]) for k in one)
     if _is_list(one) and _is_list(other):
@@ -188,7 +188,7 @@ def _is_list(value: object) -> bool:
 
 
 def _parts(value: object) -> Sequence[object]:
-    """Return the elements of a list, the pairs of an object, or a list with a single other value.
+    """Return the elements of a list, the pairs of an object, or a single value as a list.
 
     For ``None`` the list is empty.
     """
@@ -227,12 +227,12 @@ def same_unordered(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> 
 
 
 def found_is_subset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether each element of the found list or object is in the clean one."""
+    """Return whether the clean list or object contains each element of the found one."""
     return _within(found, before, kind)
 
 
 def found_is_superset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether each element of the clean list or object is in the found one."""
+    """Return whether the found list or object contains each element of the clean one."""
     return _within(before, found, kind)
 
 
@@ -392,7 +392,7 @@ class ArgumentTable:
         return self._kinds.get(slot, UNKNOWN)
 
     def governing(self, tool: str, way: Sequence[str | int]) -> tuple[Rule, int]:
-        """Return the rule for an argument, and the number of path steps to the compared value.
+        """Return the rule for an argument, and the length of the path to the compared value.
 
         If a rule on the path takes a whole argument, the first such rule applies. Otherwise the
         user's rule for the innermost argument applies. If the user gave no rule, `AUTO` applies.
@@ -582,7 +582,7 @@ def rules_of_slots(compared: str) -> str:
 
 
 def _same(rule: Rule, before: str | None, found: str | None) -> bool:
-    """Return whether two values are equivalent; the order of list members does not matter."""
+    """Return whether two values are equivalent. The order of list members does not matter."""
     if rule.ignores:
         return True
     one, other = _value(before), _value(found)
@@ -594,7 +594,7 @@ def _same(rule: Rule, before: str | None, found: str | None) -> bool:
 
 
 def _value(text: str | None) -> object:
-    """Return a value in the form that rules take: a list, a text, or ``None`` for no value."""
+    """Return a value in the form for rules: a list, a text, or ``None`` for no value."""
     if text is None:
         return None
     members = members_of(text)

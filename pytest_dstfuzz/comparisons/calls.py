@@ -51,8 +51,8 @@ _MANY: Final = 1000
 class ToolCallComparison(Comparison):
     """Compares tool calls, with a rule for each argument.
 
-    Calls of the same tool are paired so that each pair has as much in common as possible. If the
-    order counts, the calls that both messages make must be in the same order.
+    Calls of one tool are paired by similarity. If the order counts, calls in both messages must
+    have the same order.
     """
 
     def __init__(
@@ -83,7 +83,10 @@ class ToolCallComparison(Comparison):
         return f"{self.name}#{digest}{own}{texts}"
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return ``found`` with the paths of ``before``, and with its values if equivalent."""
+        """Return ``found`` with the paths of ``before``.
+
+        Equivalent values become those of ``before``.
+        """
         if before == found:
             return found
         clean, _ = calls_of_outcome(before)
@@ -108,7 +111,7 @@ class ToolCallComparison(Comparison):
             self._texts.prepare(texts)
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
-        """Return whether two values of an argument, or two places of a call, are equivalent."""
+        """Return whether two values of an argument, or two positions of a call, are equivalent."""
         place = AnswerPath.of(path)
         if not place.in_call:
             return _compared(same=before == found, before=before, found=found)
@@ -228,7 +231,7 @@ class ToolCallComparison(Comparison):
     def _part(
         self, slot: str, before: Tree | None, found: Tree | None, named: Rule | None
     ) -> Tree | None:
-        """Return the clean argument if it is equivalent to the found one, else the found one."""
+        """Return the clean argument if it is equivalent to the found one, or the found one."""
         rule = named or AUTO
         if before == found or rule.ignores:
             return before
@@ -254,7 +257,7 @@ class ToolCallComparison(Comparison):
         given: Mapping[AnswerPath, CallTree],
         pairs: Mapping[AnswerPath, AnswerPath],
     ) -> dict[AnswerPath, str]:
-        """Return the place of each call that both messages make, counting only such calls."""
+        """Return the position of each shared call among the calls that both messages make."""
         kept = {call: clean[call].place or "" for call in pairs}
         counted = [call for call in pairs if not self._is_ignored(call.tool)]
         if self._ordered:
@@ -270,7 +273,7 @@ class ToolCallComparison(Comparison):
         given: Mapping[AnswerPath, CallTree],
         extra: Sequence[AnswerPath],
     ) -> dict[str, str]:
-        """Return the paths of calls that only the found message makes, in a fixed order."""
+        """Return the paths of calls that are only in the found message, in a fixed order."""
         values: dict[str, str] = {}
         numbers = {tool: max(int(one[1]) for one in mine) for tool, mine in by_tool(clean).items()}
 

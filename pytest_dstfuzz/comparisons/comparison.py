@@ -50,8 +50,8 @@ class Comparison(Protocol):
     """Decides whether two texts are equivalent.
 
     A subclass must define ``name`` and ``compare``. All other members have defaults. The result
-    must depend only on the arguments. A text must be the same as itself. Two texts must get the
-    same verdict in both orders. `pytest_dstfuzz.testing.check_comparison` checks these rules.
+    must depend only on the arguments. A text must agree with itself. Two texts must get the same
+    verdict in both orders. `pytest_dstfuzz.testing.check_comparison` checks these rules.
     """
 
     @property
@@ -92,7 +92,7 @@ class Comparison(Protocol):
         return ""
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Prepare the comparison of all given pairs, since one batch is cheaper than many."""
+        """Prepare the comparison of all given pairs, because one batch is cheaper than many."""
         del pairs
 
     @abstractmethod
@@ -242,7 +242,7 @@ class OwnFunction(Comparison):
     """A user's function: ``same(before, found)``, or ``same(before, found, asked)``.
 
     It returns a boolean, a `ComparisonResult`, or the distance of the texts from 0 to 2. Two texts
-    are the same if their distance is not above the threshold.
+    agree if their distance is at most the threshold.
     """
 
     def __init__(
@@ -356,7 +356,7 @@ class CheckedComparison(Comparison):
 
 
 def check_result(answer: ComparisonResult, called: str) -> ComparisonResult:
-    """Return a result after a check of its distance."""
+    """Check the distance in a result, and return the result."""
     distance = answer.distance
     if distance is not None and not (math.isfinite(distance) and 0 <= distance <= FARTHEST):
         raise UserError(
@@ -367,7 +367,7 @@ def check_result(answer: ComparisonResult, called: str) -> ComparisonResult:
 
 
 def _arguments(function: Callable[..., object], called: str) -> int:
-    """Return the number of arguments: 3 if the function also takes the context, else 2."""
+    """Return the number of arguments: 3 if the function also takes the context, otherwise 2."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -386,9 +386,10 @@ def _arguments(function: Callable[..., object], called: str) -> int:
 
 
 def digest_of(thing: object, name: str = "") -> str:
-    """Return 12 hexadecimal digits of the digest of an object's source, and of all code behind it.
+    """Return 12 hexadecimal digits of a digest of an object's source and the code it uses.
 
-    The source tells apart two functions of a file with equal names. For the rest see `code_of`.
+    The source distinguishes functions of one file with equal names. For the other code see
+    `code_of`.
     """
     try:
         text = inspect.getsource(thing)  # type: ignore[arg-type]  # raises for other objects
@@ -403,7 +404,7 @@ def _show(answer: object) -> str:
 
 
 def as_before(comparison: Comparison, asked: Context, before: Outcome, found: Outcome) -> Outcome:
-    """Return ``found`` with the texts of ``before``, and their paths, for all equivalent texts."""
+    """Return ``found`` with the paths and texts of ``before`` for all equivalent texts."""
     aligned = comparison.align(before, found)
 
     def told(path: str, text: str) -> str:
@@ -421,7 +422,7 @@ def as_admitted(
     admitted: Mapping[str, Sequence[str]],
     found: Outcome,
 ) -> Outcome:
-    """Return ``found`` with each text replaced by the first equivalent admitted text, if any."""
+    """Return ``found``. Replace each text by the first equivalent admitted text."""
 
     def told(path: str, text: str) -> str:
         wanted = admitted.get(path, ())

@@ -81,7 +81,7 @@ def grams(word: str) -> list[int]:
 
 
 class TextVectors(NamedTuple):
-    """A text: its words, a vector for each word, the lengths of the vectors, and their sum."""
+    """The words of a text, their vectors, the lengths of the vectors, and the vectors' sum."""
 
     words: tuple[str, ...]
     rows: Vector
@@ -104,17 +104,17 @@ class TextDistance(NamedTuple):
 
 
 def apart(one: TextVectors, other: TextVectors) -> TextDistance:
-    """Return the distance of two texts: how much of the content of each text the other lacks.
+    """Return the distance of two texts: the share of content that the other text lacks.
 
     The content of a word is the squared length of its vector. The other text lacks a share of this
-    content: 1 - cosine for the most similar word of the other text. The distance is the mean share
-    of content that is missing, over both texts. Two wordings of one answer share some words with
-    much content. Answers to different questions share almost none.
+    content: 1 - cosine to its most similar word. The distance is the mean share of missing content,
+    over both texts. Two wordings of one answer share some words with much content. Answers to
+    different questions share almost none.
 
     If two texts have mostly the same words, a replaced word (``oak``, ``glass``) may still change
-    the meaning. Therefore such texts have a minimum distance, which is at most 1. To compute it,
-    take from each text the word with most missing content. The smaller of these two contents is the
-    minimum distance. If one text only has additional words, there is no minimum.
+    the meaning. Therefore such texts have a minimum distance of at most 1. Take the word with the
+    most missing content from each text. The smaller of the two contents is the minimum distance. If
+    one text only has additional words, there is no minimum.
     """
     if not one.words or not other.words:
         return TextDistance(0.0 if one.words == other.words else 1.0, ("", ""))
@@ -137,10 +137,10 @@ def apart(one: TextVectors, other: TextVectors) -> TextDistance:
 
 
 def shift(one: TextVectors, other: TextVectors) -> float:
-    """Return the shift of meaning between a text and its edited form, from 0 to 1.5.
+    """Return how far an edit shifts the meaning of a text, from 0 to 1.5.
 
-    The shift is the mean of two values. One is 1 - cosine of the sums of the vectors. The other is
-    the content of the replaced word that differs most, at most 1.
+    The shift is the mean of two values. The first is 1 - cosine of the sums of the vectors. The
+    second is the content of the replaced word that differs most, at most 1.
     """
     if not one.words or not other.words:
         return 0.0 if one.words == other.words else 1.0
@@ -334,7 +334,7 @@ _NOWHERE: Final = Context((Exchange("", "?"),))
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Distances of replies, and the threshold for equivalent replies that follows from them."""
+    """Distances of replies, and the threshold for equivalent replies computed from them."""
 
     #: Distances of recorded replies to different questions, in ascending order.
     different: tuple[float, ...]
@@ -345,10 +345,10 @@ class Calibration:
     def threshold(self) -> float:
         """The maximum distance of equivalent replies, to two digits.
 
-        If the bot's own replies are known, the threshold balances two error rates. One is the share
-        of the bot's replies to the same question whose distance is above the threshold. The other
-        is the share of replies to different questions whose distance is below it. If the bot's own
-        replies are unknown, 95 % of the replies to different questions are above the threshold.
+        If the bot's own replies are known, the threshold balances two error rates: the share of
+        replies to the same question above the threshold, and the share of replies to different
+        questions below it. Otherwise 95 % of the replies to different questions are above the
+        threshold.
         """
         if not self.own:
             return math.floor(100 * self.different[int(TAKEN * len(self.different))]) / 100
@@ -381,7 +381,7 @@ class Calibration:
 
 
 def different_replies(data: DialogueSet, seed: int) -> list[tuple[str, str]]:
-    """Return pairs of recorded replies to different questions, first those of one dialogue.
+    """Return pairs of recorded replies to different questions, first within dialogues.
 
     Fallback replies and pairs with equal texts are left out.
 

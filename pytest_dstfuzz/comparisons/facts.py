@@ -29,10 +29,10 @@ _SHOWN: Final = 3
 
 
 class SameNumbers(Comparison):
-    """Both texts have the same numbers, amounts, times, dates and references.
+    """Checks that two texts have the same numbers, amounts, times, dates and references.
 
-    Spelling and repetition do not matter: ``two`` is ``2``, and ``half past 8`` is ``8:30``. If
-    only one text has a unit, a year or `p.m.`, this is not a difference.
+    Spelling and repetition do not matter: ``two`` is ``2``, and ``half past 8`` is ``8:30``. A
+    unit, a year or `p.m.` may be missing in one text.
     """
 
     name = "numbers"
@@ -53,7 +53,7 @@ def _compare_numbers(before: str, found: str) -> ComparisonResult:
 
 
 def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Quantity]:
-    """Return the quantities of one text that are missing in the other."""
+    """Return the quantities of one text that the other text lacks."""
     # Compare only quantities with a common key, so that the time for long lists of numbers grows
     # in proportion to their length.
     known: dict[object, dict[Quantity, None]] = {}
@@ -75,7 +75,7 @@ def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Q
 
 
 def _keys(one: Quantity) -> Iterator[object]:
-    """Yield keys for a quantity. Two quantities that agree have a key in common."""
+    """Yield keys for a quantity. Two quantities that agree share a key."""
     if one.kind == "number":
         yield from (("number", one.bare), ("amount", one.value), ("year or day", one.value))
         if 0 <= one.value < _MOST_HOURS:
@@ -192,10 +192,10 @@ _HABIT: Final = 0.6
 
 
 class SameNames(Comparison):
-    """Both texts have the same names of people, places and titles, in any order.
+    """Checks that two texts have the same names of people, places and titles, in any order.
 
-    A name is a text in quotes, or a run of capitalised words. An English word at the start of a
-    sentence is not a name. The first or last word of a name counts as the same name.
+    A name is a text in quotes, or a sequence of capitalised words. An English word at the start of
+    a sentence is not a name. The first or last word of a name also counts as the name.
     """
 
     name = "names"
@@ -207,7 +207,7 @@ class SameNames(Comparison):
 
 
 class SameIds(Comparison):
-    """Both texts cite the same set of ids, which are the matches of a regular expression."""
+    """Checks that two texts cite the same ids, found by a regular expression."""
 
     def __init__(self, pattern: str | None = None) -> None:
         self._pattern = pattern or CITED
@@ -243,7 +243,7 @@ def _compare_names(before: str, found: str) -> ComparisonResult:
 
 
 def find_missing_names(before: str, found: str) -> tuple[list[str], list[str]]:
-    """Return the names in each text that are missing in the other, in reading order.
+    """Return the names in each text that the other text lacks, in reading order.
 
     >>> find_missing_names("Ada curated it.", "It was curated by Grace Hopper.")
     (['Ada'], ['Grace Hopper'])
@@ -255,7 +255,7 @@ def find_missing_names(before: str, found: str) -> tuple[list[str], list[str]]:
 def _unsaid_names(
     mine: tuple[tuple[str, ...], ...], others: tuple[tuple[str, ...], ...], text: str
 ) -> list[str]:
-    """Return the names that the other text contains neither completely nor in part.
+    """Return the names that the other text does not contain, not even in part.
 
     Two people may share a first name, so a first name matches only if it stands alone. If the other
     text has a name in lower case or at the start of a sentence, it also matches.
@@ -360,11 +360,11 @@ _LABEL: Final = re.compile(
 
 
 class SameEntities(Comparison):
-    """Neither text replaces an entity of the other by another entity.
+    """Checks that no text replaces an entity of the other by another entity.
 
     Entities are names of people, places and titles (see `names`), letters such as in `platform B`,
-    and web addresses, e-mail addresses and paths. If one text only lacks an entity, this is not a
-    difference, since bots also write ``it`` instead of a name.
+    and web addresses, e-mail addresses and paths. An entity may be missing in one text, because
+    bots also write ``it`` instead of a name.
     """
 
     name = "entities"
@@ -391,7 +391,7 @@ def _compare_entities(before: str, found: str) -> ComparisonResult:
 
 
 def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str], list[str]]:
-    """Return the matches of a pattern in each text that are missing in the other."""
+    """Return the matches of a pattern in each text that the other text lacks."""
     first, second = (
         dict.fromkeys(match[pattern.groups].lower() for match in pattern.finditer(text))
         for text in (before, found)
@@ -409,7 +409,7 @@ _OPENING: Final = re.compile(r"\A\s*+([^:?!.\n]{1,80})[:?](?=\s)\s*")
 
 
 def without_slips(reply: str, clean: Context, seen: Context, known: str = "") -> str:
-    """Return a reply in which each typing error that it copies is replaced by the clean word.
+    """Return a reply. Correct each typing error that it copies from the user.
 
     Args:
         reply: the reply to ``seen``.
@@ -437,7 +437,7 @@ def _put_back(meant: str, match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _slips(clean: Context, seen: Context) -> tuple[tuple[str, str], ...]:
-    """Return pairs (misspelt text, clean text) of all user utterances, the longest text first."""
+    """Return pairs (misspelt text, clean text) of all user utterances, the longest first."""
     if len(clean.exchanges) != len(seen.exchanges):
         return ()
     both = zip(clean.user_utterances, seen.user_utterances, strict=True)
@@ -471,7 +471,7 @@ def _spanned(text: str, words: tuple[Word, ...]) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def without_echo(reply: str, question: str) -> str:
-    """Return a reply without an opening that only repeats words of the question.
+    """Return a reply without an opening that only repeats the question.
 
     >>> without_echo("Your order? It is on its way.", "Where is my order?")
     'It is on its way.'

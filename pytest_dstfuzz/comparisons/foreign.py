@@ -21,7 +21,7 @@ _NEEDED: Final = ("sentence_transformers", "torch", "transformers")
 
 
 class SentenceEmbedding:
-    """A sentence-transformers model on the CPU; the distance is 1 - cosine."""
+    """A sentence-transformers model on the CPU. The distance is 1 - cosine."""
 
     def __init__(self, name: str) -> None:
         """Load a model from a folder, or by its name on Hugging Face.
@@ -78,7 +78,7 @@ class SentenceEmbedding:
             self._vectors.update(zip(wanted, rows, strict=True))
 
     def apart(self, before: str, found: str) -> TextDistance:
-        """Return 1 - cosine, rounded to four digits, since further digits depend on the batch."""
+        """Return 1 - cosine, rounded to four digits. Further digits depend on the batch."""
         self.prepare([before, found])
         cosine = float(self._vectors[before] @ self._vectors[found])
         return TextDistance(round(min(max(1.0 - cosine, 0.0), 2.0), 4), ("", ""))

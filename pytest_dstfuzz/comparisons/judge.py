@@ -52,7 +52,7 @@ def protocol_digest() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeFacts:
-    """The judge and its usage. The usage in several processes is added up."""
+    """The judge and its usage. Usage of several processes can be added up."""
 
     #: The model's name at the service; several names are separated by blanks.
     model: str
@@ -143,7 +143,7 @@ class Judge(Comparison):
         )
 
     def reach(self) -> None:
-        """Send one request to check that the judge answers; the verdict does not matter.
+        """Send one request to check that the judge answers. The verdict does not matter.
 
         Raises:
             UserError: the judge does not answer.
@@ -161,7 +161,7 @@ class Judge(Comparison):
             ) from None
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Ask for all given pairs in one batch, but for each found text only once."""
+        """Request verdicts for all given pairs in one batch, but for each found text only once."""
         first: dict[tuple[str, str, Context], _Pair] = {}
         for one in pairs:
             pair = _pair(one.before, one.found, one.asked)
@@ -169,7 +169,7 @@ class Judge(Comparison):
         self._judge(list(first.values()))
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
-        """Return the verdict of the judge over both orders."""
+        """Return the verdict of the judge from both orders of the texts."""
         del path
         if before == found:
             return ComparisonResult(same=True)
@@ -214,7 +214,7 @@ class Judge(Comparison):
         self._refuse_silence(answers)
 
     def _refuse_silence(self, answers: Sequence[bool | TrackerError | None]) -> None:
-        """Raise an error if the judge stops giving verdicts: all pairs would count as the same.
+        """Raise an error if the judge stops giving verdicts, because all pairs would then agree.
 
         Raises:
             NoAnswerError: the last calls had no verdict.
@@ -232,7 +232,7 @@ class Judge(Comparison):
         )
 
     async def _asked(self, client: ChatClient, question: str, one: str, other: str) -> bool | None:
-        """Return the verdict for two texts in this order, or ``None`` if it cannot be parsed."""
+        """Return the verdict on two texts in this order, or ``None`` if it cannot be parsed."""
         data = {"question": question, "reply A": one, "reply B": other}
         content = f"{protocol()}\n{json.dumps(data, ensure_ascii=False, indent=1)}"
         choice = await client.complete([{"role": "user", "content": content}])
@@ -300,7 +300,7 @@ class Judges:
 
 
 def is_tested_model(settings: ReplySettings, tested: TrackerSettings) -> bool:
-    """Return whether the judge is the tested model: it has the same address and model name.
+    """Return whether the judge is the tested model, with the same address and model name.
 
     If the settings give at most one model name, the service is assumed to have only one model.
     """

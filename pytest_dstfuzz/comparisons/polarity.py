@@ -23,7 +23,7 @@ _LOOKED_AT: Final = 2
 
 
 def is_fallback(text: str, more: tuple[str, ...] = ()) -> bool:
-    """Return whether a reply says, in its first or second sentence, that it has no answer.
+    """Return whether a reply says in its first two sentences that it has no answer.
 
     Args:
         text: a reply.
@@ -207,7 +207,7 @@ class Polarity(NamedTuple):
 
 
 class SamePolarity(Comparison):
-    """Neither text denies a statement of the other, and both or none are fallback replies."""
+    """Checks that no text denies a statement of the other. A fallback reply is no answer."""
 
     name = "polarity"
 
@@ -329,7 +329,7 @@ def _reached(
 
 @lru_cache(maxsize=1 << 14)
 def stem(word: str) -> str:
-    """Return the stem of a lower-case word for comparison: `serving` and `serves` share one.
+    """Return the stem of a lower-case word: `serving` and `serves` have the same stem.
 
     >>> [stem(word) for word in ("serving", "serves", "found", "stopped", "rooms")]
     ['serv', 'serv', 'find', 'stop', 'room']

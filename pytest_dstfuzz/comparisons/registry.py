@@ -65,7 +65,7 @@ COMPARISONS: Final[Registry[Any]] = Registry("comparison", ENTRY_POINT_GROUP, _F
 
 
 class AllOf(Comparison):
-    """Several comparisons: two texts are the same if all comparisons agree."""
+    """Combines comparisons. Two texts agree if all comparisons accept them."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class AllOf(Comparison):
     ) -> None:
         """Store the comparisons and further options.
 
-        If ``fallbacks`` are given, two fallback replies are the same, and a fallback reply differs
-        from an answer. If ``fallbacks`` is ``None``, fallback replies are compared like others. If
+        If ``fallbacks`` are given, two fallback replies agree, and a fallback reply differs from an
+        answer. If ``fallbacks`` is ``None``, fallback replies are compared like others. If
         ``echoes`` is false, an opening that only repeats the question is ignored.
         """
         self._parts = tuple(parts)
@@ -128,7 +128,10 @@ class AllOf(Comparison):
         )
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
-        """Return the first difference. If there is none, return the result with most distance."""
+        """Return the first difference.
+
+        If there is none, return the result with the most distance.
+        """
         _, before, found, _ = self._looked_at(TextPair(path, before, found, asked))
         if self._fallbacks is not None:
             gives_up = [is_fallback(text, self._fallbacks) for text in (before, found)]
@@ -182,8 +185,8 @@ def comparison_by_name(
         judges: the judges of the process with their verdicts and budgets; ``None`` = new judges.
 
     Raises:
-        UserError: the comparison does not exist. The message suggests a similar name. Or there is a
-            threshold, but no comparison computes distances.
+        UserError: the comparison does not exist. The message suggests a similar name. Another
+            error: there is a threshold, but no comparison computes distances.
     """
     listed = [name.strip() for name in (names or DEFAULT).split(",")]
     # The judge always comes last, so that it gets only pairs that all others accept.

@@ -1,4 +1,4 @@
-"""Conversion of messages and tools between the APIs of Anthropic and OpenAI.
+"""Converts messages and tools between the APIs of Anthropic and OpenAI.
 
 In Anthropic's form, calls are blocks (``tool_use``) of an assistant message and results are blocks
 (``tool_result``) of the next user message. The system prompt is separate from the messages.
@@ -63,7 +63,7 @@ class _ToolResult(msgspec.Struct):
 
 
 def is_anthropic(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry has Anthropic's form: it has ``system``, or a block of that API."""
+    """Return whether an entry has Anthropic's form: the key ``system``, or one of its blocks."""
     messages = entry.get("messages")
     return entry.get("system") is not None or any(
         isinstance(block, dict) and str(block.get("type")) in _OWN
@@ -111,7 +111,7 @@ def _assistant(blocks: list[dict[str, Any]], where: str, odd: Oddities) -> Json:
 
 
 def _user(message: Json, where: str, odd: Oddities) -> Iterator[Json]:
-    """Yield the results in a user message, and then the rest of the message."""
+    """Yield the results in a user message, then the rest of the message."""
     rest = []
     for number, block in enumerate(message["content"]):
         if block.get("type") != "tool_result":
@@ -252,7 +252,7 @@ def choice_of(choice: object) -> Json:
 def answer_of(message: Mapping[str, Any]) -> Json:
     """Convert an answer of Anthropic's API to a choice of a chat completion.
 
-    The thinking of the model is dropped. If the service stopped the answer, its text is a
+    The model's thinking is dropped. If the service stopped the answer, the text becomes a
     ``refusal``.
     """
     blocks = [block for block in message["content"] if isinstance(block, Mapping)]
@@ -268,7 +268,7 @@ def answer_of(message: Mapping[str, Any]) -> Json:
 
 
 def _call(block: Mapping[str, Any]) -> Json:
-    """Convert a call block. Its input is a text if the streamed input was not valid JSON."""
+    """Convert a call block. Its input stays a text if the streamed input is not valid JSON."""
     given = block.get("input")
     arguments = given if isinstance(given, str) else canonical(given)
     function = {"name": block.get("name"), "arguments": arguments}

@@ -65,7 +65,7 @@ class Outcome(Mapping[str, str]):
 
 
 def reply_outcome(text: str) -> Outcome:
-    """Return the outcome of a reply, without outer white space.
+    """Return the outcome of a reply. White space at its ends is removed.
 
     >>> reply_outcome(" At nine. ")
     Outcome({'reply': 'At nine.'})
@@ -190,7 +190,7 @@ class ToolCall:
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """The recorded data of a dialogue besides its texts: tools, tool calls and their results.
+    """The recorded data of a dialogue except its texts: tools, tool calls and results.
 
     Two transcripts are equal if they have the same `key`.
     """
@@ -225,7 +225,7 @@ class Transcript:
 
 
 def canonical(value: object) -> str:
-    """Return a JSON value as a text that is the same for equal values, with sorted keys."""
+    """Return a JSON value as text with sorted keys. Equal values give equal texts."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
@@ -233,8 +233,8 @@ def calls_outcome(calls: Iterable[ToolCall]) -> Outcome:
     """Return the tool calls of a message as an outcome, which is empty without calls.
 
     The calls of each tool are numbered from 0. The text at the path of a call is its position in
-    the message. A string is stored unchanged. If it looks like another JSON value, it is stored
-    with quotes, so that no information is lost. An empty list or object is ``[]`` or ``{}``.
+    the message. A string is stored unchanged, but with quotes if it looks like another JSON value.
+    An empty list or object is ``[]`` or ``{}``.
 
     >>> dict(calls_outcome([ToolCall("book", {"people": 2, "area": "north"})]))
     {'book[0]': 'call 1', 'book[0].area': 'north', 'book[0].people': '2'}
@@ -326,7 +326,7 @@ class AnswerPath(tuple[str | int, ...]):
 
     @property
     def part(self) -> tuple[str, str]:
-        """The domain and the slot to which figures assign the path. The domain may be ``""``.
+        """The domain and the slot that count the path in figures. The domain may be ``""``.
 
         For tool calls these are the tool and the argument, without the number of the call and
         indices of lists.
@@ -362,7 +362,7 @@ def _joined(steps: Iterable[str | int]) -> str:
 
 
 def place_of(text: str) -> int | None:
-    """Return the position of a call in its message, from 1, given the text at the call's path."""
+    """Return the position of a call in its message, from 1. ``text`` is the text at its path."""
     found = _PLACE.fullmatch(text)
     return int(found[1]) if found else None
 
@@ -456,7 +456,7 @@ def value_of_tree(tree: Tree) -> object:
 
 
 def _put(tree: dict[str | int, Tree], way: Sequence[str | int], text: str) -> None:
-    """Store a text at a path. If a parent of the path has a text, store it under a dotted name."""
+    """Store a text at a path. If a parent already has a text, use a dotted name."""
     here, named, start = tree, tree, 0
     for at, step in enumerate(way[:-1]):
         if isinstance(step, str):
@@ -478,7 +478,7 @@ def _paths(path: AnswerPath, tree: Tree) -> Iterator[tuple[str, str]]:
 
 
 def assign_columns(gains: Sequence[Sequence[int]]) -> list[int | None]:
-    """Assign a column to each row so that the total gain is as large as possible.
+    """Assign a column to each row. The total gain is as large as possible.
 
     The Hungarian method with potentials (Kuhn 1955, Munkres 1957) does this on a square of costs,
     in O(n^3). If there are too few columns, some rows get ``None``.
@@ -501,7 +501,7 @@ def assign_columns(gains: Sequence[Sequence[int]]) -> list[int | None]:
 
 
 class _Square:
-    """The cheapest assignment of rows to columns, built row by row. Both are counted from 1."""
+    """The cheapest assignment of rows to columns, built row by row. Both count from 1."""
 
     def __init__(self, costs: Sequence[Sequence[int]]) -> None:
         self._costs = costs
@@ -554,10 +554,11 @@ def by_tool(calls: Mapping[AnswerPath, CallTree]) -> dict[str, list[AnswerPath]]
 
 
 def transcript_json(transcript: Transcript) -> dict[str, Any]:
-    """Return a transcript as JSON with ``tools`` and ``recorded``, and ``names`` and ``results``.
+    """Return a transcript as JSON.
 
-    ``recorded`` has the messages before the user utterance of each exchange, in the form of
-    OpenAI's API, or null. ``names`` and ``results`` are omitted if empty.
+    The keys are ``tools``, ``recorded``, ``names`` and ``results``. ``recorded`` has the messages
+    before each user utterance in the form of OpenAI's API, or null. ``names`` and ``results`` are
+    omitted if empty.
     """
     told: dict[str, Any] = {
         "tools": [

@@ -85,7 +85,7 @@ _ANY_YEAR: Final = 4
 
 
 class Instant(NamedTuple):
-    """A point in time with the precision of its text. Equal instants are the same time."""
+    """A point in time, as precise as its text. Equal instants are the same time."""
 
     #: ``instant`` (in UTC), ``local`` (no time zone), ``yearly`` (no year), ``time`` (no date), or
     #: ``time in UTC`` (no date, but a time zone).

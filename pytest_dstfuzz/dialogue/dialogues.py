@@ -164,7 +164,7 @@ ByLabel = Literal["right-to-wrong", "corrected", "wrong-to-wrong"]
 
 @dataclass(frozen=True, slots=True)
 class Admissible:
-    """The accepted values of a slot. ``None`` means that the slot is absent."""
+    """The accepted values of a slot. ``None`` means that the slot may be absent."""
 
     values: tuple[str | None, ...]
     #: If true, ``values`` are the rejected values, and all other values are accepted.
@@ -217,12 +217,12 @@ class Difference:
 
     @property
     def is_fault(self) -> bool:
-        """Whether the slot changed at this turn, and not to the right value."""
+        """Whether the slot changed at this turn to a value that is not right."""
         return not self.carried and self.by_label != "corrected"
 
     @property
     def bare(self) -> Difference:
-        """The change alone: slot, old value and new value."""
+        """The plain change: slot, old value and new value."""
         return Difference(self.slot, self.before, self.after)
 
     def __str__(self) -> str:
@@ -262,7 +262,7 @@ class Exchange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A dialogue so far, as a tracker sees it: at least one exchange, oldest first."""
+    """The dialogue so far, as a tracker sees it. It has at least one exchange, oldest first."""
 
     exchanges: tuple[Exchange, ...]
     #: Tools and recorded messages. ``None`` if there are only texts.
@@ -287,8 +287,8 @@ class Context:
     def user_messages(self) -> tuple[str, ...]:
         """All messages of the user, oldest first.
 
-        These are the utterances and the recorded messages that are never edited, such as the
-        payload of a button.
+        These are the utterances, and recorded messages that are never edited, such as the payload
+        of a button.
         """
         before = () if self.transcript is None else self.transcript.before
         found: list[str] = []
@@ -309,12 +309,12 @@ class Context:
         return Again(self.exchanges, repetition, transcript=self.transcript)
 
     def saying(self, user: str) -> Context:
-        """Return the same context with another newest user utterance."""
+        """Return the context with another text as the last user utterance."""
         *earlier, last = self.exchanges
         return replace(self, exchanges=(*earlier, Exchange(last.system, user)))
 
     def going_on(self, system: str, user: str) -> Context:
-        """Return the same context with one more exchange."""
+        """Return the context with one more exchange."""
         return replace(self, exchanges=(*self.exchanges, Exchange(system, user)))
 
     def key(self) -> list[object]:
@@ -323,17 +323,17 @@ class Context:
         return [self.exchanges, *told]
 
     def size(self) -> int:
-        """Number of characters in all utterances. Batches contain contexts of similar length."""
+        """Number of characters in all utterances. Batches consist of contexts of similar length."""
         return sum(len(system) + len(user) for system, user in self.exchanges)
 
 
 @dataclass(frozen=True, slots=True)
 class Again(Context):
-    """A repetition of a context, with an answer that is cached separately.
+    """A repeated request of a context. Its answer is cached separately.
 
-    The tracker does not see the number of the repetition. Votes have the numbers 1 and above. The
-    check whether a tracker repeats its answers has -1. Whole dialogues that start again have
-    `RESTART` and below, and their answers never come from a cache.
+    The tracker does not see the number of the repetition. Votes use the numbers from 1. The check
+    for varying answers uses -1. Restarted dialogues use `RESTART` and lower numbers, and their
+    answers are never cached.
     """
 
     repetition: int
@@ -396,10 +396,10 @@ class Dialogue:
 
 
 def answer_of(dialogue: Dialogue, index: int) -> str | None:
-    """Return the recorded answer of the system to a turn, or ``None`` without an answer.
+    """Return the recorded answer of the system to a turn, or ``None`` if there is none.
 
-    This is the turn's own answer or, if that is missing, the system utterance of the next turn. It
-    is ``""`` if the recording says that the question has no answer.
+    This is the turn's own answer. If that is missing, it is the system utterance of the next turn.
+    It is ``""`` if the recording says that the question has no answer.
     """
     own = dialogue.turns[index].answer
     if own is not None or index + 1 == len(dialogue.turns):
@@ -408,9 +408,9 @@ def answer_of(dialogue: Dialogue, index: int) -> str | None:
 
 
 class StoredDialogues(Sequence[Dialogue]):  # noqa: PLW1641 - like lists, see the docstring
-    """Dialogues of large data, which are read on access. Only ids and lengths are in memory.
+    """Dialogues of large data, read on access. Only ids and lengths are in memory.
 
-    They are equal to any other sequence of the same dialogues.
+    Any other sequence of the same dialogues is equal.
     """
 
     @property
@@ -516,7 +516,7 @@ class DialogueSet:
 
     @property
     def says_slots(self) -> bool:
-        """Whether the set of slots is known from an ontology or from labels of every turn."""
+        """Whether the set of slots is known, from an ontology or from labels on every turn."""
         return self.ontology is not None and (self.ontology.complete or self.labelled)
 
     @property
@@ -567,8 +567,9 @@ def domains_of_slots(slots: Iterable[str]) -> frozenset[str]:
 def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:
     """Return a digest of all that a tracker sees for each turn, as 16 hexadecimal digits.
 
-    The digest includes the tools and all utterances and messages up to the turn, but no ids, labels
-    or later turns. If a dialogue gets more turns, its first turns keep their keys.
+    The digest includes the tools and all utterances and messages up to the turn. It does not
+    include ids, labels or later turns. If a dialogue gets more turns, its first turns keep their
+    keys.
     """
     digest = hashlib.sha256()
     keys = []
@@ -612,7 +613,7 @@ def messages_of(context: Context, opening: OpeningRole = "assistant") -> list[di
 
 
 def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> AssistantInput:
-    """Return a context as messages and tools in the form of OpenAI's API, oldest message first.
+    """Return a context as messages and tools in the form of OpenAI's API, oldest first.
 
     Recorded messages are kept unchanged: system prompts, tool calls, their results. If only texts
     are known, the messages are those of `messages_of`.

@@ -281,10 +281,10 @@ DATASETS: Final[Mapping[str, Dataset]] = {
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:
-    """Download the missing files of the data set ``name``, and return its folder.
+    """Download the missing files of a data set and return its folder.
 
-    Archives stay packed, because the readers accept them. If the data set is published without
-    lists of its splits, the data set that has these lists is downloaded, too.
+    Archives stay packed, because readers can read them. Some data sets lack lists of their splits.
+    Then another data set with these lists is also downloaded.
     """
     if name not in DATASETS:
         raise unknown_name("data set", name, DATASETS)
@@ -298,10 +298,10 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
 
 
 def find_fetched(name: str) -> tuple[Path, ...] | None:
-    """Return the folders of data set ``name`` if all its files are in the cache.
+    """Return the folders of a data set if all its files are in the cache.
 
-    The second folder, if any, has the lists of its splits. Files are not hashed again, because
-    they were verified before they got their names.
+    The second folder, if any, has the lists of its splits. The files were verified when they were
+    stored.
     """
     dataset = DATASETS[name]
     folder = cache_folder() / name
@@ -329,18 +329,18 @@ def split_of(file: SourceFile) -> str | None:
 
 
 def split_of_list(file: SourceFile) -> str | None:
-    """Return the split whose dialogue ids ``file`` lists (``testListFile.txt``), if any."""
+    """Return the split that a list file is for (``testListFile.txt``), if any."""
     match = _LIST_NAME.match(file.stem)
     return canonical_split(match[1]) if match else None
 
 
 def classify(file: SourceFile, readers: Sequence[Reader], least: float = _SURE) -> str | None:
-    """Return the kind of content in ``file``, judged by its beginning and its name.
+    """Return the kind of a file's content, judged by its beginning and its name.
 
     If the highest score of a reader is at least ``least``, the kind is the name of this reader.
     Otherwise it is ``ontology``, ``schema``, ``list`` (of dialogue ids) or ``None``. Ontologies
-    have no typical content, so they must have the name ``<stem>.ontology.json`` or
-    ``ontology*.json`` (MultiWOZ: ``ontology-modified.json``).
+    have no typical content. They need the name ``<stem>.ontology.json`` or ``ontology*.json``
+    (MultiWOZ: ``ontology-modified.json``).
     """
     if split_of_list(file):
         return "list"
@@ -380,7 +380,7 @@ class Catalogue:
     readers: tuple[Reader, ...]
 
     def of(self, *kinds: str) -> Pairs:
-        """Return the files of these kinds, as pairs (kind, file)."""
+        """Return the files of the given kinds, as pairs (kind, file)."""
         return tuple(pair for pair in self.files if pair[0] in kinds)
 
 
@@ -402,7 +402,7 @@ class SplitFiles:
 
 
 def catalogue(source: Path, lists: Path | None = None, layout: str | None = None) -> Catalogue:
-    """Classify every file of ``source``, and the neighbours of a single file.
+    """Classify every file of ``source``. For a single file, also classify its neighbours.
 
     Only lists of dialogue ids are taken from the folder ``lists``.
     """
@@ -449,7 +449,7 @@ _ALIKE: Final = 0.7
 
 
 def _likeness(found: Collection[str], reader: Reader) -> float:
-    """Return the similarity of the found keys to the keys of a reader, from 0 to 1."""
+    """Return how similar the found keys are to a reader's keys, from 0 to 1."""
     return max(
         (
             sum(max((_ratio(key, one) for one in found), default=0.0) for key in keys) / len(keys)
@@ -464,7 +464,7 @@ def _ratio(key: str, other: str) -> float:
 
 
 def choose(files: Catalogue, split: str, layout: str | None) -> SplitFiles:
-    """Choose the files of a split in one layout; by default, the first layout with the split."""
+    """Choose the files of a split. By default, use the first layout with the split."""
     candidates = [one for one in files.readers if layout in (None, one.name)]
     choices = [choice for reader in candidates if (choice := _of_layout(files, split, reader))]
     if not choices:
@@ -500,7 +500,7 @@ def _of_layout(files: Catalogue, split: str, reader: Reader) -> SplitFiles | Non
 def _of_lists(
     reader: Reader, pairs: Pairs, split: str, lists: Mapping[str | None, SourceFile]
 ) -> SplitFiles | None:
-    """Choose dialogues by lists of ids. The training split has the dialogues on no list."""
+    """Choose dialogues by lists of ids. Dialogues on no list form the training split."""
     if split in lists:
         return SplitFiles(reader, pairs, _ids(lists[split]))
     if split == "train" and {"val", "test"} <= set(lists):
@@ -509,7 +509,7 @@ def _of_lists(
 
 
 def _of_unnamed(source: Path, reader: Reader, pairs: Pairs, split: str) -> SplitFiles:
-    """Use files without a split in their names as the requested split."""
+    """Use files without a split in their names for the requested split."""
     if reader.name == "original" and any(file.stem == "data" for _, file in pairs):
         raise DataError(
             f"{pairs[0][1].place} contains all splits: put MultiWOZ's valListFile.txt and "
@@ -685,7 +685,7 @@ def _with_tools(
 
 
 def _untested_calls(dialogues: Iterable[Dialogue], outcome: OutcomeKind) -> tuple[str, ...]:
-    """Return a note if belief states are tested but the data only has tool calls."""
+    """Return a note if belief states are tested but the data has only tool calls."""
     if outcome != "state":
         return ()
     turns = count = 0
@@ -781,9 +781,8 @@ def _ontology(
     """Return the given ontology, or one found with the data, and notes.
 
     The ontology file of JSON Lines, ``<stem>.ontology.json``, must be valid. Other JSON files in
-    the folder need not be ontologies. The first file that can be read as an ontology is used, and
-    the notes name the files that could not be read. If there is no such file, the reader may find
-    the slots in other files.
+    the folder may be something else. The first readable ontology is used, and the notes name
+    unreadable files. If there is no such file, the reader may find the slots in other files.
     """
     if given is not None:
         path = Path(given)
@@ -806,7 +805,7 @@ def _ontology(
 
 
 def _schemas(files: Catalogue, choice: SplitFiles, split: str) -> list[SourceFile]:
-    """Return the schemas in the source. Those next to the data come first, then the split's."""
+    """Return the schemas in the source: first those beside the data, then the split's."""
     found = [file for _, file in files.of("schema")]
     beside = {_folder(file) for _, file in choice.files}
     return sorted(found, key=lambda file: (_folder(file) not in beside, split_of(file) != split))
@@ -817,5 +816,5 @@ def _folder(file: SourceFile) -> str:
 
 
 def _is_general(file: SourceFile) -> bool:
-    """Return whether an ontology is for all files of its folder (not ``<stem>.ontology.json``)."""
+    """Return whether an ontology is for all files in its folder."""
     return not file.name.lower().endswith(".ontology.json")

@@ -1,4 +1,4 @@
-"""Typed messages of chat APIs: conversion from and to OpenAI's JSON, and the calls in answers.
+"""Messages of chat APIs: conversion from and to OpenAI's JSON, and the calls in answers.
 
 A recorded dialogue stores messages as texts, see `Turn.recorded`. `decode_message` parses such a
 text and `Message.encoded` writes it. Each call in a message has an id, and its arguments are a JSON
@@ -94,7 +94,7 @@ class Message:
         return made
 
     def encoded(self) -> str:
-        """Return the message as a text that is the same for equal messages."""
+        """Return the message as text. Equal messages give equal texts."""
         return canonical(self.to_json())
 
 
@@ -156,7 +156,7 @@ def arguments_of(text: str) -> Json | None:
 
 
 def find_recorded_calls(messages: Iterable[Message]) -> list[ToolCall] | None:
-    """Return the calls in the answer to a user, or ``None`` if they cannot be known.
+    """Return the calls in the answer to a user, or ``None`` if they are unknown.
 
     Consecutive assistant messages are one answer, because some recordings have a separate message
     for each of several parallel calls. Messages after a tool result are not part of the answer.
@@ -212,8 +212,8 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
             searched for calls.
 
     Raises:
-        MalformedAnswerError: If it is not a message, or if a call cannot be read. Then the error
-            names the call.
+        MalformedAnswerError: If it is not a message, or if a call cannot be read. The error names
+            the call.
     """
     given = _part(message, "tool_calls")
     if broken := _part(message, "invalid_tool_calls"):  # LangChain stores them separately.
@@ -246,7 +246,7 @@ def _listed(given: object) -> Sequence[object]:
 
 
 def _blocks(message: object) -> list[object] | None:
-    """Return the calls among the blocks of a message of Anthropic's API, or ``None``."""
+    """Return the call blocks of a message of Anthropic's API, or ``None`` for other messages."""
     content = _part(message, "content")
     if isinstance(content, str) or not isinstance(content, Sequence):
         return None
@@ -316,7 +316,7 @@ def _checked_arguments(given: object, where: str) -> Mapping[str, Any]:
 
 
 def _is_deep(value: object) -> bool:
-    """Return whether a JSON value is nested too deeply for functions that are recursive."""
+    """Return whether a JSON value is nested too deeply for recursive functions."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [
@@ -329,7 +329,7 @@ def _is_deep(value: object) -> bool:
 
 
 def answered_message(answer: object) -> object:
-    """Return the message in a whole response of an API, and any other answer unchanged.
+    """Return the message in an API response. Return any other answer unchanged.
 
     Args:
         answer: a ``ChatCompletion`` or ``Response`` of OpenAI, a ``Message`` of Anthropic or a

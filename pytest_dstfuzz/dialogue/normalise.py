@@ -236,9 +236,8 @@ _JELLO = re.compile(r"caf\S{1,2} jello gall?ery")
 def normalise_state(state: Mapping[str, object], normalisation: str) -> BeliefState:
     """Return ``state`` with canonical slots and values, without absent slots.
 
-    The labels of every reader and the predictions of every tracker go through this function, so
-    that they are comparable. If two spellings of one slot have a value, the later one wins. See
-    `value_text` for the types of values.
+    All labels and predictions go through this function, so they are comparable. If two spellings of
+    one slot have a value, the later value wins. See `value_text` for the types of values.
     """
     check_normalisation(normalisation)
     values: dict[str, str] = {}
@@ -336,7 +335,7 @@ def value_text(slot: str, value: object) -> str:
     """Return a raw value of a tracker or service as a text.
 
     The value is a text, a number, a boolean (``true``, ``false``), ``None`` (absent: ``""``) or a
-    list of such values, which becomes JSON. NaN, infinity and integers of more than 100 digits are
+    list of such values. A list becomes JSON. NaN, infinity and integers of more than 100 digits are
     errors.
     """
     if type(value) is str:  # Fast path for nearly all values.
@@ -399,7 +398,7 @@ def _clock(text: str) -> str:
 
 
 def _special(text: str, absent: frozenset[str], more_dontcare: tuple[str, ...]) -> str | None:
-    """Return ``None`` for absence, ``dontcare`` for a spelling of it, and any other text as is."""
+    """Return ``None`` for absence and ``dontcare`` for its spellings; otherwise the text."""
     if text in absent:
         return None
     if text.replace("'", "") in _DONTCARE or text in more_dontcare:
@@ -452,7 +451,7 @@ def _number(text: str) -> str:
 
 
 def _starts_with(known: tuple[str, ...]) -> Callable[[str], str]:
-    """Return a function that shortens a text to the known value with which it starts.
+    """Return a function that shortens a text to a known value at its start.
 
     In the TRADE layout, two values of a closed slot may be concatenated.
     """

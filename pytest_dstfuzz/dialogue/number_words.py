@@ -1,4 +1,4 @@
-"""Numbers written as words, and their conversion to digits in running text."""
+"""Conversion of number words to digits in running text."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _scaled(words: list[str], values: list[int]) -> int:
 
 
 def _spoken(values: list[int]) -> str:
-    """Return consecutive numbers below 100 as a time, as a year, or as separate numbers."""
+    """Return consecutive numbers below 100 as a time, a year, or separate numbers."""
     numbers: list[int] = []
     open_tens = False
     for value in values:

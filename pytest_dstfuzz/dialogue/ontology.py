@@ -57,8 +57,8 @@ def complete_ontology(
 ) -> Ontology | None:
     """Fill slots without values in ``known`` with the values from the labels.
 
-    With the normalisation ``multiwoz``, closed slots get all their values. Slots that are neither
-    among MultiWOZ's 30 nor in a label are dropped, such as the phone numbers in its schemas. The
+    With the normalisation ``multiwoz``, closed slots get all their values. Slots outside of
+    MultiWOZ's 30 are dropped if they are in no label, such as the phone numbers in its schemas. The
     result is incomplete if labels are its only source. Return ``None`` if there is no ontology, no
     label, and no slot of MultiWOZ.
     """
@@ -98,7 +98,7 @@ def _of_schema(file: SourceFile) -> Iterator[tuple[str, object]]:
 
 
 def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:
-    """Group values by slot, with each member of a list as a separate value.
+    """Group values by slot. Each member of a list is a separate value.
 
     ``dontcare`` and absence are not values of an ontology.
     """
@@ -152,7 +152,7 @@ def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
 
 
 def partial_labels(data: DialogueSet) -> str:
-    """Return how many turns have labels, or ``""`` if all turns or no turns have labels."""
+    """Return how many turns have labels, or ``""`` if all or none have labels."""
     if data.labelled:
         return ""
     counts = [sum(turn.state is not None for turn in one.turns) for one in data.dialogues]
@@ -215,7 +215,7 @@ def call_ontology(data: DialogueSet) -> Ontology | None:
 
 
 def arguments_of(tools: Iterable[Tool]) -> tuple[str, ...]:
-    """Return the tools and their arguments as in reports: ``book`` and ``book.people``."""
+    """Return the tools and their arguments as reports show them: ``book``, ``book.people``."""
     return tuple(
         name
         for tool in tools
@@ -224,7 +224,7 @@ def arguments_of(tools: Iterable[Tool]) -> tuple[str, ...]:
 
 
 def is_argument(name: str, tools: Iterable[Tool]) -> bool:
-    """Return whether a name may be a part of a call of any of these tools, at any depth."""
+    """Return whether a name may be part of a call of these tools, at any depth."""
     for tool in tools:
         if name == tool.name:
             return True
@@ -252,7 +252,7 @@ def _enter(values: dict[str, dict[str, None]], slot: str, value: object) -> None
 def iterate_recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
     """Yield the arguments of all recorded calls with their JSON values.
 
-    This includes calls in later messages of a turn, which respond to results instead of a user.
+    This includes calls that respond to results instead of a user.
     """
     labels = (turn.calls for turn in dialogue.turns if turn.calls)
     for calls in chain(

@@ -22,7 +22,7 @@ _VARIANT: Final = re.compile(r"(?:^|/)(v\d+)/")
 
 
 def sgd_paraphrases(source: str | Path, split: str = "test") -> tuple[ToolParaphrase, ...]:
-    """Return the tools of one split of SGD in the words of each SGD-X variant, sorted by name.
+    """Return the tools of an SGD split in the words of each SGD-X variant, sorted by name.
 
     Args:
         source: a folder with the schemas of SGD and SGD-X, which may be in ``test.zip`` and

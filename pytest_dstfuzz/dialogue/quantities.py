@@ -163,7 +163,7 @@ _NOON: Final = 12 * 60
 
 @lru_cache(maxsize=1 << 14)
 def quantities(text: str) -> tuple[Quantity, ...]:
-    """Return the quantities of a text in reading order, without list numbers and addresses.
+    """Return the quantities of a text in reading order. Skip list numbers and addresses.
 
     >>> [one.said for one in quantities("Table for two at half past 8 on 12 May, ref. AB12.")]
     ['2', 'half past 8', '12 May', 'AB12']

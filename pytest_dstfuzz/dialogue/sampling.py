@@ -1,4 +1,4 @@
-"""Sampling of dialogues by seed, spooling of large data to disk, and full rollouts."""
+"""Samples dialogues by seed, stores large data on disk, and prepares full rollouts."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ IN_MEMORY: Final = 2_000
 
 
 def gather_dialogues(dialogues: Iterable[Dialogue]) -> Sequence[Dialogue]:
-    """Return dialogues with unique ids as a tuple, or spooled to a file if there are many.
+    """Return dialogues with unique ids as a tuple. Store them in a file if there are many.
 
     Raises:
-        UserError: If the file cannot be written, or, only for spooled dialogues, if two have the
-            same id or a text is not valid Unicode.
+        UserError: If the file cannot be written, or, for stored dialogues, if two have the same id
+            or a text is not valid Unicode.
     """
     source = iter(dialogues)
     found: list[Dialogue] = []
@@ -64,16 +64,16 @@ def gather_dialogues(dialogues: Iterable[Dialogue]) -> Sequence[Dialogue]:
 
 
 def _emptied(found: list[Dialogue]) -> Iterator[Dialogue]:
-    """Yield the items of a list in order, and release each one."""
+    """Yield the items of a list in order. Release each one afterwards."""
     found.reverse()
     while found:
         yield found.pop()
 
 
 class Records:
-    """Byte strings in an unnamed file, accessed by number. All are written before any is read.
+    """Byte strings in an unnamed file, accessed by number. All writing precedes any reading.
 
-    Several threads can read the file. Processes that were forked after writing can read it, too.
+    Several threads can read the file, and processes that are forked after writing, too.
     """
 
     def __init__(self, records: Iterable[bytes]) -> None:
@@ -101,7 +101,7 @@ class Records:
             return self._file.read(end - start)
 
     def _write(self, record: bytes) -> None:
-        """Write a record; an empty one flushes the file for readers in other processes."""
+        """Write a record. An empty record flushes the file for readers in other processes."""
         try:
             if record:
                 self._file.write(record)
@@ -152,7 +152,7 @@ class SpooledDialogues(StoredDialogues):
         self._listed = tuple(self._tools)
 
     def _taken(self, dialogue: Dialogue) -> bytes:
-        """Enter a dialogue in the tables, and return its stored form."""
+        """Add a dialogue to the tables. Return its stored form."""
         place = self._places.setdefault(dialogue.id, len(self._lengths))
         if place < len(self._lengths):
             raise DataError(f"two dialogues have the id {dialogue.id!r}: ids must be unique")
@@ -276,12 +276,12 @@ def sample_turns(
 ) -> Sequence[tuple[Dialogue, int]]:
     """Draw dialogues until they have ``count`` turns. Return each with its last turn.
 
-    The dialogues are in the order of the data. The last dialogue drawn is cut to get exactly
+    The dialogues are in the order of the data. The last drawn dialogue is cut to get exactly
     ``count`` turns. If the data has fewer turns, all are returned. A dialogue's rank in the draw
-    depends only on its id and the seed. So the same seed draws the same dialogues first for any
-    count, in any copy of the data, and among any other dialogues. If ``domains`` are given, only
-    dialogues with a label for a slot of these domains are drawn. The domain is the part of a
-    slot's name before the first ``-``. Large data is read on access.
+    depends only on its id and the seed. So a seed draws the same dialogues first for any count and
+    in any copy or extension of the data. If ``domains`` are given, only dialogues with a label for
+    a slot of these domains are drawn. The domain is the part of a slot's name before the first
+    ``-``. Large data is read on access.
     """
     if count is not None and count < 1:
         raise UserError(f"the number of turns must be at least 1 or 'all', got {count}")
@@ -327,7 +327,7 @@ def rank_in_draw(seed: int, dialogue_id: str) -> int:
 def in_shard(dialogue_id: str, shard: tuple[int, int] | None) -> bool:
     """Return whether a dialogue is in a shard ``(number from 1, count)``. ``None`` means all data.
 
-    The shard depends only on the id, so it does not change with the seed or other dialogues.
+    The shard depends only on the id, not on the seed or other dialogues.
     """
     if shard is None:
         return True
@@ -415,7 +415,7 @@ def _check_domains(
 
 
 def end_state(calls: Iterable[ToolCall], tools: Iterable[Tool]) -> Outcome:
-    """Return an outcome with the first call of each `loose_key`, without calls of read-only tools.
+    """Return an outcome with the first call of each `loose_key`. Skip read-only tools.
 
     >>> two = ToolCall("book", {"people": 2})
     >>> dict(end_state([two, ToolCall("find"), two], [Tool("find", read_only=True)]))
@@ -432,10 +432,10 @@ def end_state(calls: Iterable[ToolCall], tools: Iterable[Tool]) -> Outcome:
 
 
 def loose_key(call: ToolCall, left_out: Mapping[str, object]) -> str:
-    """Return a text that is equal for calls that a tool treats as the same.
+    """Return a text that is equal for calls with the same effect.
 
-    Their arguments may differ in case, outer blanks, ``"2"`` for 2, null, and explicit values
-    equal to the default (`defaults_of`).
+    The arguments of such calls may differ in case, outer blanks, ``"2"`` for 2, null, and explicit
+    defaults (`defaults_of`).
     """
     given = {
         name: told
@@ -446,7 +446,7 @@ def loose_key(call: ToolCall, left_out: Mapping[str, object]) -> str:
 
 
 def defaults_of(tools: Iterable[Tool], names: Mapping[str, str] | None = None) -> dict[str, object]:
-    """Return ``tool.argument`` -> its default value, in the form of `loose_key`.
+    """Map ``tool.argument`` to its default value, in the form of `loose_key`.
 
     ``names`` maps names of tools and arguments to other names, see `Transcript.names`.
     """
@@ -479,8 +479,8 @@ def _loosely(value: object) -> object:
 def roll_out(data: DialogueSet) -> DialogueSet:
     """Return data for full rollouts.
 
-    The label of a turn becomes the end state of the recording before the next utterance, and each
-    dialogue stores the results of its tool calls.
+    The label of a turn becomes the recording's end state before the next utterance. Each dialogue
+    stores the results of its tool calls.
     """
     return replace(data, dialogues=gather_dialogues(map(_rolled_out, data.dialogues)))
 

@@ -154,7 +154,7 @@ class SpokenRound:
 
     @property
     def complete(self) -> bool:
-        """Whether the round mentions all values that it changes, so it needs no other round."""
+        """Whether the round mentions all values that it changes. It then needs no other round."""
         return bool(self.delta) and all(map(self.says, self.changes))
 
     @property

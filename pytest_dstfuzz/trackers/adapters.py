@@ -12,9 +12,9 @@ function and method that is adapted here may be ``async``::
                     state["pizza-size"] = size
         return state
 
-For each context, an object with ``reset()`` and ``update(system, user)`` replays the dialogue from
-its start, so that no state leaks from one context into the next. The same holds for a ConvLab-3
-tracker, which is recognised by its ``init_session()``.
+An object with ``reset()`` and ``update(system, user)`` replays the dialogue from its start for each
+context. So no state leaks from one context into the next. A ConvLab-3 tracker, which has a method
+``init_session()``, also replays each dialogue.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class ConvLabAdapter(_StateAdapter):
     """A tracker made from a dialogue state tracker of ConvLab-3.
 
     The adapter follows ``convlab.dst.dst.DST`` of github.com/ConvLab/ConvLab-3 and its use in
-    ``convlab/dialog_agent/agent.py``. ``init_session()`` begins a dialogue. The base class defines
-    both of the following methods, and they do nothing. For each turn, the adapter calls the one
-    that the tracker overrides:
+    ``convlab/dialog_agent/agent.py``. ``init_session()`` begins a dialogue. For each turn, the
+    adapter calls one of two methods. Both do nothing in the base class, and the tracker overrides
+    one of them:
 
     - ``update_turn(sys_utt, user_utt)``. ``sys_utt`` is ``None`` if the system has not spoken yet.
     - ``update(user_act)`` with the utterance, for trackers that read text (SetSUMBT, TripPy, TRADE,
@@ -162,7 +162,7 @@ def as_tracker(
 
 
 def bound_concurrency(tracker: Tracker, concurrency: int) -> Tracker:
-    """Limit the concurrent calls of a tracker to ``concurrency`` if it is an async function."""
+    """Limit a tracker to ``concurrency`` calls at once, if it is an async function."""
     # Do not read attributes of a user's object here, because that may run their code.
     one: object = tracker
     while isinstance(one, Adapter | OwnHistory):
@@ -192,7 +192,7 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
 
 
 def _written_last(tracker: object, *methods: str) -> str:
-    """Return the method that the object itself or its most derived class defines."""
+    """Return the one of two methods that the most derived class defines, or the object itself."""
     written = [getattr(tracker, "__dict__", {}), *map(vars, type(tracker).__mro__)]
     # The classes of a proxy define none of the methods.
     written.append({name: None for name in methods if hasattr(tracker, name)})

@@ -42,9 +42,9 @@ _TAKER: ContextVar[tuple[object, Take] | None] = ContextVar("taker", default=Non
 
 @contextmanager
 def arriving(tracker: object, take: Take) -> Iterator[None]:
-    """Inside the block, pass each answer of a tracker to ``take`` as soon as it arrives.
+    """Pass each answer of a tracker to ``take`` as soon as it arrives, inside the block.
 
-    ``take`` is called in the thread that asks the tracker.
+    ``take`` is called in the thread that calls the tracker.
     """
     token = _TAKER.set((tracker, take))
     try:
@@ -54,10 +54,10 @@ def arriving(tracker: object, take: Take) -> Iterator[None]:
 
 
 def taker_of(tracker: object) -> Take:
-    """Return the callback that `arriving` set for this tracker, or a no-op if it set none.
+    """Return the callback that `arriving` set for this tracker, or one that does nothing.
 
-    If a tracker passes a part of a batch to an inner tracker, the inner tracker gets the no-op,
-    because it does not know the places in the batch.
+    A tracker may pass part of a batch to an inner tracker. The inner tracker does not know the
+    positions in the batch, so its callback does nothing.
     """
     found = _TAKER.get()
     return found[1] if found is not None and found[0] is tracker else _ignore
@@ -83,8 +83,7 @@ _OF_THREAD: Final = threading.local()
 def event_loop() -> EventLoop:
     """Return the event loop for the bots of this thread.
 
-    A bot that is tested twice runs in the same loop both times, so its clients and locks stay
-    valid.
+    Several tests of a bot share one loop, so the bot's clients and locks stay valid.
     """
     found = getattr(_OF_THREAD, "loop", None)
     if found is None:
@@ -96,11 +95,11 @@ class EventLoop:
     """An event loop for synchronous callers. It runs while they wait.
 
     Clients that stay open between calls belong to the loop, and ``at_end`` closes them. The loop
-    ends when no object refers to it any longer, so ``at_end`` must not refer to it.
+    ends when nothing refers to it, so ``at_end`` must not refer to it.
 
-    The loop runs in the thread that waits, as a user's bot expects. If ``apart`` is true, the loop
-    has its own thread. Then an exception from a signal handler reaches the thread that waits, and
-    is not lost in an asyncio callback. If several threads wait, they take turns.
+    The loop runs in the waiting thread, as a user's bot expects. If ``apart`` is true, it has its
+    own thread. Then an exception from a signal handler reaches the waiting thread instead of an
+    asyncio callback. Several waiting threads take turns.
     """
 
     def __init__(self, at_end: AtEnd | None = None, *, apart: bool = False) -> None:
@@ -143,7 +142,7 @@ class EventLoop:
                 raise
 
     def _run_elsewhere(self, work: Callable[[Tell], Coroutine[Any, Any, None]], take: Tell) -> None:
-        """Run the loop in its own thread, and take the results in this one."""
+        """Run the loop in its own thread. Receive the results in this thread."""
         arrived: queue.SimpleQueue[tuple[int, object]] = queue.SimpleQueue()
         begun: list[asyncio.Task[Any]] = []
         left = threading.Event()
@@ -177,10 +176,10 @@ class EventLoop:
             raise found[1]
 
     def _leave(self, thread: threading.Thread, begun: Sequence[asyncio.Task[Any]]) -> None:
-        """Cancel the tasks of a thread, and abandon the thread if it does not end.
+        """Cancel the tasks of a thread. Abandon the thread if it does not end.
 
-        Only the given tasks are cancelled, because the loop may run other tasks by the time that it
-        processes the cancellation.
+        Only the given tasks are cancelled. The loop may already run other tasks when it processes
+        the cancellation.
         """
         loop = self._runner.get_loop()
         for task in begun:
@@ -218,7 +217,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 def _close(runner: asyncio.Runner, at_end: AtEnd | None) -> None:
-    """Close a loop, in another thread if this thread runs a loop already."""
+    """Close a loop. If this thread already runs a loop, use another thread."""
 
     def close() -> None:
         # The runner of an abandoned thread cannot be closed.
@@ -274,7 +273,7 @@ async def _all_of(jobs: Sequence[Callable[[], object]], at_once: int, tell: Tell
 
 
 async def _cancelled() -> None:
-    """Cancel the tasks that are left after a run raised an exception."""
+    """Cancel the tasks that remain after a run raised an exception."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
@@ -287,7 +286,7 @@ CONCURRENCY: Final = 16
 
 
 class Adapter(ABC):
-    """Base class of adapters. It asks for one context after the other, and awaits async results."""
+    """Base class of adapters. Requests one context after the other, and awaits async results."""
 
     def __init__(self, wrapped: object) -> None:
         self.wrapped: Any = wrapped
@@ -389,7 +388,7 @@ class FunctionAdapter(Adapter):
 
 
 def failure_of(error: BaseException) -> TrackerError:
-    """Return the error that takes the place of an answer."""
+    """Return the error to put in the place of an answer."""
     if isinstance(error, TrackerError):
         return error.with_traceback(None)
     return TrackerError(describe_error(error) + find_own_line(error))
@@ -405,7 +404,7 @@ class AsyncTracker(Adapter):
 
     @property
     def usage(self) -> Usage | None:
-        """The usage of its answers, if it counts that."""
+        """The usage of the tracker's answers, if the tracker counts it."""
         return usage_of(self.wrapped)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:

@@ -39,7 +39,7 @@ _GIVEN: Final = (
 
 
 class CallFunction(FunctionAdapter):
-    """An assistant made from a function that maps messages and tools to its next message."""
+    """An assistant made from a function. It maps messages and tools to the next message."""
 
     def __init__(self, wrapped: object) -> None:
         super().__init__(wrapped)
@@ -210,7 +210,7 @@ def evaluate_calls(
     batch_size: int,
     progress: Progress | None = None,
 ) -> CallEvaluation:
-    """Ask for the next message at each turn that has a recorded one, and compare their calls.
+    """Request the next message at each turn with a recorded one. Compare their tool calls.
 
     Raises:
         UserError: no turn has a recorded message after it.
@@ -258,7 +258,7 @@ def score_calls(
 
 
 def _count(label: Outcome, found: Outcome, counts: dict[str, Counter[str]]) -> None:
-    """Count by tool the recorded calls and arguments of one message, and the correct ones."""
+    """Count the recorded and the correct calls and arguments of one message, by tool."""
     wrong = set()
     for path in {**label, **found}:
         taken = AnswerPath.of(path)

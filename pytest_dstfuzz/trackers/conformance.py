@@ -59,7 +59,7 @@ _SHOWN: Final = 3
 
 
 def first_few(texts: Sequence[str], sign: str = "; ") -> str:
-    """Join the first few texts, and append the number of the others."""
+    """Join the first few texts. Append how many others there are."""
     more = [f"and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
     return sign.join([*texts[:_SHOWN], *more])
 
@@ -223,16 +223,16 @@ class TrackerProbe:
         return check_prediction(answer, normalisation=how, outcome=self.kind.name)
 
     def ask(self, turns: Sequence[ProbeTurn]) -> list[Prediction]:
-        """Return the answers to turns that are asked in one batch."""
+        """Return the answers to turns that are sent in one batch."""
         # Pass a new list, because a tracker may modify it.
         return [self.checked(answer) for answer in self.raw([turn.context for turn in turns])]
 
     @cached_property
     def survey(self) -> dict[int, Answer | DstFuzzError]:
-        """The answer to each turn, or its error, by the place of the turn.
+        """Each turn's answer or error, by the position of the turn.
 
-        If a batch fails, its contexts are asked one by one. If the first batch has no valid answer
-        at all, the survey stops, because each request to a dead service would take many seconds.
+        If a batch fails, its contexts are sent one by one. If the first batch has no valid answer,
+        the survey stops, because each request to a dead service would take many seconds.
         """
         found: dict[int, Answer | DstFuzzError] = {}
         contexts = [turn.context for turn in self.turns]
@@ -260,14 +260,14 @@ class TrackerProbe:
 
     @cached_property
     def answers(self) -> dict[int, Answer]:
-        """The valid answers by the place of the turn."""
+        """The valid answers by the position of the turn."""
         return {place: a for place, a in self.survey.items() if isinstance(a, Answer)}
 
     @cached_property
     def few(self) -> list[ProbeTurn]:
-        """Turns of those dialogues to which the tracker gives the most different answers.
+        """Turns of the dialogues with the most different answers.
 
-        If a tracker covers only one domain, it gives the same answer to most turns. Such turns
+        A tracker for one domain gives the same answer to most turns of other domains. Those turns
         would reveal nothing.
         """
         by_dialogue: dict[str, list[int]] = {}
@@ -282,19 +282,19 @@ class TrackerProbe:
 
     @cached_property
     def few_alone(self) -> list[Prediction]:
-        """The answers to ``few``, asked one by one in a shuffled order."""
+        """The answers to ``few``, sent one by one in a shuffled order."""
         order = stream(0, "conformance", "order").permutation(len(self.few)).tolist()
         found = {place: self.ask([self.few[place]])[0] for place in order}
         return [found[place] for place in range(len(self.few))]
 
     @cached_property
     def repeats(self) -> list[list[Prediction]]:
-        """The answers to ``few`` as one batch, asked ``REPEATS`` times in a row."""
+        """The answers to ``few``, sent as one batch ``REPEATS`` times in a row."""
         return [self.ask(self.few) for _ in range(REPEATS)]
 
     @cached_property
     def many(self) -> list[ProbeTurn]:
-        """Turns from all over the data, enough for the largest batch."""
+        """Turns from all parts of the data, enough for the largest batch."""
         most = max(*SIZES, self.batch_size)
         return [self.turns[place] for place in spread(list(self.answers), most)]
 
@@ -325,7 +325,7 @@ class TrackerProbe:
 
 
 def state_of(answer: object) -> Mapping[str, str]:
-    """Return the state of a valid answer as the tracker returned it, not copied.
+    """Return the state of a valid answer without copying it.
 
     A plain text reply has no state.
     """
@@ -347,7 +347,7 @@ _SYSTEMATIC = 2
 
 
 def slots(probe: TrackerProbe) -> CheckOutcome:
-    """Check that the data has every slot of the answers."""
+    """Check that all slots of the answers exist in the data."""
     ontology = probe.data.ontology
     if ontology is None or not ontology.complete:
         return skipped("the data does not list its slots")
@@ -406,7 +406,7 @@ def values(probe: TrackerProbe) -> CheckOutcome:
 
 
 def find_meant_value(value: str, known: Iterable[str]) -> str | None:
-    """Return the known value that ``value`` is another spelling of, or ``None``.
+    """Return the known value with the spelling variant ``value``, or ``None``.
 
     Two spellings match if they have the same letters and digits (``09.30``, ``guest-house``). They
     also match if they have the same number of words, and each word is equal or a long word with one
@@ -437,7 +437,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _rewritten(probe: TrackerProbe) -> Iterator[str]:
-    """Yield values that are not in the data's normal form, except those that mean absence."""
+    """Yield values that are not in the data's normal form. Skip values that mean absence."""
     rules = probe.data.normalisation
     for answer in probe.answers.values():
         for slot, value in answer.written.items():
@@ -487,7 +487,7 @@ _RETURNED = {
 
 
 def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
-    """Check that odd utterances are answered, as first and later turns, alone and in a batch."""
+    """Check that odd utterances get answers, as first and later turns, alone and in a batch."""
     turns = _odd_turns(probe.few[0].context.exchanges[0])
     kinds = len({turn.name for turn in turns})
     refused: dict[str, str] = {}
@@ -584,7 +584,7 @@ def input_kept(probe: TrackerProbe) -> CheckOutcome:
 
 
 def own_states(probe: TrackerProbe) -> CheckOutcome:
-    """Check that contexts do not share an answer object, and that later calls change no answer."""
+    """Check that contexts have separate answer objects, and that later calls change none."""
     answers = probe.raw([turn.context for turn in probe.few])
     kept = [probe.checked(answer) for answer in answers]
     states = [state_of(answer) for answer in answers]
@@ -608,7 +608,7 @@ def own_states(probe: TrackerProbe) -> CheckOutcome:
 def deterministic(probe: TrackerProbe) -> CheckOutcome:
     """Check that the same batch always has the same answers.
 
-    The first answers may differ from later answers for another reason, which `memory` checks.
+    If only the first answers differ, the check `memory` reports that.
     """
     _, second, *others = probe.repeats
     if not probe.repeatable:
@@ -625,7 +625,7 @@ def deterministic(probe: TrackerProbe) -> CheckOutcome:
 
 
 def _disagreement(probe: TrackerProbe) -> CheckOutcome:
-    """Report how often a tracker that need not be repeatable disagrees with itself."""
+    """Report how often a tracker gives different answers, if it need not be repeatable."""
     states = [{p.state for p in answers} for answers in zip(*probe.repeats, strict=True)]
     differed = sum(len(answers) > 1 for answers in states)
     times = f"asked {len(probe.repeats)} times"
@@ -825,12 +825,11 @@ def check_tracker(
 ) -> Conformance:
     """Run every check on a tracker.
 
-    The tracker is asked for each turn of the data once, and for some 500 more contexts in repeated
-    calls.
+    The tracker gets each turn of the data once, and about 500 more contexts in repeated calls.
 
-    ``progress`` receives the number of contexts asked so far. ``repeatable`` is the user's own
-    statement, see `is_repeatable`. ``judge`` compares replies or calls with the recorded ones. If
-    it is ``None``, replies are not compared, and calls are compared by equality.
+    ``progress`` receives the number of contexts so far. ``repeatable`` is the user's own statement,
+    see `is_repeatable`. ``judge`` compares replies or calls with the recorded ones. If it is
+    ``None``, replies are not compared, and calls are compared by equality.
     """
     probe = TrackerProbe(
         tracker, data, batch_size, progress, repeatable=repeatable, outcome=outcome, judge=judge
@@ -847,7 +846,7 @@ def check_tracker(
 
 
 def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Finding:
-    """Return the result of a check: ``skipped`` if an earlier finding explains its failure."""
+    """Return the result of a check. Skip it if an earlier finding explains its failure."""
     if not (check.unanswered or probe.answers):
         return Finding(check.name, "skipped", "not asked: no clean turn has an answer")
     try:

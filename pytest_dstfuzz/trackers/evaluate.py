@@ -164,8 +164,8 @@ def evaluate(
 ) -> Evaluation:
     """Predict the labelled turns of ``data``, and compare the predictions with the labels.
 
-    ``in_words_of`` applies the rules of slots, which decide which values count as equal to the
-    label. A turn for which the tracker reports no answer counts as wrong.
+    ``in_words_of`` applies the rules of slots: it decides which values equal the label. A turn
+    counts as wrong if the tracker reports no answer.
 
     Raises:
         UserError: the data has no turns, or none with a label.
@@ -231,10 +231,10 @@ def predict_all(
     normalisation: str = "plain",
     outcome: OutcomeKind = "state",
 ) -> list[Prediction | TrackerError]:
-    """Predict contexts in batches of similar length, and return the answers in the given order.
+    """Predict contexts in batches of similar length. Return the answers in the given order.
 
-    Answers are checked for their ``outcome``, and states are normalised. If the tracker returned a
-    `TrackerError` in place of an answer, the error is kept.
+    Answers are checked for their ``outcome``, and states are normalised. A `TrackerError` in the
+    place of an answer is kept.
     """
     answers: dict[int, Prediction | TrackerError] = {}
     for chunk in similar_lengths(contexts, batch_size):
@@ -252,7 +252,7 @@ def predict_all(
 
 
 def similar_lengths(contexts: Sequence[Context], batch_size: int) -> Iterator[list[int]]:
-    """Yield the places of the contexts in each batch, shortest contexts first."""
+    """Yield the positions of the contexts in each batch, shortest contexts first."""
     order = sorted(range(len(contexts)), key=lambda index: contexts[index].size())
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]
@@ -344,7 +344,7 @@ def ask_recorded(
     batch_size: int,
     progress: Progress | None,
 ) -> list[Prediction | TrackerError]:
-    """Return the answer to each turn, or the error in its place.
+    """Return for each turn the answer, or an error in its place.
 
     Raises:
         TrackerError: no turn has an answer.
@@ -427,5 +427,5 @@ class RecordedFigures:
 
 
 def reasons(answers: Sequence[Prediction | TrackerError]) -> tuple[str, ...]:
-    """Return the reason for each answer that is an error."""
+    """Return the reason of each error among the answers."""
     return tuple(describe_error(answer) for answer in answers if isinstance(answer, TrackerError))

@@ -1,4 +1,4 @@
-"""Look up trackers by name, by attribute and by address."""
+"""Finds trackers by name, attribute or address."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = ["TrackerMaker", "tracker_for"]
 
 
 def load_attribute(name: str, search_path: tuple[str, ...], kind: str) -> object:
-    """Import the attribute of a module from some folders or from Python's path.
+    """Import an attribute of a module.
 
     Args:
         name: ``package.module:attribute``. The attribute may be a dotted path.
@@ -107,10 +107,10 @@ def call_factory(
     offered: Mapping[str, object],
     keys: Mapping[str, str],
 ) -> object:
-    """Call a factory with the arguments for its parameters, and return the result.
+    """Call a factory with the arguments that it has parameters for.
 
-    The factory may lack parameters for the arguments in ``offered``, but it must accept every key
-    in the user's ``keys``. ``who`` is the subject of error messages.
+    The factory may lack parameters for arguments in ``offered``, but it must accept every key in
+    the user's ``keys``. ``who`` is the subject of error messages.
     """
     parameters = parameters_of(factory)
     own = {
@@ -134,7 +134,7 @@ def call_factory(
 
 
 def takes(factory: Callable[..., object], name: str) -> bool:
-    """Return whether a factory has a parameter of this name, or takes any keyword."""
+    """Return whether a factory has this parameter or accepts any keyword."""
     parameters = parameters_of(factory)
     return name in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
@@ -165,7 +165,7 @@ TrackerFactory = Callable[..., object]
 
 
 class TrackerMaker(ABC):
-    """A tracker factory that answers questions about a tracker before it makes one.
+    """A tracker factory with facts about the tracker that it would make.
 
     A package can register an instance instead of a plain factory.
     """
@@ -177,7 +177,7 @@ class TrackerMaker(ABC):
         return ""
 
     def fingerprint(self, checkpoint: str | None, device: str) -> str:  # noqa: ARG002 - as above
-        """Return the fingerprint of the tracker that a call would make, or ``""`` if it is unknown.
+        """Return the fingerprint of the tracker that a call would make, or ``""`` if unknown.
 
         If a tracker has a fingerprint, it is made only when an answer is missing from the cache.
         """
@@ -217,7 +217,7 @@ def tracker_for(
     *,
     later: bool = False,
 ) -> Tracker:
-    """Return the tracker that the settings name, for the given dialogues.
+    """Return the tracker of the settings, for the given dialogues.
 
     The option ``model`` is a name or an address. An adapter may need the slots and the
     normalisation of the data. ``deadline`` limits the requests to a service. If ``later`` is true,
@@ -306,8 +306,8 @@ def _at_address(
 def _keys(settings: TrackerSettings, factory: Callable[..., object] | None) -> dict[str, str]:
     """Return the keys for the factory, as the user wrote them.
 
-    A user's factory may have a parameter with the name of a shipped service option. Its value
-    becomes a key too.
+    A user's factory may have a parameter with the name of a shipped service option. Then the value
+    of the option becomes a key.
     """
     found = {key.name: key.read() for key in settings.tracker}
     if not isinstance(factory, HttpScheme | None):
@@ -350,7 +350,7 @@ def resolve_tracker(  # noqa: PLR0913 - all but the first are keywords
     keys: Mapping[str, str] | None = None,
     later: bool = False,
 ) -> Tracker:
-    """Return the tracker called ``name``: a registered one, or ``package.module:attribute``.
+    """Return the tracker with a registered name, or the attribute ``package.module:attribute``.
 
     An attribute may be anything that `as_tracker` accepts with ``normalisation``, ``outcome`` and
     ``history``. Its module is searched in ``search_path``, by default the working directory. The

@@ -37,7 +37,7 @@ _OWN_HISTORY: Final = (
 
 
 class ReplyFunction(FunctionAdapter):
-    """A system made from a function that maps messages (see `messages_of`) to the next reply."""
+    """A system made from a function. It maps messages (see `messages_of`) to the next reply."""
 
     def __init__(self, wrapped: object) -> None:
         super().__init__(wrapped)
@@ -125,7 +125,7 @@ def as_reply(said: object, who: str) -> Prediction:
 
 
 def first_parameter(function: object) -> str:
-    """Return the name of the first parameter of a function, or ``""``."""
+    """Return the name of a function's first parameter, or ``""`` without parameters."""
     try:
         names = [*inspect.signature(cast("type[object]", function)).parameters]
     except (TypeError, ValueError):  # Some objects implemented in C.
@@ -197,7 +197,7 @@ def evaluate_replies(
     batch_size: int,
     progress: Progress | None = None,
 ) -> ReplyEvaluation:
-    """Ask for a reply to each turn that has a recorded answer, and compare the two.
+    """Request a reply at each turn with a recorded answer. Compare the two.
 
     Raises:
         UserError: no turn has a recorded answer.

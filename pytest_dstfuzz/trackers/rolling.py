@@ -1,13 +1,13 @@
 """Systems whose history consists of their own answers instead of recorded answers.
 
-The system gets one utterance after the other, and each answer becomes part of the history for the
-next utterance. Therefore a sequence of n questions costs n requests. Sequences with a common prefix
+The system gets one utterance after the other. Each answer becomes part of the history for the next
+utterance. Therefore a sequence of n questions costs n requests. Sequences with a common prefix
 share the requests of the prefix.
 
-An assistant that calls tools runs through a dialogue without recorded messages. Until it replies,
-each call gets the result that was recorded for the same tool and arguments. If no such result was
-recorded, the call gets an error. The answer to a context is the end state: all calls that took
-effect so far (`end_state`).
+An assistant that calls tools runs through a dialogue without recorded messages. Each of its calls
+gets the recorded result for the same tool and arguments, until it replies. If there is no such
+result, the call gets an error. The answer to a context is the end state: all calls that took effect
+so far (`end_state`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _Key: TypeAlias = tuple[str, tuple[str, ...], int]
 
 
 class _RolledTurn(NamedTuple):
-    """The result of one utterance: the last text, and for assistants the messages and calls."""
+    """The result of one utterance: the last text. For assistants, also the messages and calls."""
 
     said: str
     messages: tuple[str, ...] = ()
@@ -70,9 +70,9 @@ class _RolledTurn(NamedTuple):
 class OwnHistory(ABC):
     """A system whose history consists of its own answers.
 
-    Answers to common prefixes of dialogues are cached. The answer to the last utterance never comes
-    from this cache, so that reports can show whether a system answers differently each time. A
-    repetition (`Again`) has a separate history.
+    Answers to common prefixes of dialogues are cached. The answer to the last utterance is never
+    cached, so that reports can show whether the system's answers vary. A repetition (`Again`) has a
+    separate history.
 
     Attributes:
         wrapped: the system.
@@ -107,7 +107,7 @@ class OwnHistory(ABC):
 
     @property
     def usage(self) -> Usage:
-        """The usage of the system. If the system counts no tokens, only the number of requests."""
+        """The usage of the system. If it counts no tokens, only the number of requests."""
         counted = usage_of(self.wrapped)
         return Usage(self.requests, self.requests) if counted is None else counted
 
@@ -130,9 +130,9 @@ class OwnHistory(ABC):
     def _go_on(
         self, depth: int, rolls: Mapping[int, _Rollout], answers: dict[int, object], hand_on: Take
     ) -> None:
-        """Ask for the answer to utterance ``depth`` of each rollout, unless the answer is known.
+        """Request the answer to utterance ``depth`` of each rollout, unless it is known.
 
-        If the utterance is the last one of a rollout, store its answer in ``answers``.
+        Store the answers to last utterances in ``answers``.
         """
         ends: dict[_Key, list[int]] = {}
         for place, roll in rolls.items():
@@ -164,7 +164,7 @@ class OwnHistory(ABC):
                 answers[place] = why
 
     def _add(self, roll: _Rollout, depth: int, failure: TrackerError | None) -> TrackerError | None:
-        """Append the result of an utterance to a rollout, or return the error of the utterance."""
+        """Append the result of an utterance to a rollout. Return its error, if there is one."""
         key = roll.key(depth)
         if isinstance(failure, GivenUpError):
             return failure
@@ -179,7 +179,7 @@ class OwnHistory(ABC):
         return None
 
     def _answer(self, turns: Mapping[_Key, _OpenTurn], done: Callable[[_Key], None]) -> None:
-        """Ask the system for each utterance, and return results for its calls, until it replies."""
+        """Send each utterance to the system. Return results for its calls until it replies."""
         for _ in range(MOST_STEPS):
             waiting = [key for key, turn in turns.items() if not turn.done]
             if not waiting:
@@ -273,7 +273,7 @@ class _Rollout:
         self._before.append(turn)
 
     def turn(self, depth: int) -> _OpenTurn:
-        """Return an utterance that waits for its answer."""
+        """Return an utterance without its answer yet."""
         return _OpenTurn(self, depth)
 
     def context(self, depth: int, after: Sequence[str] = ()) -> Context:
@@ -284,7 +284,7 @@ class _Rollout:
 
 
 class _OpenTurn:
-    """One utterance that waits for a reply."""
+    """An utterance that waits for a reply."""
 
     def __init__(self, roll: _Rollout, depth: int) -> None:
         self._roll, self._depth = roll, depth
@@ -333,11 +333,11 @@ class _CallRollout(_Rollout):
 
     @property
     def calls(self) -> list[ToolCall]:
-        """All calls so far, under the names that the tools have in this dialogue."""
+        """All calls so far, with the tool names of this dialogue."""
         return [call for turn in self._before for call in turn.calls]
 
     def turn(self, depth: int) -> _OpenTurn:
-        """Return an utterance that waits for its answer."""
+        """Return an utterance without its answer yet."""
         return _CallTurn(self, depth)
 
     def context(self, depth: int, after: Sequence[str] = ()) -> Context:
@@ -353,7 +353,7 @@ class _CallRollout(_Rollout):
 
 
 class _CallTurn(_OpenTurn):
-    """One utterance that waits for calls and a text."""
+    """An utterance that waits for calls and a text."""
 
     _roll: _CallRollout
 
@@ -404,7 +404,7 @@ class _CallTurn(_OpenTurn):
 
 
 class _Stubs:
-    """Simulated tools: each call gets the recorded result of a call with the same `loose_key`."""
+    """Simulated tools. Each call gets the recorded result of a call with the same `loose_key`."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._names = transcript.names
@@ -416,7 +416,7 @@ class _Stubs:
             self._results.setdefault(key, []).append(result)
 
     def result(self, call: ToolCall, earlier: Iterable[ToolCall]) -> str:
-        """Return the result of a call. If it is repeated, use the next or last recorded result."""
+        """Return the result of a call. Repeated calls get the next recorded result, or the last."""
         key = self._key(call)
         found = self._results.get(key)
         if found is None:
@@ -425,7 +425,7 @@ class _Stubs:
         return found[min(again, len(found) - 1)]
 
     def _key(self, call: ToolCall) -> str:
-        """Return the key of a call, under the tool names of the recording."""
+        """Return the key of a call, with the recorded tool names."""
         if self._names:
             (call,) = list_calls(in_own_names(calls_outcome([call]), self._names))
         return loose_key(call, self._left_out)

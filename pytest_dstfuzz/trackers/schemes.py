@@ -1,9 +1,9 @@
-"""Address schemes: the part before ``://``, and the factory of the tracker at the address.
+"""Address schemes. A scheme is the part of an address before ``://``, with a tracker factory.
 
-A package adds a scheme through an entry point of the group ``pytest_dstfuzz.schemes``. A test suite
-calls `register_scheme` in its ``conftest.py``. The scheme is a factory. It receives those of the
-arguments ``address``, ``data``, ``service`` and ``settings`` that it names as parameters. Its other
-parameters are its own keys (``--dst-tracker KEY=VALUE``), see `trackers.registry`.
+A package adds a scheme by an entry point of the group ``pytest_dstfuzz.schemes``. A test suite
+calls `register_scheme` in its ``conftest.py``. The factory may have the parameters ``address``,
+``data``, ``service`` and ``settings``. Its other parameters are its own keys (``--dst-tracker
+KEY=VALUE``), see `trackers.registry`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class ServiceSettings:
         concurrency: requests in flight at once.
         rate_limit: requests per second of this process, or ``None`` for no limit.
         headers: sent with every request. See `Header` for their values.
-        dead_after: number of consecutive unanswered requests after which the service counts as
-            dead. 0 means never.
+        dead_after: the service counts as dead after so many consecutive requests without an answer.
+            0 means never.
         deadline: the time limit of the run.
         token: the environment variable with the token. If it is set, its value is sent as
             ``Authorization: Bearer ...``.
@@ -53,7 +53,7 @@ class ServiceSettings:
 
     @classmethod
     def of(cls, settings: TrackerSettings, deadline: Deadline | None = None) -> ServiceSettings:
-        """Return the service settings that a run's tracker settings contain."""
+        """Return the service settings of a run's tracker."""
         same = "timeout", "retries", "concurrency", "rate_limit", "dead_after"
         taken: dict[str, Any] = {name: getattr(settings, name) for name in same}
         return cls(headers=settings.header, deadline=deadline or Deadline(), **taken)
@@ -65,11 +65,11 @@ ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.schemes"
 
 @dataclass(frozen=True, slots=True)
 class HttpScheme:
-    """A shipped scheme: ``KIND+http(s)://``, or plain ``http(s)://`` for this package's contract.
+    """A shipped scheme: ``KIND+http(s)://``, or plain ``http(s)://``.
 
-    ``tracker.create(address, service, data, settings)`` in the subpackage ``folder`` of `trackers`
-    returns the tracker. It needs the packages of the extra ``extra``. Messages about options use
-    ``about`` as the name of such trackers.
+    Plain addresses follow this package's contract. ``tracker.create(address, service, data,
+    settings)`` in the subpackage ``folder`` of `trackers` returns the tracker. It needs the
+    packages of the extra ``extra``. In messages, ``about`` is the name of such trackers.
     """
 
     kind: str
@@ -122,8 +122,8 @@ def register_scheme(name: str, factory: Callable[..., Any]) -> None:
 
     Args:
         name: the part before ``://``, in lower case.
-        factory: returns the tracker at such an address. It receives those of the arguments
-            ``address``, ``data``, ``service`` and ``settings`` that it names, and its own keys.
+        factory: returns the tracker at such an address. It may have the parameters ``address``,
+            ``data``, ``service`` and ``settings``, and its own keys.
 
     Raises:
         UserError: a shipped scheme has this name, or the name is invalid.
@@ -132,7 +132,7 @@ def register_scheme(name: str, factory: Callable[..., Any]) -> None:
 
 
 def option_owners() -> dict[str, tuple[HttpScheme, ...]]:
-    """Return the options that apply to some schemes only, with those schemes."""
+    """Return the options that apply to some schemes only, each with its schemes."""
     return {
         item.name: tuple(scheme for scheme in _SHIPPED if scheme.kind in item.kinds)
         for item in TRACKER_KEYS

@@ -61,9 +61,9 @@ class Prediction:
     ) -> Prediction:
         """Build a prediction from each slot's probability distributions.
 
-        Public, for adapters of trackers that have probabilities. (TRADE computes its impurities on
-        its device.) Only the impurities are stored, because a campaign holds many thousands of
-        predictions and a distribution over a vocabulary is large.
+        This is public for adapters of trackers that have probabilities. (TRADE computes its
+        impurities on its device.) Only the impurities are stored. A campaign holds thousands of
+        predictions, and a distribution over a vocabulary is large.
         """
         impurities = {
             slot: sum(gini_impurity(d) for d in parts) / len(parts)
@@ -82,12 +82,12 @@ class Tracker(Protocol):
 
         The result must be deterministic. It must not depend on the rest of the batch or on earlier
         calls. A mapping slot -> value counts as a prediction without probabilities. Trackers need
-        not normalise their states: the caller applies the normalisation of the data, which also
+        not normalise their states. The caller applies the normalisation of the data, which also
         drops values such as ``none``.
 
-        If the tracker cannot answer one context of the batch, it may return a `TrackerError` in
-        place of that prediction, and only that context fails. If it raises an exception, the whole
-        batch fails, and the caller asks again for parts of it.
+        If only one context has no answer, the tracker may return a `TrackerError` in the place of
+        its prediction. If the tracker raises an exception, the whole batch fails, and the caller
+        requests parts of it again.
         """
         ...
 
@@ -95,8 +95,8 @@ class Tracker(Protocol):
 class BatchInterrupt(KeyboardInterrupt):
     """Ctrl-C during a batch.
 
-    A tracker that asks for the contexts of a batch one by one raises this in place of
-    ``KeyboardInterrupt``, so that no answer is lost.
+    A tracker that processes a batch one by one raises this instead of ``KeyboardInterrupt``, so
+    that no answer is lost.
 
     Attributes:
         answers: place in the batch -> the answer for that place.
@@ -145,7 +145,7 @@ class Usage:
 
 
 def read_attribute(thing: object, name: str, default: object = None) -> object:
-    """Return an optional attribute of a tracker, or the default if it cannot be read.
+    """Return an attribute of a tracker, or the default if it cannot be read.
 
     In a user's tracker, the attribute may be a property that raises.
     """
@@ -156,7 +156,7 @@ def read_attribute(thing: object, name: str, default: object = None) -> object:
 
 
 def usage_of(tracker: object) -> Usage | None:
-    """Return the usage of a tracker from its attribute ``usage``, with that of preflight calls."""
+    """Return the usage of a tracker, including the preflight calls."""
     usage = read_attribute(tracker, "usage")
     # In a tracker that is not ours, the attribute may be anything.
     return usage if isinstance(usage, Usage) else None
@@ -183,10 +183,10 @@ def is_repeatable(
 ) -> bool:
     """Return whether a tracker must give the same answer to the same context.
 
-    A state tracker must be repeatable, unless it or the object that it adapts sets ``repeatable =
-    False``. That setting is for services that cannot be made repeatable: how often their answers
-    differ is measured instead. A system that replies or calls tools must be repeatable only if it
-    sets ``repeatable = True``.
+    A state tracker must be repeatable, unless it or its wrapped object sets ``repeatable = False``.
+    Set this only for services that cannot be made repeatable. Then the run measures how often their
+    answers differ. A system that replies or calls tools must be repeatable only if it sets
+    ``repeatable = True``.
 
     The user's own statement ``said`` overrides the attribute, unless it is ``None``.
     """
@@ -197,7 +197,7 @@ def is_repeatable(
 
 
 def says_repeatable(tracker: object) -> bool | None:
-    """Return ``repeatable`` of a tracker or of the object that it adapts; ``None`` if unset."""
+    """Return ``repeatable`` of a tracker or its wrapped object; ``None`` if unset."""
     things = (tracker, read_attribute(tracker, "wrapped", tracker))
     told = [read_attribute(thing, "repeatable") for thing in things]
     return False if False in told else True if True in told else None
@@ -211,10 +211,10 @@ def fingerprint_of(tracker: object) -> str | None:
     Trackers with the same name and fingerprint share cached predictions across runs. If the tracker
     declares no fingerprint, return ``None``: its predictions are then never reused in another run.
 
-    Only the adapters of this package pass on the fingerprint of the object that they adapt. A
-    user's object that wraps another one may change its answers, so it needs a fingerprint of its
-    own. A fingerprint that ``__getattr__`` finds in the inner object, or that `functools.wraps`
-    copies from it, does not count.
+    Only the adapters of this package pass on the fingerprint of their wrapped object. A user's
+    object that wraps another may change its answers, so it needs its own fingerprint. A fingerprint
+    does not count if ``__getattr__`` finds it in the inner object, or if `functools.wraps` copies
+    it.
     """
     things = (one for one in _fingerprinted(tracker) if not _is_copied(one))
     texts = (read_attribute(one, "fingerprint") for one in things)
@@ -223,7 +223,7 @@ def fingerprint_of(tracker: object) -> str | None:
 
 
 def _fingerprinted(tracker: object) -> Iterator[object]:
-    """Yield the tracker and the object that our adapter adapts, if they declare a fingerprint."""
+    """Yield the tracker and its wrapped object if they declare a fingerprint."""
     ours = type(tracker).__module__.startswith(_OURS)
     for thing in (tracker, read_attribute(tracker, "wrapped")) if ours else (tracker,):
         try:
@@ -244,7 +244,7 @@ def _is_copied(thing: object) -> bool:
 
 
 def fingerprint_problem(tracker: object) -> str:
-    """Return the reason that the attribute ``fingerprint`` of a tracker is unusable, or ``""``.
+    """Return why the attribute ``fingerprint`` of a tracker is unusable, or ``""``.
 
     A missing attribute, ``None`` and ``""`` are not problems: they mean that there is no
     fingerprint.
@@ -262,9 +262,9 @@ def fingerprint_problem(tracker: object) -> str:
 
 
 def service_model_of(tracker: object) -> str:
-    """Return the name of the model that a service runs, or ``""`` if the tracker is no such model.
+    """Return the name of a service's model, or ``""`` for other trackers.
 
-    Our adapters are followed to the object that they adapt.
+    For adapters of this package, the wrapped object counts.
     """
     thing: object | None = tracker
     while thing is not None and type(thing).__module__.startswith(_OURS):
@@ -276,7 +276,7 @@ def service_model_of(tracker: object) -> str:
 
 
 def notes_of(tracker: object) -> tuple[str, ...]:
-    """Return the sentences for the user in the attribute ``notes`` of a tracker."""
+    """Return the sentences for the user from the attribute ``notes`` of a tracker."""
     notes = read_attribute(tracker, "notes", ())
     # In a tracker that is not ours, the attribute may be anything.
     return tuple(n for n in notes if isinstance(n, str)) if isinstance(notes, tuple) else ()
@@ -322,8 +322,8 @@ class UnloadedTracker:
         """Predict with the loaded tracker.
 
         Raises:
-            GivenUpError: the tracker cannot be loaded. Callers load it before the test, so there is
-                no point in another attempt.
+            GivenUpError: the tracker cannot be loaded. Callers already tried to load it before the
+                test.
         """
         try:
             tracker = self.load()

@@ -50,7 +50,7 @@ __all__ = ["preflight"]
 
 
 class Deadline:
-    """The time limit of a run, shared by all code that asks the tracker or waits for answers.
+    """The time limit of a run, shared by all code that calls the tracker or waits for answers.
 
     Args:
         seconds: the time from the start to the end, or ``None`` for no end.
@@ -93,7 +93,7 @@ class Deadline:
 
     @contextmanager
     def within(self, seconds: float, what: str) -> Iterator[None]:
-        """Set an additional limit for a part of the run. The earlier of the two ends applies."""
+        """Set an additional limit for a part of the run. The earlier end applies."""
         self._closer = self._clock() + seconds, what
         try:
             yield
@@ -133,8 +133,8 @@ def can_end_calls() -> bool:
 def end_at_deadline(deadline: Deadline | None) -> Iterator[None]:
     """Raise an `Overrun` inside the block soon after a deadline, if the platform allows it.
 
-    Another timer of the process, such as that of pytest-timeout, continues afterwards. If it
-    expires before the deadline, the block runs without a limit.
+    Other timers of the process, such as pytest-timeout's, continue afterwards. If another timer
+    expires before the deadline, the block runs without this limit.
     """
     if deadline is None or not math.isfinite(deadline.left) or not can_end_calls():
         yield
@@ -211,7 +211,7 @@ def check_prediction(
     normalisation: str = "plain",
     outcome: OutcomeKind = "state",
 ) -> Prediction:
-    """Return the answer to one context as a prediction whose ``state`` is the tested part.
+    """Return the answer to one context as a prediction. Its ``state`` is the tested part.
 
     The tested part is the belief state in the normalisation of the data, the reply under the path
     ``reply``, or the tool calls as in `calls_outcome`. The answer may be a prediction, a mapping
@@ -245,7 +245,7 @@ def check_prediction(
 
 
 def is_malformed(answered: object, outcome: OutcomeKind = "state") -> bool:
-    """Return whether a value lacks the form of an answer, so that the caller should ask again."""
+    """Return whether a value lacks the form of an answer, so that a retry makes sense."""
     if isinstance(answered, TrackerError):
         return isinstance(answered, MalformedAnswerError)
     try:
@@ -341,9 +341,9 @@ def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
 def passes_through(error: BaseException) -> bool:
     """Return whether an exception from a user's tracker belongs to Python or pytest.
 
-    All other exceptions are failures of the tracker, even if they are not an `Exception`. A panic
-    in Rust (tokenizers, safetensors) reaches Python as a `BaseException`. ``sys.exit()`` in a
-    tracker ends only that call.
+    All other exceptions are failures of the tracker, even if they are not an `Exception`. For
+    example, a panic in Rust (tokenizers, safetensors) reaches Python as a `BaseException`.
+    ``sys.exit()`` in a tracker ends only that call.
     """
     if isinstance(error, KeyboardInterrupt | GeneratorExit | Overrun):
         return True
@@ -352,9 +352,9 @@ def passes_through(error: BaseException) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the type and message of an exception in one line that is the same in every run.
+    """Return the type and message of an exception in one line. It is equal in every run.
 
-    For a `TrackerError` return only its message, which is written for users.
+    For a `TrackerError`, return only the message, which is written for users.
     """
     message = " ".join(message_of(error).split())
     if not isinstance(error, TrackerError):
@@ -365,7 +365,7 @@ def describe_error(error: BaseException) -> str:
 
 @contextmanager
 def as_user_error(what: str) -> Iterator[None]:
-    """Convert an exception of the user's code to a `UserError` that names its cause and place."""
+    """Convert an exception of the user's code to a `UserError` with its cause and place."""
     try:
         yield
     except BaseException as error:
@@ -380,14 +380,14 @@ def cause_of(error: BaseException) -> str:
 
 
 def find_error_place(error: BaseException) -> str:
-    """Return the innermost place of an exception, to append to its message."""
+    """Return the innermost place of an exception, to add to its message."""
     # The first frame is our own, because the user's code may not have been reached.
     frames = traceback.extract_tb(error.__traceback__)[1:]
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
 def find_own_line(error: BaseException) -> str:
-    """Return the innermost line outside this package that an exception passed through.
+    """Return the innermost line outside of this package that an exception passed through.
 
     The directory is left out, because reports are compared byte by byte. Return ``""`` if there is
     no such line, or for a `TrackerError`, whose message is sufficient.
@@ -456,10 +456,10 @@ def ask_malformed_again(
     retries: int = RETRIES,
     outcome: OutcomeKind = "state",
 ) -> AskedAgain:
-    """Ask again for the contexts of a batch whose answers are malformed (see `is_malformed`).
+    """Repeat the request for contexts with malformed answers, see `is_malformed`.
 
-    All remaining contexts are asked together, at most ``retries`` times. If an interrupt or the
-    deadline ends the run, the exception propagates with the well-formed answers.
+    All such contexts are sent together, at most ``retries`` times. If an interrupt or the deadline
+    ends the run, the exception propagates with the well-formed answers.
     """
     found = list(answers)
     counts = [int(is_malformed(answer, outcome)) for answer in found]
@@ -540,12 +540,12 @@ def preflight(
     outcome: OutcomeKind = "state",
     spend: Callable[[int], AbstractContextManager[None]] | None = None,
 ) -> Disagreement | None:
-    """Ask for a small batch in several orders; raise an error if the tracker cannot be tested.
+    """Send a small batch in several orders. Raise an error if the tracker cannot be tested.
 
-    The first eight contexts are asked one by one, as a batch, and as a batch backwards. A campaign
-    sorts contexts by length, so a tracker that keeps state from the previous turn would give wrong
-    answers. ``spend`` receives the number of contexts of each request, and its result surrounds the
-    request.
+    The first eight contexts are sent one by one, as a batch, and as a batch in reverse. A campaign
+    sorts contexts by length. A tracker that keeps state from the previous turn would then give
+    wrong answers. ``spend`` receives the number of contexts of each request, and returns a context
+    manager for the request.
 
     Return how often the answers to the same context differed. They may only differ if the tracker
     declares that it is not repeatable.
@@ -624,7 +624,7 @@ def bound_time(deadline: Deadline, seconds: float) -> Iterator[None]:
 
 
 class _Asker(NamedTuple):
-    """Requests to a tracker before a deadline. Every failure raises an error that rejects it."""
+    """Requests to a tracker before a deadline. Any failure raises an error against the tracker."""
 
     tracker: Tracker
     normalisation: str
@@ -672,7 +672,7 @@ class _Asker(NamedTuple):
 def _disagreement(
     asker: _Asker, batch: list[Context], singles: list[Prediction], ontology: Ontology | None
 ) -> Disagreement:
-    """Ask twice more, and count the contexts whose answers are not all the same.
+    """Request all answers twice more. Count the contexts whose answers are not all equal.
 
     A context is left out if any of its requests failed, because such a tracker may fail sometimes.
     """
@@ -697,7 +697,7 @@ def _disagreement(
 
 
 def refuse_training_mode(tracker: Tracker) -> None:
-    """Raise an error if a tracker declares training mode, without a request to it."""
+    """Raise an error if a tracker declares training mode. Do not call the tracker."""
     if in_training_mode(tracker):
         raise UserError(
             "the tracker is in training mode (dropout changes its answers): call .eval() first"

@@ -1,10 +1,10 @@
 """Conversion of recorded messages of other APIs and frameworks to OpenAI's form.
 
-All these forms have the same content under other names: a role, texts, calls with arguments, and
-results of calls. The tables below list the names: ``human`` is a user, ``functionCall`` is a call,
-and ``args`` are its arguments. The tables cover the items of OpenAI's Responses, ShareGPT,
-LangChain, pydantic-ai, Gemini, Bedrock, spans of OpenTelemetry, inspect_ai and the tau benchmarks.
-Anthropic's form has a separate module, which also checks messages.
+All these forms have the same content under different names: a role, texts, calls with arguments,
+and results of calls. The tables below list the names. For example, ``human`` is a user,
+``functionCall`` is a call, and ``args`` are its arguments. The tables cover the items of OpenAI's
+Responses, ShareGPT, LangChain, pydantic-ai, Gemini, Bedrock, spans of OpenTelemetry, inspect_ai and
+the tau benchmarks. Anthropic's form has a separate module, which also checks messages.
 
 A message with unknown names stays unchanged, and the reader reports it.
 """
@@ -24,7 +24,7 @@ from pytest_dstfuzz.json_data import parse_json
 
 
 def _by_name(names: Mapping[str, str]) -> dict[str, str]:
-    """Map each of the blank-separated names in a value of ``names`` to the key of that value."""
+    """Map each name in a value of ``names`` to the key of the value."""
     return {name: key for key, text in names.items() for name in text.split()}
 
 
@@ -81,7 +81,7 @@ _DROPPED: Final = "Messages have parts of the type {!r}, which are ignored"
 
 
 def chat_form(messages: Iterable[Any], place: str, odd: Oddities) -> list[Any]:
-    """Convert messages to OpenAI's form. Messages of this or of an unknown form stay unchanged.
+    """Convert messages to OpenAI's form. Messages in an unknown form stay unchanged.
 
     Consecutive messages of the assistant become one if the second has calls, because some forms
     have an item for each call.
@@ -141,7 +141,7 @@ def _listed(value: object) -> list[Any]:
 
 
 def _is_flat(call: Mapping[str, Any]) -> bool:
-    """Return whether the name and arguments of a call are at the same level as its id."""
+    """Return whether a call has its name and arguments at the level of its id."""
     return not isinstance(call.get("function"), Mapping) and (
         _first(call, _ARGUMENTS) is not None and isinstance(_first(call, _NAMES), str)
     )
@@ -190,7 +190,7 @@ def _body(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _converted(message: Mapping[str, Any], place: str, odd: Oddities) -> Iterator[Json]:
-    """Convert a message to messages in OpenAI's form. Its prompts and results come first."""
+    """Convert a message to messages in OpenAI's form. Prompts and results come first."""
     role, parts, made = _role_and_parts(message, place)
     texts: list[Any] = []
     in_parts = not made  # LangChain repeats the calls of Anthropic's blocks.
@@ -234,7 +234,7 @@ def _results(part: Mapping[str, Any], message: Mapping[str, Any], place: str) ->
 
 
 def _is_said(part: object) -> bool:
-    """Return whether a part shows that somebody spoke, even if the text is empty."""
+    """Return whether a part shows that somebody spoke. The text may be empty."""
     return isinstance(part, str) or _kind(part) == "text"
 
 
@@ -284,7 +284,7 @@ def _picture(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _calls_beside(message: Mapping[str, Any]) -> list[Any]:
-    """Return the calls that a message has outside its content."""
+    """Return the calls of a message that are not part of its content."""
     old = message.get("function_call")
     broken = message.get("invalid_tool_calls")
     listed = [*_listed(message.get("tool_calls")), *_listed(broken)]
@@ -333,7 +333,7 @@ def _calls_in_text(
 
 
 def _result(part: Mapping[str, Any]) -> Json:
-    """Convert the result of a call. As in OpenAI's old form, a result may have no id."""
+    """Convert the result of a call. It may have no id, as in OpenAI's old form."""
     given = _first(part, _RESULTS)
     if isinstance(given, list) and (texts := text_of_content(given)):
         given = texts

@@ -40,7 +40,7 @@ _HEAD: Final = 2
 
 
 class CanardQuestion(msgspec.Struct):
-    """One object of CANARD's file: a question, with the rounds before it."""
+    """One object of CANARD's file: a question with the rounds before it."""
 
     History: list[str]
     QuAC_dialog_id: str
@@ -98,7 +98,7 @@ _LOG: Final = re.compile(r'"log"\s*:\s*\[')
 
 
 def schema_guided(file: SourceFile, head: str) -> str:
-    """Return ``sharded`` or ``sgd`` for a schema-guided file, and ``""`` for any other file."""
+    """Return ``sharded`` or ``sgd`` for a schema-guided file, otherwise ``""``."""
     if json_start(file, head) != "[" or '"dialogue_id"' not in head or '"turns"' not in head:
         return ""
     return "sgd" if _SGD_SERVICE.search(head) else "sharded"
@@ -368,9 +368,9 @@ class Sgd(Reader):
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
         """Yield the dialogues of one file, with slots named ``service-slot``.
 
-        A service keeps its state until a later turn changes the state. If a value has several
-        spellings, use the spelling of the previous turn if it is listed, otherwise the first
-        spelling. If tool calls are tested, the calls of the services are also read.
+        A service keeps its state until a later turn changes it. If a value has several spellings,
+        the previous turn's spelling is used if it is listed, otherwise the first spelling. If tool
+        calls are tested, the calls of the services are also read.
         """
         tools = _tools_of(how) if how.outcome == TOOL_CALLS else None
         for entry, place in file.entries(_Conversation, "dialogue_id"):
@@ -417,7 +417,7 @@ def _tools_of(how: ReadOptions) -> dict[str, tuple[Tool, ...]]:
 def _with_calls(
     dialogue: Dialogue, entry: _Conversation, place: str, tools: Mapping[str, tuple[Tool, ...]]
 ) -> Dialogue:
-    """Return a dialogue with its calls, and keep the states of its turns."""
+    """Add the recorded calls to a dialogue. The states of its turns stay."""
     unknown = next((name for name in entry.services if name not in tools), None)
     if unknown is not None:
         close = nearest(unknown, tools)
@@ -445,7 +445,7 @@ def _with_calls(
 
 
 def _called(frames: Sequence[_ServiceFrame], first: int) -> list[Message]:
-    """Return the message with the calls of a system turn, then the messages with the results."""
+    """Return the message with the calls of a system turn, followed by their results."""
     calls: dict[str, ToolCall] = {}
     results: list[Message] = []
     for number, frame in enumerate(frames, start=first):
@@ -498,7 +498,7 @@ _NUMBERED: Final = re.compile(r"\w+_\d+")
 def schema_values(file: SourceFile) -> Iterator[tuple[str, list[Any]]]:
     """Yield the slots of a schema with their listed values.
 
-    For SGD these are only the slots of intents, because a user fills no other slots. They are named
+    For SGD these are only the slots of intents, because users fill no others. They are named
     ``service-slot``. Values of open slots are omitted, because SGD lists only a sample.
     """
     for service in convert_checked(list[_SchemaService], file.json(), file.place):

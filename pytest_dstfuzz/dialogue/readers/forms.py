@@ -1,4 +1,4 @@
-"""Readers of recordings of frameworks and benchmarks, each described by its keys.
+"""Readers for recordings of frameworks and benchmarks, described by their keys.
 
 A `Form` says which keys an entry has, and where its messages, tools and prompt are.
 `conversion.chat_form` converts the messages. If the entries of a form have no messages, a function
@@ -73,7 +73,7 @@ class Form(Reader):
         return 0.9 if any(found.keys() >= {*keys} for keys in self.keys) else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of a file, and note oddities that look like faults."""
+        """Yield the dialogues of a file. Note data that looks faulty."""
         odd = Oddities()
         begun = _begun(self._entries(file)) if self.growing else frozenset()
         used: Counter[str] = Counter()
@@ -153,7 +153,7 @@ def _key(messages: list[Any]) -> tuple[str, ...]:
 
 
 def _begun(entries: Iterator[Entry]) -> frozenset[tuple[str, ...]]:
-    """Return the messages of the entries that another entry continues."""
+    """Return the messages of entries that another entry continues."""
     found = sorted({_key(entry.raw["messages"]) for entry in entries})
     # In this order, messages stand directly before messages that continue them.
     pairs = pairwise(found)
@@ -165,7 +165,7 @@ def _first(raw: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
 
 
 def _listed(value: object, role: str = "user") -> list[Any]:
-    """Return a list of messages from such a list, a single message, or the text of a message."""
+    """Return a list of messages, from a list, a single message, or the text of a message."""
     if isinstance(value, str):
         return [{"role": role, "content": value}]
     if isinstance(value, list) and value and isinstance(value[0], list):
@@ -186,7 +186,7 @@ _KNOWN: Final = ("role", "content", "tool_calls", "tool_call_id", "name", "refus
 
 
 def _only_known(message: Any) -> Any:
-    """Return a message without other data of the framework, such as time and model."""
+    """Return a message without the framework's extra data, such as time and model."""
     if not isinstance(message, dict):
         return message
     return {key: value for key, value in message.items() if key in (*_KNOWN, "function_call")}
@@ -237,7 +237,7 @@ def _glaive(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the 
 
 
 def _objects(text: str) -> Iterator[Json]:
-    """Yield the functions that are JSON objects between other words of a text."""
+    """Yield the functions in a text that are JSON objects between other words."""
     place = text.find("{")
     while place >= 0:
         found = begun_json(text[place:])
@@ -248,7 +248,7 @@ def _objects(text: str) -> Iterator[Json]:
 
 
 def _exchange(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
-    """Yield the request to a model and its answer as one conversation."""
+    """Yield a request to a model and its answer as one conversation."""
     given = _first(raw, ("request.body", "request", "body", "inputs", "input"))
     request = given if isinstance(given, Mapping) else {}
     asked = _asked(given if given is not None else raw.get("messages"))
@@ -303,7 +303,7 @@ def _is_message(value: object) -> bool:
 
 
 def _spans(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
-    """Yield the conversations in spans of OpenTelemetry, plain or in an export of OTLP."""
+    """Yield the conversations in OpenTelemetry spans, plain or in an OTLP export."""
     for span in _each_span(raw):
         attributes = span.get("attributes")
         if isinstance(attributes, list):
@@ -358,7 +358,7 @@ def _parsed(value: Any) -> Any:
 
 
 def _possible_answers(file: SourceFile) -> Mapping[str, Any]:
-    """Return the answers of BFCL by id, from the file of the same name in ``possible_answer``."""
+    """Return the answers of BFCL by id, from the file with this name in ``possible_answer``."""
     path = file.path.parent / "possible_answer" / file.path.name
     if file.member is not None or not path.is_file():
         return {}
@@ -367,7 +367,7 @@ def _possible_answers(file: SourceFile) -> Mapping[str, Any]:
 
 
 def _bfcl(raw: Json, beside: Mapping[str, Any]) -> Iterator[Json]:
-    """Yield a question of BFCL with the calls of its answer, if an answer is recorded."""
+    """Yield a question of BFCL, with the calls of its answer if one is recorded."""
     truth = beside.get(str(raw.get("id")))
     turns = [_listed([one] if isinstance(one, Mapping) else one) for one in raw["question"]]
     nested = isinstance(truth, list) and any(isinstance(one, list) for one in truth)
@@ -386,7 +386,7 @@ def _bfcl(raw: Json, beside: Mapping[str, Any]) -> Iterator[Json]:
 
 
 def _bfcl_calls(one: Any) -> Iterator[Json]:
-    """Yield the calls of an answer: calls with alternatives of each argument, or Python calls."""
+    """Yield the calls of an answer. Arguments may have alternatives, or calls may be Python."""
     if isinstance(one, str):
         found = _python_call(one)
         if found is not None:
@@ -397,7 +397,7 @@ def _bfcl_calls(one: Any) -> Iterator[Json]:
 
 
 def _first_values(arguments: Mapping[str, Any]) -> Json:
-    """Return the first value of each argument. Omit an argument if this value is empty."""
+    """Return the first value of each argument. Omit an argument if its first value is empty."""
     return {
         name: _chosen(values[0])
         for name, values in arguments.items()
@@ -467,7 +467,7 @@ def _tau(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the oth
 
 
 def _without_signal(message: Json) -> Json | None:
-    """Return a message without the signals of a simulated user; ``None`` for signals alone."""
+    """Return a message without signals of a simulated user, or ``None`` if nothing is left."""
     content = message.get("content")
     if message.get("role") != "user" or not isinstance(content, str):
         return message
@@ -476,7 +476,7 @@ def _without_signal(message: Json) -> Json | None:
 
 
 def _inspect(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
-    """Yield the messages of a sample of inspect_ai. Long texts stand in its attachments."""
+    """Yield the messages of an inspect_ai sample. Long texts are in its attachments."""
     if not isinstance(raw, dict) or "messages" not in raw:
         return  # The header of a log.
     attached = raw.get("attachments")

@@ -12,7 +12,7 @@ turn is the last, its own key ``answer`` may have the answer. In the second form
 last turn is the last system utterance.
 
 A file may have only user texts under ``utterances`` by mistake. Then every second text is read as
-the system's, and a dialogue without states shows no fault. So a note says how they were read.
+the system's, and nothing looks wrong without states. Therefore a note says how the texts were read.
 
 A table has one utterance per row: the dialogue, the speaker and the text. Columns are found by
 name, in any order, and other columns are ignored. Rows of a dialogue stay in the order of the file
@@ -96,7 +96,7 @@ class JsonLines(Reader):
         return 0.8 if _FIRST_KEY.match(line) and not MESSAGES_KEY.search(line) else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues, one per line, and note how alternating utterances were read.
+        """Yield the dialogues, one per line. Note how alternating utterances were read.
 
         Raises:
             DataError: If a line is malformed, or replies are tested and a user text is empty.
@@ -200,7 +200,7 @@ class Table(Reader):
         return 0.5 if is_table_name(file.name) and has_text else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of a table, and note the columns and speakers that were found."""
+        """Yield the dialogues of a table. Note which columns and speakers were found."""
         head = next(file.lines(), "")
         header = _header(head)
         columns = _columns(header)
@@ -228,7 +228,7 @@ class Table(Reader):
 
 
 class _Rows:
-    """The rows of a table, grouped by dialogue. Their texts are stored in a file, see `Records`."""
+    """The rows of a table, grouped by dialogue. Their texts are in a file, see `Records`."""
 
     def __init__(
         self, file: SourceFile, columns: Mapping[str, int], width: int, delimiter: str
@@ -281,12 +281,12 @@ def _header(text: str) -> list[str]:
 
 
 def _separator(text: str) -> str:
-    """Return the column separator: the candidate that is most frequent in the header."""
+    """Return the column separator, the most frequent candidate in the header."""
     return max(_SEPARATORS, key=first_line(text).count)
 
 
 def _columns(header: list[str]) -> dict[str, int]:
-    """Return the index of each known column. The first name in `COLUMNS` takes precedence."""
+    """Return the index of each known column. Names that are first in `COLUMNS` win."""
     names = [_NO_LETTER.sub("_", name.strip().lower()).strip("_") for name in header]
     found = {}
     for kind, known in COLUMNS.items():
@@ -368,7 +368,7 @@ class UserTexts(Reader):
         return 0.1 if start and (plain or start.startswith(('"', '["', '[["'))) else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of a log, and note how its lines were read."""
+        """Yield the dialogues of a log. Note how its lines were read."""
         count = 0
         for said, place, name in _said(file):
             texts = [said] if isinstance(said, str) else said
@@ -407,7 +407,7 @@ def _said(file: SourceFile) -> Iterator[tuple[object, str, str]]:
 
 
 def _whole(text: str) -> object:
-    """Parse a file as one JSON value. Return ``None`` if it may have one value per line."""
+    """Parse a file as one JSON value. Return ``None`` if each line may have its own."""
     try:
         return parse_json(text)
     except DataError:

@@ -74,7 +74,7 @@ _BARE: Final = re.compile(r'\[\s*\[?\s*\{[^{}]*"role"\s*:\s*"')
 
 
 class Entry(NamedTuple):
-    """A dialogue of a file before it is read."""
+    """A dialogue in a file, before it is read."""
 
     raw: dict[str, Any]
     place: str
@@ -100,7 +100,7 @@ class Messages(Reader):
         return 0.6 if start and _is_message(begun_object(head)) else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of a file, and note oddities that look like faults."""
+        """Yield the dialogues of a file. Note data that looks faulty."""
         odd = Oddities()
         for parsed, place, name in values_of(file):
             yield dialogue_of(_entry(parsed, place, name), how.normalisation, odd)
@@ -110,7 +110,7 @@ class Messages(Reader):
 def _is_recorded(head: str) -> bool:
     """Return whether the first part of a file shows a recorded conversation.
 
-    A part with only tools is enough, because tools come first and may be long.
+    Tools alone are enough, because tools come first and may be long.
     """
     cut_off = len(head) > HEAD_BYTES // 5  # A character has up to four bytes.
     return bool(MESSAGES_KEY.search(head) or (cut_off and _TOOLS.search(head)))
@@ -203,7 +203,7 @@ def _tools_in(raw: Json, place: str, odd: Oddities) -> tuple[Tool, ...]:
 
 
 def dialogue_of(entry: Entry, normalisation: str, odd: Oddities) -> Dialogue:
-    """Return the dialogue of an entry with ``messages``, and maybe ``tools`` and ``states``."""
+    """Return the dialogue of an entry with ``messages`` and perhaps ``tools`` and ``states``."""
     raw, place = entry.raw, entry.place
     tools = _tools_in(raw, place, odd)
     listed = raw["messages"]
@@ -435,7 +435,7 @@ def turns_of(
 
 
 def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
-    """Return a message with the parts of a user message that are not text, such as pictures."""
+    """Return a user message's parts that are not text, such as pictures, as a message."""
     if message.more:
         odd.add("User messages have keys besides role and content, which are ignored", place)
     parts = without_text(message.content)
@@ -443,7 +443,7 @@ def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
 
 
 def _last_text(messages: Iterable[Message]) -> str:
-    """Return the last text of the assistant, or ``""`` if it wrote no text."""
+    """Return the last text of the assistant, or ``""`` if there is none."""
     said = [one.text for one in messages if one.role == "assistant"]
     return next((text for text in reversed(said) if text.strip()), "")
 

@@ -3,9 +3,9 @@
 The domain of the project gives the texts of the bot's responses and the slots that an entity fills.
 The slots of the domain are the ontology. Their values come from categorical slots, and from
 entities in NLU examples. A step without the user's words gets the first NLU example of its intent.
-A turn has a belief state as its label only if entities and ``slot_was_set`` are the only causes of
-filled slots so far. Turns after a form or an action have no label, because both may fill slots. In
-the dump of a tracker, events name every filled slot.
+A turn has a belief state as its label only if all slots so far were filled by entities or
+``slot_was_set``. Turns after a form or an action have no label, because both may fill slots. In the
+dump of a tracker, events name every filled slot.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _parsed(file: SourceFile) -> Any:
 
 @dataclass
 class _Project:
-    """The words of the bot and the slots, from the files of a project."""
+    """The words of the bot, and the slots, from the files of a project."""
 
     #: Name of a response -> its first text. ``None`` if it depends on slots.
     responses: dict[str, str | None] = field(default_factory=dict)
@@ -134,7 +134,7 @@ def _of(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _without_entities(text: str) -> tuple[str, dict[str, Any]]:
-    """Return an annotated text as the user said it, and the values of its entities.
+    """Return an annotated text in the user's words, and the values of its entities.
 
     >>> _without_entities('a [big](size) [one]{"entity": "count", "value": "1"}')
     ('a big one', {'size': 'big', 'count': '1'})
@@ -199,7 +199,7 @@ def _user(step: Mapping[str, Any], project: _Project) -> Iterator[_Event]:
 
 
 def _tracker(events: Iterable[Any]) -> Iterator[_Event]:
-    """Yield the events of a dumped tracker."""
+    """Yield the events of a tracker dump."""
     for one in events:
         kind, name = one.get("event"), one.get("name")
         if kind == "user" and one.get("text"):
@@ -213,7 +213,7 @@ def _tracker(events: Iterable[Any]) -> Iterator[_Event]:
 
 
 class _Talk:
-    """A dialogue that is built from events."""
+    """A dialogue in construction, from events."""
 
     def __init__(self, project: _Project) -> None:
         self._filled = project.filled
@@ -252,7 +252,7 @@ class _Talk:
             self._states[-1] = dict(self._slots) if self._known else None
 
     def dialogue(self, name: str, place: str, how: ReadOptions) -> Dialogue | None:
-        """Return the dialogue, or ``None`` if the files lack the words of a user turn."""
+        """Return the dialogue, or ``None`` if the words of a user turn are not in the files."""
         if not all(map(str.strip, self._users)) or not self._users:
             return None
         turns = tuple(
@@ -269,12 +269,12 @@ class _Talk:
         return Dialogue(name, turns)
 
     def _reply(self, number: int) -> str:
-        """Return the bot's utterances before a turn, or ``""`` if the files lack some of them."""
+        """Return the bot's utterances before a turn, or ``""`` if some are not in the files."""
         said = [one.text for one in self._before[number] if one.role == "assistant"]
         return "" if number in self._mute else "\n".join(said)
 
     def _recorded(self, number: int) -> tuple[str, ...] | None:
-        """Return the messages before a turn, or ``None`` if all are utterances of the bot."""
+        """Return the messages before a turn, or ``None`` if all of them are bot utterances."""
         block = self._before[number]
         if all(one.role == "assistant" for one in block):
             return None
@@ -296,7 +296,7 @@ class _RasaReader(Reader):
         return _project(file).values
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of a file, and note dialogues without words of the user."""
+        """Yield the dialogues of a file. Note dialogues without words of the user."""
         odd = Oddities()
         used: dict[str, int] = {}
         for name, place, events, project in self._talks(file):

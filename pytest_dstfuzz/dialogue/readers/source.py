@@ -1,4 +1,4 @@
-"""Source files, which may be in a folder or zip, and the base class of readers."""
+"""Source files, possibly in a folder or zip, and the base class of readers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ _BEGUN: Final = 1 << 16
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
-    """Return a zip, which is opened only once, because a long directory takes time to read."""
+    """Return an open zip.
+
+    Each zip is opened only once, because a long directory is slow to read.
+    """
     found = path.stat()
     return _opened_archive(path, os.getpid(), found.st_ino, found.st_mtime_ns, found.st_size)
 
@@ -189,7 +192,7 @@ class SourceFile:
 
 @dataclass(frozen=True, eq=False)
 class ReadOptions:
-    """The options for reading files. All files of one load share the same object."""
+    """The options for reading files. All files of one load share one object."""
 
     #: Normalisation of belief state values: ``plain`` or ``multiwoz``.
     normalisation: str = "plain"
@@ -222,7 +225,7 @@ class Oddities:
 
 
 class Reader:
-    """A file format for dialogues: recognises its files and reads them.
+    """A file format for dialogues. A reader recognises files and reads them.
 
     A subclass has a ``name``, describes its files in ``about``, and implements `detect` and
     `read`. It keeps no state between calls.
@@ -244,9 +247,9 @@ class Reader:
     def detect(self, file: SourceFile, head: str) -> float:
         """Return a confidence from 0 to 1 that a file has this format.
 
-        The reader with the highest confidence is used. Among equal readers, the first is used. The
-        shipped readers return at most 0.9. A confidence below 0.5 is a guess. It only counts for a
-        file that the user names directly and that no other reader recognises.
+        The reader with the highest confidence is used; the first one among equals. The shipped
+        readers return at most 0.9. A confidence below 0.5 is a guess. A guess only counts for a
+        file that the user names directly, if no other reader recognises the file.
 
         Args:
             file: ``file.name`` has forward slashes. ``lines()`` and ``json()`` read all of it.
@@ -269,8 +272,8 @@ class Reader:
     def slot_values(self, file: SourceFile) -> Mapping[str, Sequence[object]]:  # noqa: ARG002 - as above
         """Return all slots and their known values, if other files of the project define them.
 
-        They are the ontology if the data has no file of an ontology. ``file`` is the first file of
-        the dialogues.
+        They form the ontology if the data has no ontology file. ``file`` is the first file of the
+        dialogues.
         """
         return {}
 
@@ -305,7 +308,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+|"', re
 
 @lru_cache(maxsize=8)
 def begun_json(head: str) -> object:
-    """Return the first JSON value of a text that may be cut off, without incomplete values.
+    """Return the first JSON value of a text that may be cut off. Drop incomplete values.
 
     >>> begun_json('[{"a": 1, "b": [2, {"c": "text that is cut of')
     [{'a': 1, 'b': [2, {}]}]
@@ -338,7 +341,7 @@ def begun_json(head: str) -> object:
 
 
 def begun_object(head: str) -> Mapping[str, Any]:
-    """Return the first object of a JSON text, which may be cut off and may begin with a list."""
+    """Return the first object of a JSON text. The text may be cut off or begin with a list."""
     found = begun_json(head)
     first = found[0] if isinstance(found, list) and found else found
     return first if isinstance(first, dict) else {}
@@ -390,7 +393,7 @@ def shape_of(file: SourceFile) -> str:
 
 
 def _line_end(begun: bytes) -> str:
-    """Return the line end of a text that begins with these bytes."""
+    """Return the line end that a text uses, judged by its first bytes."""
     # The last carriage return may be the first half of a line end.
     return "\r" if b"\n" not in begun and b"\r" in begun.rstrip(b"\0")[:-1] else "\n"
 
@@ -410,7 +413,7 @@ def read_filled_lines(file: SourceFile) -> Iterator[tuple[int, str]]:
 
 
 def is_one_a_line(begun: Sequence[tuple[int, str]]) -> bool:
-    """Return whether the first two lines that are not blank begin a JSON Lines file."""
+    """Return whether the first two lines with content begin a JSON Lines file."""
     if len(begun) < 2:
         return False
     try:
@@ -421,7 +424,7 @@ def is_one_a_line(begun: Sequence[tuple[int, str]]) -> bool:
 
 
 def convert_checked(kind: type[_Kind], value: object, place: str) -> _Kind:
-    """Convert JSON to the expected type, or raise a `DataError` that begins with the place."""
+    """Convert JSON to the expected type. Errors are a `DataError` that begins with the place."""
     try:
         return from_json(kind, value)
     except UnicodeEncodeError:
@@ -433,7 +436,7 @@ def convert_checked(kind: type[_Kind], value: object, place: str) -> _Kind:
 def as_state(
     values: Mapping[str, object] | None, place: str, normalisation: str
 ) -> BeliefState | None:
-    """Return the normalised state, or raise a `DataError` that begins with the place."""
+    """Return the normalised state. Errors are a `DataError` that begins with the place."""
     try:
         return None if values is None else normalise_state(values, normalisation)
     except DataError as error:
@@ -443,7 +446,7 @@ def as_state(
 def as_label(
     values: Mapping[str, object] | None, place: str, normalisation: str
 ) -> BeliefState | None:
-    """Return the normalised state of a layout with MultiWOZ's spelling of absence and alternatives.
+    """Return a normalised state whose values have MultiWOZ's spellings.
 
     ``none`` and similar values mean absence, and only the first value of a list is used.
     """
@@ -478,7 +481,7 @@ def list_files(source: Path, depth: int = _MAX_DEPTH) -> tuple[SourceFile, ...]:
 
 
 def beside(file: Path) -> tuple[SourceFile, ...]:
-    """Return the plain files in the folder of ``file``, without ``file`` itself."""
+    """Return the plain files in the folder of ``file``, without this file."""
     siblings = (path for path in sorted(file.parent.iterdir()) if path.is_file() and path != file)
     return tuple(SourceFile(p.name, p) for p in siblings if p.suffix.lower() in SUFFIXES)
 
@@ -533,10 +536,10 @@ def _in_zip(path: Path, prefix: str) -> Iterator[SourceFile]:
 
 
 def _refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
-    """Reject a member that would take more memory than dialogues need.
+    """Reject a zip member that would need too much memory.
 
-    Unpacking stops at the stated length of the member. Only deflate guarantees that no single
-    piece exceeds this length.
+    Unpacking stops at the stated length of the member. Only deflate guarantees that no single piece
+    is longer.
     """
     size, packed = member.file_size, max(member.compress_size, 1)
     if member.compress_type in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):

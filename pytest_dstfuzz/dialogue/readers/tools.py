@@ -1,4 +1,4 @@
-"""Readers of tool lists in their published forms, and of paraphrases of tools.
+"""Readers for lists of tools in all published forms, and for paraphrases of tools.
 
 A tool has a name and a JSON schema, in OpenAI's chat form
 (``{"type": "function", "function": {"name": ..., "parameters": ...}}``), as a function alone
@@ -110,7 +110,7 @@ def _schema(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _check(schema: Mapping[str, Any], where: str) -> None:
-    """Reject a schema whose arguments or values cannot be listed. Ignore its other errors."""
+    """Reject a schema if its arguments or values cannot be listed. Ignore other errors."""
     properties, items = schema.get("properties") or {}, schema.get("items")
     if not isinstance(properties, dict):
         raise DataError(

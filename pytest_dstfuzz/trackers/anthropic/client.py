@@ -19,7 +19,7 @@ from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, report_
 
 
 def join_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the message whose parts are the events of a stream.
+    """Join the events of a stream to a message.
 
     The input of a tool arrives as pieces of JSON. If they do not form valid JSON, the input stays a
     text.
@@ -57,7 +57,7 @@ def _part(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Append a piece from the stream to the block that it continues."""
+    """Append a piece of a stream to its block."""
     if isinstance(piece := delta.get("text"), str):
         block["text"] = block.get("text", "") + piece
     if isinstance(piece := delta.get("partial_json"), str):
@@ -84,13 +84,13 @@ _PROMPT: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_inp
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AnthropicClient(ChatClient):
-    """A client for Anthropic's API whose inputs and results have the form of a `ChatClient`."""
+    """A client for Anthropic's API, with the inputs and results of a `ChatClient`."""
 
     #: The API requires a limit of tokens.
     spared: ClassVar[tuple[str, ...]] = ("temperature",)
 
     async def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
-        """Ask for an answer, and return it in the form of a chat completion's first choice.
+        """Request an answer. Return it in the form of a chat completion's first choice.
 
         ``more`` may have ``max_tokens``, ``tools`` and ``tool_choice``.
 
@@ -113,7 +113,7 @@ class AnthropicClient(ChatClient):
 
 
 def _message(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
-    """Return the usage of an answer, and the equivalent choice of a completion."""
+    """Return the usage of an answer, and the answer as a choice of a completion."""
     body = join_message(reply.events()) if reply.is_stream else reply.json()
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
         passing = isinstance(body, Mapping) and "error" in body
@@ -129,7 +129,7 @@ def _message(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
 
 
 def service_of(url: Address, service: ServiceSettings) -> ServiceSettings:
-    """Return the settings for Anthropic's API, which takes the token as a key."""
+    """Return the settings for Anthropic's API, which expects the token as a key."""
     given = {header.name.lower() for header in service.headers}
     own = [] if "anthropic-version" in given else [Header("anthropic-version", _VERSION)]
     signed = "@" in urlsplit(url.full).netloc or given & {"x-api-key", "authorization"}

@@ -47,7 +47,7 @@ __all__ = ["ChatClient", "client_at"]
 
 
 def join_completion(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the chat completion whose parts are the events of a stream.
+    """Join the events of a stream to a chat completion.
 
     Texts and arguments of tool calls arrive in pieces. The pieces of several calls may alternate.
     If token counts arrive more than once, the last ones apply.
@@ -88,7 +88,7 @@ class _StreamedCalls:
         self._places: dict[object, int] = {}
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Append a streamed piece of a tool call to the call that it continues.
+        """Append a streamed piece to its tool call.
 
         A new id begins a new call, because some services give all calls of a message the same index
         or none.
@@ -108,7 +108,7 @@ class _StreamedCalls:
     def _is_another(
         call: Mapping[str, Any], id_: object, number: object, function: Mapping[str, Any]
     ) -> bool:
-        """Return whether a piece with the index of a call belongs to a new call."""
+        """Return whether a piece begins a new call, although its index is not new."""
         if id_ is not None and call["id"] is not None:
             return bool(id_ != call["id"])
         return number is None and bool(function.get("name")) and "arguments" in call["function"]
@@ -192,7 +192,7 @@ class ChatClient:
     async def _asked(
         self, path: str, body: Mapping[str, Any], read: ReadChoice
     ) -> Mapping[str, Any]:
-        """Send a request without keys that the service refuses, and return the first choice."""
+        """Send a request and return the first choice. Drop keys that the service refuses."""
         refused = self._refused
         while True:
             sent = {key: value for key, value in body.items() if key not in refused}
@@ -250,7 +250,7 @@ def client_at(
     named: str = _NAMED,
     kind: type[ChatClient] = ChatClient,
 ) -> ChatClient:
-    """Return the client for the model in the settings, or for the only model at an address.
+    """Return a client for the model in the settings, or for the service's only model.
 
     The address is the base URL of the API, as for OpenAI's client, such as
     ``http://localhost:8000/v1``. If it has no path, ``/v1`` is added. ``named`` is the option that
@@ -314,7 +314,7 @@ def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
 
 
 def count_usage(prompt: object, completion: object) -> Usage:
-    """Return the usage of one answer, without counts if they are not numbers of tokens."""
+    """Return the usage of one answer. Ignore counts that are not numbers of tokens."""
     # Exclude True, which is an int in Python.
     if type(prompt) is int and type(completion) is int and min(prompt, completion) >= 0:
         return Usage(1, 0, prompt, completion)
@@ -349,7 +349,7 @@ class ChatReplies:
 
     @property
     def service_model(self) -> str:
-        """The name of the model, which the service gave if the user did not."""
+        """The name of the model, from the user or from the service."""
         return self.client.model
 
     @property
@@ -380,7 +380,7 @@ class ChatReplies:
             ) from None
 
     def _told(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the messages with the system message before them."""
+        """Return the messages after the system message."""
         if not self.system:
             return messages
         first, *others = messages
@@ -421,7 +421,7 @@ class ChatCalls(ChatReplies):
         return self._read(await self._choice(messages, **more))
 
     def _read(self, choice: Mapping[str, Any]) -> Prediction:
-        """Return the calls of a message. If it has none, as in a refusal, the result is empty."""
+        """Return the calls of a message. A message without calls, such as a refusal, has none."""
         if choice.get("finish_reason") == "length":
             raise TrackerError(_CUT_OFF)
         message = choice["message"]

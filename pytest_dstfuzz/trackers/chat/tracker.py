@@ -124,7 +124,7 @@ _TRIAL = Context((Exchange("", "I need a room."), Exchange("Which area?", "Any w
 
 @dataclass(frozen=True, slots=True)
 class PromptSlot:
-    """A slot as a template sees it."""
+    """A slot in the form for templates."""
 
     name: str
     #: All known values, or an evenly spaced selection.
@@ -191,7 +191,7 @@ class Prompt:
 
 
 def prompt_slots(ontology: Ontology | None) -> tuple[PromptSlot, ...]:
-    """Return the slots of an ontology as a template sees them, sorted by name."""
+    """Return the slots of an ontology in the form for templates, sorted by name."""
     if ontology is None:
         return ()
     return tuple(
@@ -226,8 +226,8 @@ def _line(error: BaseException) -> int:
 def answer_formats(slots: Sequence[str]) -> tuple[dict[str, Any] | None, ...]:
     """Return the values of ``response_format`` to try, the strictest first.
 
-    The last value is ``None``, with which only the prompt asks for JSON. If no slots are known,
-    there is no schema.
+    The last value is ``None``: only the prompt asks for JSON. If no slots are known, there is no
+    schema.
     """
     by_words = {"type": "json_object"}, None
     if not slots:
@@ -277,7 +277,7 @@ class ChatTracker:
 
     @property
     def service_model(self) -> str:
-        """The name of the model, which the service gave if the user did not."""
+        """The name of the model, from the user or from the service."""
         return self.client.model
 
     @property
@@ -327,7 +327,7 @@ def _refuses_format(error: ServiceError) -> bool:
 def create(
     url: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
 ) -> ChatTracker | ChatReplies:
-    """Return the tracker, bot or assistant for the chat model at an address (see `client_at`)."""
+    """Return the tracker, bot or assistant for the chat model at an address, see `client_at`."""
     return asking(partial(client_at, url, service, settings.tracker), data, settings)
 
 

@@ -55,7 +55,7 @@ _INTERNAL = (
 
 @dataclass(frozen=True, slots=True)
 class SlotTarget:
-    """The slot of the data that receives the value of one slot of the bot."""
+    """The slot of the data that corresponds to a slot of the bot."""
 
     slot: str
     #: The bot's value -> the data's value, if they differ. The bot's values are in lower case and
@@ -125,7 +125,7 @@ def slot_map(path: str | None, slots: Iterable[str], data: DialogueSet) -> SlotM
 
 
 def _with_its_own(slots: list[str], data: DialogueSet) -> SlotMap:
-    """Return a mapping of all slots of the bot, with the names from the labels if they match."""
+    """Return a mapping of all slots of the bot. Use the names of the labels if they match."""
     names = {_folded(slot): slot for slot in data.ontology.slots} if data.ontology else {}
     places = {}
     for name in slots:
@@ -205,7 +205,7 @@ def _place(entry: object, where: str, data: DialogueSet) -> SlotTarget:
 
 
 def _without_twins(places: Mapping[str, SlotTarget], where: str) -> SlotMap:
-    """Return the mapping, or raise an error if two slots of the bot have the same target."""
+    """Return the mapping. Raise an error if two slots of the bot have the same target."""
     owners: dict[str, str] = {}
     for name, place in places.items():
         if place.slot in owners:
@@ -286,7 +286,7 @@ class RasaTracker:
         )
 
     def _refuse_idle_actions(self, told: _RasaConversation) -> None:
-        """Raise an error if the bot's custom actions leave no events: they seem to fail."""
+        """Raise an error if the custom actions leave no events, because they seem to fail."""
         ran = [left for name, left in told.actions if name in self.actions]
         if any(ran):
             self._acted = True
@@ -365,7 +365,7 @@ def create(
 def _chosen_slots(
     transport: Transport, slots: Sequence[str], data: DialogueSet, settings: Settings
 ) -> SlotMap:
-    """Return the mapping of the bot's slots, or raise an error if it cannot be tested."""
+    """Return the mapping of the bot's slots. Raise an error if it cannot be tested."""
     if not slots:
         raise UserError(
             f"the bot at {transport.address} has no slots, so there is no belief state to test: "
@@ -388,7 +388,7 @@ def _asking_for_json(service: ServiceSettings) -> ServiceSettings:
 
 
 class _RasaConversation(NamedTuple):
-    """The state of a conversation according to its tracker."""
+    """The state of a conversation, as Rasa's tracker reports it."""
 
     slots: dict[str, object]
     #: Number of user messages that the bot received.
@@ -438,7 +438,7 @@ def _read_answer(reply: Reply) -> str:
 
 
 def _read_version(reply: Reply) -> object:
-    """Return the identity of the loaded model, or ``None``."""
+    """Return the id of the loaded model, or ``None``."""
     body = _object(reply, "a status")
     # Up to version 2, this is a fingerprint of the model's files. Since version 3, it is an id.
     return body.get("model_id") or body.get("fingerprint") or None

@@ -53,26 +53,26 @@ _OTHER_KINDS: Final[Mapping[tuple[OutcomeKind, str], str]] = {
 
 
 class ContractError(DstFuzzError):
-    """A request or an answer has the wrong shape. The message names the expected shape."""
+    """A request or an answer has the wrong form. The message shows the right form."""
 
 
 class UnreadableAnswerError(ContractError):
-    """The reply to a dialogue lacks the form of an answer. The next reply may be valid."""
+    """The reply to a dialogue does not have the form of an answer. The next one may have it."""
 
 
 def wrong(value: object, place: str, right: str) -> ContractError:
-    """Return the error for a bad value at a place of an answer."""
+    """Return the error for a wrong value at a place in an answer."""
     return ContractError(f"answered with {describe(value)} {place}; {right}")
 
 
 def other_kind(body: object, outcome: OutcomeKind) -> str:
-    """Return advice if a service returns a kind of answer that is not tested, or ``""``."""
+    """Return advice if a service returns another kind of answer than the tested one, or ``""``."""
     keys = body if isinstance(body, Mapping) else ()
     return next((_OTHER_KINDS[outcome, key] for key in keys if (outcome, key) in _OTHER_KINDS), "")
 
 
 def show_without_key(body: object, key: str) -> str:
-    """Return the beginning of an answer that lacks a key, and a similar key that it has."""
+    """Return the beginning of an answer that lacks a key, and a similar key if it has one."""
     keys = map(str, body) if isinstance(body, Mapping) and key not in body else ()
     guess = nearest(key, keys)
     return describe(body) + (f' (there is a key "{guess}")' if guess else "")
@@ -210,7 +210,7 @@ def request_json(
 
 
 def _beside(context: Context, outcome: OutcomeKind, opening: OpeningRole) -> dict[str, Any]:
-    """Return the keys that a request has in addition to the dialogue."""
+    """Return the keys of a request besides the dialogue."""
     if outcome == TOOL_CALLS:
         return messages_and_tools(context, opening)._asdict()
     return {} if outcome == "state" else {"messages": messages_of(context, opening)}
@@ -219,7 +219,7 @@ def _beside(context: Context, outcome: OutcomeKind, opening: OpeningRole) -> dic
 def group_json(
     contexts: Iterable[Context], outcome: OutcomeKind = "state", opening: OpeningRole = "assistant"
 ) -> dict[str, Any]:
-    """Return the body of one request for several contexts, with a list for each key."""
+    """Return the body of one request for several contexts. Each key has a list."""
     asked = list(contexts)
     body: dict[str, Any] = {
         "version": VERSION,
@@ -236,7 +236,7 @@ def _dialogue_json(context: Context) -> list[dict[str, str]]:
 
 
 def is_group(body: object) -> bool:
-    """Return whether a request has the form for several dialogues."""
+    """Return whether a request is for several dialogues."""
     return isinstance(body, Mapping) and "dialogues" in body
 
 
@@ -334,8 +334,8 @@ def read_answers(
 ) -> list[Prediction | str | UnreadableAnswerError]:
     """Return the predictions in an answer to ``asked`` dialogues.
 
-    If a dialogue failed, its text of the failure is in place of a prediction. If an answer cannot
-    be read, its error is in that place.
+    If a dialogue failed, its error text replaces the prediction. If an answer cannot be read, its
+    error replaces the prediction.
     """
     answers = body.get("answers") if isinstance(body, Mapping) else None
     if not isinstance(answers, list):
@@ -406,7 +406,7 @@ def _answered(body: object, outcome: OutcomeKind) -> Prediction:
 
 
 def _value(slot: str, value: object) -> str:
-    """Return the value of a slot as text, by the rules for all trackers."""
+    """Return the value of a slot as text. All trackers share the rules."""
     try:
         return value_text(slot, value)
     except DataError:
@@ -456,7 +456,7 @@ def _by_slot(value: object, key: str, kind: Any, place: str, right: str) -> dict
 def read_about(body: object) -> About:
     """Return the self-description of a service.
 
-    An object without any of the keys gives an empty description, because the address may answer
+    An object without any of the keys gives an empty description, because the service may use
     ``GET`` for another purpose.
     """
     said: dict[str, Any] = {}

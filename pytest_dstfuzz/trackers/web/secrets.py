@@ -1,4 +1,4 @@
-"""Credentials and the masks that keep them out of texts."""
+"""Masks credentials in texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCHEMES = re.compile(r"(?:Basic|Bearer|Digest|Token|ApiKey)\s+", re.IGNORECASE)
 
 
 class Secrets:
-    """A filter that masks credentials in texts, in all spellings of services and libraries."""
+    """Masks credentials in texts, in all spellings that services and libraries use."""
 
     def __init__(self, values: Iterable[str]) -> None:
         forms = {form for value in values for form in _forms(value) if len(form) >= _SHORTEST}
@@ -36,7 +36,7 @@ class Secrets:
         return f"Secrets({len(self._forms)} texts)"
 
     def redact(self, text: str) -> str:
-        """Return ``text`` with every credential masked. Call this before cutting a text."""
+        """Return ``text`` with every credential masked. Mask a text before you cut it."""
         for form in self._forms:
             text = text.replace(form, MASK)
         return text
@@ -44,8 +44,8 @@ class Secrets:
     def scrub(self, body: bytes) -> bytes:
         """Return the body of an answer with every unmistakable credential masked.
 
-        A service may echo credentials, even as the value of a slot, and they must not reach
-        reports. Words that may occur in dialogues are not masked, because answers must not change.
+        A service may return credentials, even as the value of a slot. They must not reach reports.
+        Words that may occur in dialogues are not masked, because answers must not change.
         """
         body = self._replaced(body)
         if self._sure and b"\\" in body:
@@ -56,7 +56,7 @@ class Secrets:
         return body
 
     def scrub_text(self, text: str) -> str:
-        """Return a part of an answer, masked like a whole body in `scrub`."""
+        """Return a part of an answer, masked as in `scrub`."""
         return self.scrub(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def _replaced(self, body: bytes) -> bytes:
@@ -92,7 +92,7 @@ def header_values(headers: Iterable[Header], *, token: str, signed: bool) -> dic
 
 
 def secrets_of(address: str, headers: Iterable[str]) -> Secrets:
-    """Return the credentials in an address and in header values."""
+    """Return a mask for the credentials in an address and in header values."""
     parts = urlsplit(address)
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
     values = [user, password, *(value for _, value in parse_qsl(parts.query))]
@@ -116,14 +116,14 @@ def _sendable(value: str, what: str) -> str:
 
 
 def _unescaped(escape: re.Match[bytes]) -> bytes:
-    """Return the printable character of an escape, or the escape itself if JSON requires it."""
+    """Return the printable character of an escape. Keep the escape if JSON requires it."""
     found = bytes([int(escape[1], 16)]) if escape[1] else escape[2]
     plain = found == b"/" if escape[2] else found not in b'"\\\x7f'
     return found if plain else escape[0]
 
 
 def _is_unmistakable(form: str) -> bool:
-    """Return whether a text cannot be a word, name, number or date of a dialogue."""
+    """Return whether a text cannot be part of a dialogue: a word, name, number or date."""
     kinds = any(map(str.isalpha, form)) + any(map(str.isdigit, form))
     return len(form) >= 16 or (len(form) >= 8 and kinds == 2)
 

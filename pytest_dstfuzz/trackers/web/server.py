@@ -1,6 +1,6 @@
 """A server that makes any tracker available over HTTP, see `trackers.web.contract`.
 
-One thread asks the tracker, with all waiting requests in batches.
+One thread calls the tracker. It joins all waiting requests to batches.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Item(NamedTuple):
 
 
 class Batcher:
-    """A thread that asks a tracker for many callers, in batches."""
+    """A thread that calls a tracker in batches, for many callers."""
 
     def __init__(self, tracker: Tracker, batch_size: int, outcome: OutcomeKind = "state") -> None:
         self._tracker = tracker
@@ -127,7 +127,7 @@ class Batcher:
         return batch[: self._batch_size], requests
 
     def _answer(self, batch: Sequence[_Item]) -> None:
-        """Answer a batch. If the whole batch fails, send each context to the tracker separately."""
+        """Answer a batch. If the whole batch fails, send its contexts one by one."""
         if not batch:
             return
         try:
@@ -171,10 +171,9 @@ def make_app(
 ) -> Starlette:
     """Return the application that serves a tracker, in batches of at most ``batch_size`` contexts.
 
-    ``outcome`` is the kind of answer. Callers must send ``token`` as ``Authorization: Bearer``,
-    unless ``token`` is ``""``. If ``token`` is ``""`` and ``host`` is a loopback address, requests
-    must use a name of this machine. This protects against DNS rebinding by a page in a local
-    browser.
+    ``outcome`` is the kind of answer. If ``token`` is not empty, callers must send it as
+    ``Authorization: Bearer``. If it is empty and ``host`` is a loopback address, requests must use
+    a name of this machine. This protects against DNS rebinding by a page in a local browser.
     """
     batcher = Batcher(tracker, batch_size, outcome)
 
@@ -247,7 +246,7 @@ def address_of(listening: socket.socket) -> str:
 
 
 def make_server(app: Starlette) -> uvicorn.Server:
-    """Return a quiet server for ``run(sockets=[...])`` that keeps idle connections for long."""
+    """Return a server without log output that keeps idle connections open."""
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=_KEPT)
     )
@@ -269,8 +268,8 @@ async def _body(request: Request) -> Any:
 def _check_caller(request: Request, token: str, own: str) -> None:
     """Reject browser pages, callers without the token, and unexpected host names.
 
-    The host must be a loopback name or ``own``. If ``token`` or ``own`` is ``""``, that check is
-    skipped.
+    The host must be a loopback name or ``own``. An empty ``token`` or ``own`` switches off its
+    check.
     """
     # Only browsers send the header Origin.
     if "origin" in request.headers:

@@ -1,6 +1,6 @@
-"""A tracker for services with their own JSON: the user describes requests and answers.
+"""A tracker for services with their own JSON. The user describes requests and answers.
 
-In each conversation, the tracker sends one message of the user after the other.
+In each conversation, the tracker sends the messages of the user one by one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _RESPONSE: Final = (
 
 
 def _members(found: object, parts: Sequence[str]) -> Iterator[object]:
-    """Yield the values at the parts of a JSON pointer; `_EACH` means each member of a list."""
+    """Yield the values at the parts of a JSON pointer. `_EACH` means each member of a list."""
     for place, part in enumerate(parts):
         if part == _EACH and isinstance(found, list):
             for member in found:
@@ -76,7 +76,7 @@ def _is_pointer(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The description of the request for one message: a path, and a body with placeholders."""
+    """Describes the request for one message: a path, and a body with placeholders."""
 
     path: str = ""
     #: ``None`` means a ``GET`` without a body.
@@ -120,7 +120,7 @@ def _fill(value: Any, session: str, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The description of an answer: JSON pointers to its slots, entities or texts."""
+    """Describes an answer by JSON pointers to its slots, entities or texts."""
 
     #: The pointer to an object slot -> value, or to a text; ``""`` if there are several pointers.
     whole: str = ""
@@ -155,7 +155,10 @@ class Response:
 
     @property
     def collects(self) -> bool:
-        """Whether all answers' entities form the state. Otherwise the last answer's slots do."""
+        """Whether the state consists of all answers' entities.
+
+        Otherwise it is the last one's slots.
+        """
         return any(name.startswith("/") for name in self.slots or ())
 
     def read(self, body: object, outcome: OutcomeKind) -> Prediction:
@@ -195,7 +198,7 @@ class Response:
 
 
 class SessionTracker:
-    """A tracker that holds a separate conversation for each context, with several at once."""
+    """A tracker with a separate conversation for each context. Several run at once."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ _LEAST: Final = 4
 
 
 class WebTracker:
-    """A tracker that asks a service, with several requests in flight.
+    """A tracker that calls a service, with several requests at once.
 
     A request holds one context. If the service accepts several contexts per request, they are
     spread evenly over the connections.
@@ -50,7 +50,7 @@ class WebTracker:
         about: the self-description of the service.
         fingerprint: the version that the service declares. If it is ``None``, the service may
             change at any time, so no answer is reused in another run.
-        unless_answered: advice if no context has an answer, or ``""``.
+        unless_answered: advice to show if no context has an answer, or ``""``.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class WebTracker:
             )
 
     def _groups(self, contexts: Sequence[Context], most: int) -> list[list[int]]:
-        """Return groups of places, one per request. A group has contexts of similar length."""
+        """Group the contexts into requests of similar length. Return their positions."""
         count = len(contexts)
         places = sorted(range(count), key=lambda place: contexts[place].size())
         groups = max(min(self.transport.concurrency, -(-count // _LEAST)), -(-count // most))
@@ -122,9 +122,9 @@ class WebTracker:
         groups: Sequence[list[int]],
         answers: dict[int, _Answer],
     ) -> None:
-        """Record the answers to groups of contexts. A group that fails has no answers.
+        """Store the answers to groups of contexts. A failed group has no answers.
 
-        If the run is over or the service is dead, this error is the answer to all remaining
+        If the run is over or the service is dead, this error becomes the answer to all remaining
         contexts.
         """
         found: Mapping[int, object] = {}
@@ -158,10 +158,10 @@ class WebTracker:
         return [self._failure(answer) if isinstance(answer, str) else answer for answer in found]
 
     def _read_group(self, asked: int, reply: Reply) -> list[Prediction | str | TrackerError]:
-        """Return the answers to a group, with an error in place of each that cannot be read.
+        """Return the answers to a group. An unreadable answer is replaced by an error.
 
-        If no answer can be read, and no group was ever read, the group fails, because the service
-        may not support groups.
+        If no answer is readable, and no group was before, the group fails, because the service may
+        not support groups.
         """
         read = partial(_read, partial(contract.read_answers, asked=asked, outcome=self._outcome))
         found = clean = read(reply)
@@ -203,7 +203,7 @@ class WebTracker:
         return TrackerError(self.transport.secrets.redact(" ".join(line.split())))
 
     def _refuse_other_slots(self, data: DialogueSet) -> None:
-        """Raise an error if the data has none of the service's slots; some may be unknown."""
+        """Raise an error if the data has none of the service's slots. Some may be unknown."""
         ontology = data.ontology
         slots = [
             name for slot in self.about.slots if (name := normalise_slot(slot, data.normalisation))
@@ -241,7 +241,7 @@ def _read(read: Callable[[Any], T], reply: Reply) -> T:
 
 
 def _about(transport: Transport) -> About:
-    """Ask the service for its self-description, which is optional."""
+    """Request the self-description of the service, which is optional."""
 
     def read(reply: Reply) -> About:
         # Another kind of server may answer GET with a web page.

@@ -103,8 +103,8 @@ def decompress_body(body: bytes, encodings: str) -> bytes:
     """Decompress a body according to its header ``Content-Encoding``.
 
     Raises:
-        Failed: the body or one of its layers is too long or malformed, or the encoding was not
-            asked for.
+        Failed: the body or one of its layers is too long or malformed, or the request did not allow
+            the encoding.
     """
     names = [name.strip().lower() for name in encodings.split(",")]
     for name in reversed(names):
@@ -199,7 +199,7 @@ class Reply:
 
     @property
     def is_stream(self) -> bool:
-        """Whether the content type is the type of an event stream."""
+        """Whether the body is an event stream, by its content type."""
         return "event-stream" in self.headers.get("content-type", "").lower()
 
     def events(self) -> Iterator[Mapping[str, Any]]:
@@ -225,7 +225,7 @@ T = TypeVar("T")
 
 
 def read_of_bot(read: Callable[[Reply], T]) -> Callable[[Reply], T]:
-    """Return a function that reads an answer of a bot, so that the caller decides about retries."""
+    """Return a function that reads a bot's answer, so that the caller decides about retries."""
 
     def reader(reply: Reply) -> T:
         try:
@@ -270,7 +270,7 @@ def backoff(failures: int, jitter: random.Random) -> float:
     """Return a random wait in seconds after ``failures`` earlier failures, with full jitter.
 
     The wait is uniform between 0 and a limit that doubles with each failure. So requests that
-    failed together are not repeated together.
+    failed together are repeated at different times.
     """
     # Limit the exponent, because 2.0 ** 2000 overflows.
     return jitter.uniform(0.0, min(_LONGEST_PAUSE, _FIRST * 2.0 ** min(failures, 16)))
@@ -279,7 +279,7 @@ def backoff(failures: int, jitter: random.Random) -> float:
 def retry_after(value: str, now: datetime | None = None) -> float:
     """Return the seconds that the header ``Retry-After`` asks for (RFC 9110, 10.2.3).
 
-    The result is at least 0. If the value is no number of seconds and no HTTP date, it is 0.
+    The result is at least 0. It is 0 if the value is neither a number of seconds nor an HTTP date.
     """
     try:
         seconds = float(value)
@@ -295,7 +295,7 @@ def retry_after(value: str, now: datetime | None = None) -> float:
 
 
 def refusal(reply: Reply, phrase: str, text: str) -> FailedAttempt:
-    """Return the failure for an error status. ``text`` is the body without credentials."""
+    """Return the failure for an error status. ``text`` is the body, masked."""
     head = shorten_text(" ".join(text.split()), _SHOWN_REFUSAL)
     what = " ".join(f"answered {reply.status} {phrase}".split()) + (f" ({head})" if head else "")
     if (reply.status < 500 and reply.status not in _LATER) or reply.status == _NEVER:
@@ -323,7 +323,7 @@ class Transport:
     Attributes:
         address: the address without credentials, for messages.
         secrets: masks the credentials in texts.
-        concurrency: most requests that `map` has in flight at once.
+        concurrency: maximum number of requests that `map` sends at once.
     """
 
     def __init__(self, base_url: str, service: ServiceSettings) -> None:
@@ -347,7 +347,7 @@ class Transport:
         self._dead = ""
 
     def wait(self, asked: Awaitable[T]) -> T:
-        """Wait for an awaitable, such as the one from `ask`, and return its result."""
+        """Wait for an awaitable, such as a result of `ask`, and return its result."""
         try:
             return cast("T", self._loop.result(asked))
         except KeyboardInterrupt:
@@ -443,10 +443,10 @@ class Transport:
         )
 
     def _count_unanswered(self, what: str) -> None:
-        """Count a request without an answer to any attempt. ``what`` describes the last attempt.
+        """Count a request that got no answer in any attempt. ``what`` describes the last attempt.
 
-        Any answer of a working service resets the count. A service that refuses a dialogue, or
-        fails on it with status 500, also counts as working.
+        Any answer of a working service resets the count. A refusal of a dialogue, or status 500 for
+        it, also shows that the service works.
         """
         self._unanswered += 1
         most = self._service.dead_after
@@ -456,7 +456,7 @@ class Transport:
             self._dead = f"the service at {self.address} is considered dead ({why})"
 
     def _over(self) -> str:
-        """Return the reason to stop as a clause, or ``""``."""
+        """Return the reason to stop, as a clause, or ``""``."""
         return self._dead or self._service.deadline.ended
 
     def _refuse_if_over(self, last: str) -> None:
@@ -502,10 +502,10 @@ class Transport:
         return reply
 
     def _read(self, reply: Reply, read: Callable[[Reply], T]) -> T:
-        """Return the result of ``read``. A `FailedAttempt` shows no credentials.
+        """Return the result of ``read``. Errors show no credentials.
 
         A message may show the beginning of a text, and `Secrets` cannot find half a credential.
-        Therefore a malformed reply is redacted and read again, for the message.
+        Therefore a malformed reply is masked and read again to make the message.
         """
         try:
             return read(reply)
@@ -547,7 +547,7 @@ class Transport:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the system's error message from inside the wrappers of asyncio, anyio and httpx."""
+    """Return the system's error message, without the wrappers of asyncio, anyio and httpx."""
     found = str(error) or type(error).__name__
     cause: BaseException | None = error
     while cause is not None:
@@ -621,7 +621,7 @@ def _service_url(address: str, shown: str) -> httpx.URL:
 
 
 def _environment_problem(error: Exception) -> str:
-    """Describe a problem with proxies or certificates without their values, which may be secret."""
+    """Describe a problem with proxies or certificates. Omit their values, which may be secret."""
     found = [name for name in _VARIABLES if os.environ.get(name) or os.environ.get(name.lower())]
     # Show the text of an OSError or ImportError only: it may name a path. Other messages repeat
     # addresses.
