@@ -1,4 +1,4 @@
-"""Trained policies in numpy: the features that they read, their decisions and their files."""
+"""Trained policies in numpy: their input features, decisions and files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STATE_SIZE: Final = 16 + len(TRANSFORMATIONS) + SLOT_BUCKETS
 
 
 class Trace:
-    """Summarises the results of the earlier attempts at a turn, as input for a policy."""
+    """Summarises the results of earlier attempts at a turn, as input for a policy."""
 
     __slots__ = ("attempts", "changed", "impurities", "touched")
 
@@ -122,7 +122,7 @@ class TurnView:
         ]
 
     def state(self, trace: Trace, k: int) -> Floats:
-        """Return the features of the turn before the next attempt, of shape [STATE_SIZE]."""
+        """Return the features of a turn before the next attempt, of shape [STATE_SIZE]."""
         known = trace.impurities
         moving = [
             k / len(TRANSFORMATIONS),
@@ -137,7 +137,7 @@ class TurnView:
 
 @lru_cache(maxsize=1 << 15)
 def bucket(name: str, buckets: int) -> int:
-    """Hash a name to a number from 0 to ``buckets - 1``, the same in every process."""
+    """Hash a name to a number from 0 to ``buckets - 1``. It is equal in every process."""
     return zlib.crc32(name.encode()) % buckets
 
 
@@ -163,7 +163,7 @@ class PolicyChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """How strongly random noise changes the best action, so that a policy explores."""
+    """The strength of the random noise that a policy adds to the best action to explore."""
 
     epsilon: float = 0.0  #: Probability of a uniform action.
     spread: float = 0.0  #: Standard deviation of the noise on the parameters.
@@ -196,7 +196,7 @@ class Policy:
     def values(self, state: Floats, vector: Floats) -> Floats:
         """Return the Q-value of every transformation, of shape [6].
 
-        Each needs a pass of the network.
+        Each value needs a separate pass of the network.
         """
         passes = np.zeros((COUNT, PASS_SIZE), np.float32)
         passes[:, :STATE_SIZE] = state
@@ -252,9 +252,9 @@ def snap(values: Floats) -> Floats:
 
 
 def _around(vector: Floats, rng: np.random.Generator, spread: float) -> Floats:
-    """Add noise to parameters, and reflect values beyond the borders of [0, 1].
+    """Add noise to parameters. Reflect values that leave [0, 1].
 
-    Clipping instead would put half of the draws around a parameter at the border onto the border.
+    Clipping would move half of the draws around a border parameter onto the border.
     """
     moved = vector + spread * rng.standard_normal(len(vector), np.float32)
     return (1.0 - np.abs(1.0 - np.abs(moved))).astype(np.float32)
@@ -294,7 +294,7 @@ Weights = Mapping[str, npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class PolicyAbout:
-    """How a policy was trained: against which tracker, on which data, with which settings."""
+    """Facts about a policy's training: tracker, data and settings."""
 
     tracker: str  #: Tracker of the training, as named by the user.
     tracker_fingerprint: str  #: Fingerprint of its correct answers on ``data``.
@@ -357,7 +357,7 @@ def _features() -> dict[str, int]:
 
 
 def _about(file: WeightsFile) -> PolicyAbout:
-    """Check the metadata of a policy's file, and return them."""
+    """Check the metadata in a policy's file and return them."""
     described = file.described
     for name, ours in (("action_space", _action_space()), ("features", _features())):
         theirs = described.get(name)
@@ -383,7 +383,7 @@ def _about(file: WeightsFile) -> PolicyAbout:
 
 
 def _check_weights(file: WeightsFile) -> None:
-    """Raise an error unless the weights are two perceptrons of the expected sizes."""
+    """Raise an error if the weights are not two perceptrons of the expected sizes."""
     expected: dict[str, tuple[int, ...]] = {}
     for name, (inputs, outputs) in _ENDS.items():
         layers, size = 0, inputs

@@ -1,4 +1,4 @@
-"""The scorer of the search ``bandit`` in numpy: its features, network and file.
+"""The scorer of the search ``bandit`` in numpy: features, network and file.
 
 A scorer estimates the probability that an edit changes the value of a slot.
 """
@@ -143,9 +143,9 @@ class SlotView:
     def pairs(self, attempts: Iterable[ScoredAttempt]) -> Floats:
         """Return the features of pairs of slot and edit: [slots, candidates, PAIR_SIZE].
 
-        The features depend on the earlier ``attempts``. They say whether the slot's value changed,
-        and how much its impurity rose, in variants that touched the words of the edit. The values
-        are in [-1, 1], and negative if the impurity fell.
+        The features depend on the earlier ``attempts`` that touched the words of the edit. They say
+        whether the slot's value changed in these attempts, and how much its impurity rose. The
+        values are in [-1, 1], and negative if the impurity fell.
         """
         every = list(attempts)
         found, at = self._untried.copy(), PAIR_SIZE - _TRIED
@@ -168,7 +168,7 @@ class SlotView:
         return found
 
     def made_of(self, variant: Variant) -> Floats:
-        """Return for each candidate edit whether a variant contains it, as 1 or 0: [candidates]."""
+        """Return for each candidate edit 1 if a variant contains it, otherwise 0: [candidates]."""
         if variant.text not in self._known:
             self._known[variant.text] = np.array(made_of(self.candidates, variant), np.float32)
         return self._known[variant.text]
@@ -203,7 +203,7 @@ def _parts(slot: str) -> tuple[str, str]:
 
 
 def _family(value: str | None) -> str:
-    """Return the type of a value, such as number, name or yes-no: one of `_FAMILIES`."""
+    """Return the type of a value, one of `_FAMILIES`, such as number, name or yes-no."""
     if value is None:
         return "none"
     if value in ("yes", "no", "true", "false"):
@@ -249,7 +249,7 @@ def _of_edit(source: Source, one: Candidate, lexicon: Lexicon) -> list[float]:
 
 
 def _scaled(impurity: float, digits: int) -> float:
-    """Return an impurity's logarithm, scaled to [0, 1]: 0 for ``10**-digits``, 1 for 1."""
+    """Return the logarithm of an impurity, scaled so that ``10**-digits`` is 0 and 1 is 1."""
     return 1.0 + math.log10(max(impurity, 10.0**-digits)) / digits
 
 
@@ -339,7 +339,7 @@ _KIND: Final = "scorer of the search bandit"
 
 @dataclass(frozen=True, slots=True)
 class ScorerAbout:
-    """How a scorer was trained: against which tracker, on which data, with which settings."""
+    """Facts about a scorer's training: tracker, data and settings."""
 
     tracker: str  #: Tracker of the training, as named by the user.
     data: str  #: Data set and splits of the training dialogues.

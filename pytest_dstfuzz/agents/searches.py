@@ -153,7 +153,7 @@ _NOTHING: Final = Prediction(BeliefState())
 
 
 class BanditSearch(Search):
-    """Combines the edits to which a scorer gives the highest probability of changing a slot."""
+    """Combines the edits that a scorer rates most likely to change a slot."""
 
     name = _BANDIT
     adaptive = waits = True
@@ -203,7 +203,7 @@ class BanditTurn(TurnSearch):
         return Proposal(variant, NO_ACTION)
 
     def _chances(self, attempts: Sequence[ScoredAttempt]) -> Floats:
-        """Return each edit's probability to change a slot not broken yet: [candidates]."""
+        """Return each edit's probability to change a slot that is not broken yet: [candidates]."""
         # Redraws repeat the same attempts.
         if self._known is None or self._known[0] != attempts:
             self._known = attempts, chances_of_new(self.search.scorer, self.view, attempts)
@@ -211,7 +211,7 @@ class BanditTurn(TurnSearch):
 
 
 def chances_of_new(scorer: Scorer, view: SlotView, attempts: Sequence[ScoredAttempt]) -> Floats:
-    """Return for each edit the probability that it changes a slot not broken yet: [candidates]."""
+    """Return each edit's probability to change a slot that is not broken yet: [candidates]."""
     chances = scorer.chances(view, attempts)
     chances[find_broken_slots(view, attempts)] = 0.0
     return chance_of_any(chances)
@@ -223,7 +223,7 @@ def noisy(scores: Floats, spread: float, rng: np.random.Generator) -> Floats:
 
 
 def threshold(number: int, variants: int) -> float:
-    """Return how probable a change must be for a variant to be tried in a pass, from 0 to 1.
+    """Return the minimum probability of a change for a variant to be tried, from 0 to 1.
 
     The result falls from pass to pass, to 0 in the last pass.
 
@@ -264,7 +264,7 @@ def attempts_of(seen: Sequence[Feedback]) -> list[ScoredAttempt]:
 
 
 def find_broken_slots(view: SlotView, attempts: Sequence[ScoredAttempt]) -> npt.NDArray[np.bool_]:
-    """Return for each slot whether it changed in an attempt that violated the relation: [slots]."""
+    """Return whether each slot changed in an attempt that violated the relation: [slots]."""
     found = np.zeros(len(view.slots), bool)
     for one in attempts:
         if one.broken and one.answer is not None:
@@ -284,7 +284,7 @@ def find_scorer(name: str) -> SavedScorer:
 
 
 class AgentFamily(SearchFamily):
-    """The searches ``agent``, ``agent:TRACKER`` and ``agent:PATH``, each with its own policy."""
+    """The searches ``agent``, ``agent:TRACKER`` and ``agent:PATH``. Each has its own policy."""
 
     forms = AGENTS
 
@@ -305,7 +305,7 @@ class AgentFamily(SearchFamily):
 
 
 class BanditFamily(SearchFamily):
-    """The searches ``bandit`` and ``bandit:PATH``, each with its own scorer."""
+    """The searches ``bandit`` and ``bandit:PATH``. Each has its own scorer."""
 
     forms = BANDITS
 
@@ -331,7 +331,7 @@ BANDIT: Final = BanditFamily()
 
 
 def training_calls(name: str) -> int:
-    """Return how many contexts the training of a search sent to the tracker.
+    """Return how many contexts were sent to the tracker to train a search.
 
     The result is 0 if the search was not trained.
     """

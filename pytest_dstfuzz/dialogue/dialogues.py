@@ -113,8 +113,8 @@ def _renamed(call: ToolCall, name: str, arguments: Mapping[str, str]) -> ToolCal
 def in_own_names(calls: Outcome, names: Iterable[tuple[str, str]]) -> Outcome:
     """Convert calls of renamed tools to the names in the data, see `Transcript.names`.
 
-    If a system calls a renamed tool by its name in the data, the call is to an unknown tool. The
-    name becomes ``book_table (old name)``. The same holds for arguments.
+    If a system calls a renamed tool by its original name, it calls an unknown tool. The name
+    becomes ``book_table (old name)``. Arguments are treated likewise.
     >>> names = [("reserve", "book"), ("reserve.guests", "book.people")]
     >>> dict(in_own_names(Outcome({"reserve[0]": "call 1", "reserve[0].guests": "2"}), names))
     {'book[0]': 'call 1', 'book[0].people': '2'}

@@ -1,4 +1,4 @@
-"""Internal: Games between an agent that pursues a goal in a conversation, and its adversaries.
+"""Internal: games between an agent with a goal in a conversation, and its adversaries.
 
 The names in `__all__` are public. Every run of pytest imports this module, so a name loads its
 module on first use. PYTEST_DONT_REWRITE: this module has no assert statements.

@@ -1,7 +1,7 @@
-"""Adversaries, which talk to an agent so that it acts against its own goal.
+"""Adversaries, which talk an agent into acting against its own goal.
 
-Black-box adversaries only see the agent's utterances. White-box adversaries also use the agent's
-predictions. Lookahead uses the predictions to search for the best line.
+Black-box adversaries see only the agent's utterances. White-box adversaries also use the agent's
+predictions. The adversary `lookahead` uses them to search for the best line.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Talks = Callable[[Sequence[str]], Sequence[Talk]]
 
 
 class WhiteBoxAttack:
-    """Rewrites the adversary's next utterance in one scenario, with the agent's own predictions."""
+    """Rewrites the adversary's next utterance in a scenario, with the agent's own predictions."""
 
     def __init__(self, view: TargetView, fluency: Fluency, shortlist: int = SHORTLIST) -> None:
         self._view, self._fluency, self._shortlist = view, fluency, shortlist
@@ -91,7 +91,7 @@ class WhiteBoxAttack:
     def preemptive(self, said: TalkMessages, text: str) -> AttackedUtterance:
         """Rewrite an utterance so that the agent's answer leads to a bad selection.
 
-        The attack assumes the most likely answer; the agent may draw another one.
+        The attack assumes the agent's most likely answer, but the agent may give another one.
         """
         view = self._view
 
@@ -136,8 +136,8 @@ class Rewriter:
         Args:
             said: the talk so far.
             text: the utterance.
-            losses: returns the loss of each utterance, which is minimised.
-            talks: returns the talks whose gradient proposes replacement words.
+            losses: returns the loss to minimise for each utterance.
+            talks: returns the talks. Their gradient proposes replacement words.
             enough: the search stops at this loss.
         """
         best = AttackedUtterance(text, float(losses([text])[0]))
@@ -180,8 +180,8 @@ _KEPT: Final = 10
 class GameAdversary(ABC):
     """A strategy of the agent's counterpart, who wants the opposite of the agent's goal.
 
-    `learn` is called once, and then `script` for each scenario of the report. `script` may first
-    try lines in its scenario, within its budget.
+    `learn` is called once, then `script` for each scenario of the report. `script` may first play
+    test games in its scenario, within its budget.
     """
 
     name: ClassVar[str]
@@ -197,7 +197,10 @@ class GameAdversary(ABC):
 
     @abstractmethod
     def script(self, scenario: Scenario, budget: int) -> Script:
-        """Return the lines to say in a scenario, after at most ``budget`` games in the scenario."""
+        """Return the lines to say in a scenario.
+
+        Play at most ``budget`` games there to find them.
+        """
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """Return the random generator of a named stream.
@@ -249,7 +252,7 @@ class TransferAdversary(GameAdversary):
         self._won = tuple(order[: min(_KEPT, max(1, len(order) // 3))])
 
     def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - no search
-        """Return a random line and a line that won elsewhere."""
+        """Return a random line and a line that won in other scenarios."""
         rng = self.rng(scenario.id)
         first = self.plain(scenario, rng)[:1]
         if not self._won:
@@ -308,8 +311,8 @@ class ReplacingAdversary(GameAdversary):
 class LearnedAdversary(GameAdversary):
     """Learns by policy gradient which line to say in each turn.
 
-    The reward is the advantage: the adversary's score minus the agent's. The actions in a turn are:
-    say a line of the game, repeat the last line, or close the talk.
+    The reward is the advantage: the adversary's score minus the agent's. In each turn, it can say a
+    line of the game, repeat the last line, or close the talk.
     """
 
     name = "learned"
@@ -366,7 +369,7 @@ class LearnedAdversary(GameAdversary):
 
 
 class ClimbingAdversary(GameAdversary):
-    """Changes its lines step by step, and keeps a change if the result is at least as good.
+    """Changes its lines step by step. Keeps a change if the result is at least as good.
 
     A change may also repeat a line until the end.
     """
@@ -464,7 +467,7 @@ _BEST: Final = 1 / 3
 
 
 class HearingAdversary(GameAdversary):
-    """An adversary that chooses each line after it has heard the agent's answers."""
+    """An adversary that chooses each line after hearing the agent's answers."""
 
     learns = False
     searches = False
@@ -486,8 +489,8 @@ class HearingAdversary(GameAdversary):
     def voice(self, scenario: Scenario, *, teaches: bool = False) -> Speaker:
         """Return a function that says lines without an attack.
 
-        The lines come from the voice, an agent that plays the adversary's side, or, if ``teaches``
-        is true, from the teacher. Without such an agent, they are random lines of the game.
+        The voice is an agent that plays the adversary's side. It says the lines, or the teacher
+        does if ``teaches`` is true. Without such an agent, the lines are random lines of the game.
         """
         side = self.arena.side
         agent = (side.teacher or side.voice) if teaches else side.voice
@@ -509,7 +512,7 @@ class HearingAdversary(GameAdversary):
 class VoicedAdversary(HearingAdversary):
     """Says the lines of its voice, an agent that plays the adversary's side.
 
-    The voice may itself be an attack that was trained before.
+    The voice may itself be a trained attack.
     """
 
     name = "voice"
@@ -559,7 +562,7 @@ class HandedOnAdversary(HearingAdversary):
 
 
 def refuse_without_voice(adversary: HearingAdversary, voice: object) -> None:
-    """Check that an adversary has a voice, an agent that plays its side.
+    """Check that an adversary has a voice, which is an agent for its side.
 
     Raises:
         UserError: the adversary has no voice.
@@ -610,7 +613,7 @@ class LookingAdversary(HearingAdversary):
 
 
 class ReactiveAdversary(LookingAdversary):
-    """Rewrites its line in a fixed turn so that the agent ends the talk with a bad selection."""
+    """Rewrites its line in a fixed turn, so that the agent ends the talk with a bad selection."""
 
     name = "reactive"
     about = (
@@ -638,7 +641,7 @@ class ReactiveAdversary(LookingAdversary):
 
 
 class PreemptiveAdversary(LookingAdversary):
-    """Rewrites its line in a fixed turn so that the agent asks for less, then closes the talk."""
+    """Rewrites its line in a fixed turn, so that the agent asks for less. Then closes the talk."""
 
     name = "preemptive"
     about = (
@@ -666,7 +669,7 @@ class PreemptiveAdversary(LookingAdversary):
 
 
 class DelayedAdversary(LookingAdversary):
-    """Attacks as soon as one of the two attacks is expected to win (algorithm 1 of the source)."""
+    """Attacks when one of the two attacks is expected to win (algorithm 1 of the source)."""
 
     name = "delayed"
     about = (
@@ -700,12 +703,12 @@ class DelayedAdversary(LookingAdversary):
         return speak
 
     def otherwise(self, text: str, rng: np.random.Generator) -> str:  # noqa: ARG002 - a subclass draws
-        """Return the line to say if neither attack is expected to win: the voice's own line."""
+        """Return the line to say if no attack is expected to win: the voice's own line."""
         return text
 
 
 class TransferredAdversary(DelayedAdversary):
-    """Like `DelayedAdversary`, but says a line that won elsewhere if neither attack would win."""
+    """Like `DelayedAdversary`, but says a line that won elsewhere if no attack would win."""
 
     name = "transferred"
     about = (
@@ -720,7 +723,7 @@ class TransferredAdversary(DelayedAdversary):
         self._won = winning_lines(self, scenarios, budget)
 
     def otherwise(self, text: str, rng: np.random.Generator) -> str:
-        """Return a line that won in other scenarios, if such a line exists."""
+        """Return a line that won in other scenarios, if there is one."""
         return self._won[int(rng.integers(len(self._won)))] if self._won else text
 
 
@@ -747,9 +750,9 @@ _FOLLOWED: Final = 6
 class LookaheadAdversary(LookingAdversary):
     """Says the line with the highest expected advantage, or closes the talk if that is better.
 
-    The expectation weighs whether the agent ends the talk at once with a selection. If the agent
-    answers instead, its most likely answer is assumed. Then the adversary may close the talk or say
-    one more line.
+    The expectation includes the chance that the agent ends the talk at once. If the agent answers
+    instead, its most likely answer is assumed. Then the adversary may close the talk or say one
+    more line.
     """
 
     name = "lookahead"
@@ -787,7 +790,7 @@ class LookaheadAdversary(LookingAdversary):
     def foreseen(self, view: TargetView, said: TalkMessages, pool: Sequence[str]) -> np.ndarray:
         """Return the expected advantage of each line, with at most one line after it: ``[pool]``.
 
-        To save time, a second line is only searched for the best first lines.
+        To save time, a second line is searched only for the best first lines.
         """
         chance, at_once, later, answers = _outcomes(view, said, pool)
         values: np.ndarray = chance * at_once + (1 - chance) * later
@@ -858,7 +861,8 @@ ADVERSARIES: Final[dict[str, type[GameAdversary]]] = {
 def playing_against(agent: GoalAgent, side: AdversarySide) -> tuple[str, ...]:
     """Return the names of all adversaries that can play against an agent.
 
-    Some need a transparent agent, others a voice.
+    Some adversaries need an agent that shows its predictions. Others need a voice, which is an
+    agent for their side.
     """
     names = list(SCRIPTED)
     if side.voice is not None:

@@ -68,7 +68,7 @@ class GameAttack:
     ) -> tuple[AdversaryResult, ...]:
         """Let each adversary play all its games, and return the results.
 
-        The games of an adversary depend on the seed, but not on which other adversaries play.
+        The games of an adversary depend on the seed, not on the other adversaries.
         """
         side = side or AdversarySide()
         # Check the game and the agent before anything is drawn.
@@ -112,9 +112,9 @@ class GameAttack:
 
 
 def unlike(scenarios: Sequence[Scenario], others: Sequence[Scenario]) -> list[Scenario]:
-    """Return the scenarios whose goals are in none of the other scenarios.
+    """Return the scenarios whose goals do not occur in the other scenarios.
 
-    So an adversary cannot learn the reported scenarios by heart.
+    So an adversary cannot memorise the reported scenarios.
     """
     known = [(one.target, one.adversary, one.target_first) for one in others]
     return [one for one in scenarios if (one.target, one.adversary, one.target_first) not in known]
@@ -128,7 +128,7 @@ _KIND: Final = "file of remembered games"
 
 @dataclass(frozen=True)
 class GameReport:
-    """The results of all adversaries against an agent. `str` gives the text for a terminal."""
+    """The results of all adversaries against an agent. ``str()`` returns the terminal text."""
 
     agent: str
     game: str
@@ -165,7 +165,7 @@ class GameReport:
             raise AssertionError(f"the advantage is not below {bound:g}: {names}\n{self}")
 
     def remember(self, path: Path | str) -> int:
-        """Add the shortened won games to a file, and return how many of them are new.
+        """Add the shortened won games to a file. Return how many of them are new.
 
         The file is JSON and written atomically. `replay` plays the games of the file again.
         """
@@ -251,7 +251,7 @@ class GameReport:
             yield from _told(turned)
 
     def plainest(self, most: int = 3) -> list[TurnedGame]:
-        """Return the won games with most advantage. Each was decided by another sentence."""
+        """Return the won games with the most advantage, each decided by a different sentence."""
         every = [turned for one in self.results for turned in one.turned]
         every.sort(
             key=lambda one: (
@@ -289,7 +289,7 @@ def _told(turned: TurnedGame) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ReplayedGame:
-    """The result of playing a remembered game again."""
+    """The result of a remembered game that was played again."""
 
     scenario: str
     sentence: str

@@ -31,13 +31,13 @@ class ChatGoalAgent:
     Args:
         address: the address of the API, such as ``http://localhost:8000/v1``.
         task: the instructions before the goal.
-        otherwise: the selection that counts if the model answers with an empty text, or makes no
-            selection at the end of the talk. The prompt also shows this selection as an example.
+        otherwise: the default selection, for an empty answer or a talk without a selection. The
+            prompt also shows it as an example.
         model: the name of the model; by default the only model of the service.
         name: the name in reports.
 
     The environment variable ``DSTFUZZ_TOKEN`` has the token of the service. The temperature is 0.
-    Some services still vary their answers, which reports mention.
+    Some services still vary their answers; reports mention this.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Deal or no deal: two sides divide books, hats and balls that they value differently."""
+"""Deal or no deal: two sides divide books, hats and balls. Each side values them differently."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def _bundles() -> tuple[tuple[str, ...], ...]:
 
 
 class DealGame:
-    """The negotiation of Lewis et al. (2017) with random scenarios; it needs no data.
+    """The negotiation of Lewis et al. (2017) with random scenarios. It needs no data.
 
-    A goal is ``{"book": [count, value], "hat": ..., "ball": ...}``. The sum of the counts is 5 to
-    7. All items together are worth 10 to each side. A selection says how many of each item the
-    target takes. The adversary gets the rest.
+    A goal is ``{"book": [count, value], "hat": ..., "ball": ...}``. The counts add up to 5 to 7.
+    All items together are worth 10 to each side. A selection says how many of each item the target
+    takes. The adversary gets the rest.
     """
 
     name: str = "deal-or-no-deal"
@@ -55,7 +55,10 @@ class DealGame:
         return [GoalSelection(dict(zip(ITEMS, one, strict=True))) for one in amounts]
 
     def scores(self, scenario: Scenario, selection: GoalSelection) -> GameScores:
-        """Return each side's value of its items: the target's choice, and the rest."""
+        """Return the value of each side's items.
+
+        The adversary has the items that the target leaves.
+        """
         own = sum(selection[item] * scenario.target[item][1] for item in ITEMS)
         rest = sum(
             (scenario.target[item][0] - selection[item]) * scenario.adversary[item][1]
@@ -64,7 +67,7 @@ class DealGame:
         return GameScores(rest, own)
 
     def lines(self, scenario: Scenario) -> list[str]:  # noqa: ARG002 - the same in all scenarios
-        """Return what the adversary may say: demands, offers and closing lines."""
+        """Return the possible lines of the adversary: demands, offers and closing lines."""
         every = [" and the ".join(bundle) for bundle in _bundles()]
         demands = [f"i would like the {one}" for one in every]
         offers = [f"you can have the {one} and i take the rest" for one in every]
@@ -93,7 +96,7 @@ class DealGame:
 
 
 def valuations(counts: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return all ways to value one item of each kind so that all items are worth `TOTAL`."""
+    """Return all valuations of single items in which all items together are worth `TOTAL`."""
     every = product(*(range(TOTAL // count + 1) for count in counts))
     return [
         values

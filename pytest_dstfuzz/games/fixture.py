@@ -17,12 +17,12 @@ from pytest_dstfuzz.plugin.options import read_settings
 class DstGame:
     """Runs adversaries against an agent with a goal.
 
-    ``play`` returns a report with figures and intervals. ``replay`` plays games again that a report
-    has stored.
+    ``play`` returns a report with figures and intervals. ``replay`` repeats games that a report has
+    stored.
     """
 
     def __init__(self, item: pytest.Item, record: Callable[[str], None]) -> None:
-        """Store the test, and the function that records the text of each report."""
+        """Store the test, and a function that records the text of each report."""
         self._item = item
         self._record = record
 
@@ -42,10 +42,9 @@ class DstGame:
         Args:
             agent: the agent under test, see `GoalAgent`.
             game: the rules and scores, see `Game`.
-            games: the number of reported scenarios; each adversary plays one game in each.
-            budget: the number of games that each adversary plays as preparation, without a report:
-                half for learning in other scenarios, and half for searching in the scenarios of
-                the reported games.
+            games: the number of reported scenarios. Each adversary plays one game per scenario.
+            budget: the number of unreported games that each adversary plays before. Half are for
+                learning in other scenarios, half for searching in the reported scenarios.
             seed: the seed of scenarios and adversaries. By default the seed of --dst-seed.
             adversaries: the names of the adversaries. By default all that can play against this
                 agent.
@@ -66,7 +65,7 @@ class DstGame:
         return report
 
     def replay(self, agent: GoalAgent, game: Game, path: str | Path) -> tuple[ReplayedGame, ...]:
-        """Play the games again that `GameReport.remember` wrote to a file."""
+        """Repeat the games that `GameReport.remember` wrote to a file."""
         __tracebackhide__ = True
         try:
             return replay(agent, game, path)

@@ -1,4 +1,4 @@
-"""The rules of games between two agents, their figures, and agents that show predictions."""
+"""The rules and figures of games between two agents, and agents that show predictions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN: Final = 60
 
 
 class TalkLine(NamedTuple):
-    """A line of a conversation, from the view of one side."""
+    """A line of a conversation, seen from one side."""
 
     mine: bool  #: Whether this side said the line.
     text: str
@@ -32,7 +32,7 @@ class TalkLine(NamedTuple):
 
 @dataclass(frozen=True, order=True, init=False)
 class GoalSelection:
-    """An agent's decision that ends a conversation: an amount for each name.
+    """An agent's final decision in a conversation: an amount for each name.
 
     >>> GoalSelection({"refund": 3}) == GoalSelection(refund=3)
     True
@@ -66,7 +66,7 @@ class GameScores(NamedTuple):
 
 @dataclass(frozen=True)
 class Scenario:
-    """The goals of both sides in one game. Games with the same rules differ in their scenarios."""
+    """The goals of both sides in one game. Games with the same rules have different scenarios."""
 
     id: str
     target: Goal = field(hash=False)  #: The goal of the agent under test.
@@ -76,7 +76,7 @@ class Scenario:
 
 @runtime_checkable
 class GoalAgent(Protocol):
-    """An agent that talks to reach a goal, and makes a selection at the end.
+    """An agent that talks to reach a goal, and finally makes a selection.
 
     A talk ends when the agent returns a selection. The agent must select if the last line
     ``closes`` the talk. Its behaviour must depend only on the goal and the history, so that games
@@ -84,7 +84,7 @@ class GoalAgent(Protocol):
     """
 
     def start(self, goal: Goal) -> None:
-        """Start a new game with a goal, and forget earlier games."""
+        """Start a new game with a goal. Forget earlier games."""
         ...
 
     def reply(self, history: Sequence[TalkLine]) -> str | GoalSelection:
@@ -118,8 +118,7 @@ class Game(Protocol):
     def lines(self, scenario: Scenario) -> Sequence[str]:
         """Return basic lines that an adversary may say.
 
-        The n-th line of each scenario must have the same meaning, since adversaries reuse lines
-        of other scenarios by their index.
+        The n-th line must mean the same in each scenario, because adversaries reuse lines by index.
         """
         ...
 
@@ -148,7 +147,7 @@ def check_game(game: Game, scenario: Scenario) -> None:
 
 
 def check_utterance(text: object, who: str) -> str:
-    """Return an utterance after a check. Error messages begin with ``who``.
+    """Check an utterance and return it. Error messages begin with ``who``.
 
     Raises:
         UserError: the utterance is not a text, is empty, or has more than `MOST_CHARACTERS`
@@ -170,7 +169,7 @@ def check_utterance(text: object, who: str) -> str:
 def score_selection(
     game: Game, scenario: Scenario, selection: GoalSelection, who: str
 ) -> GameScores:
-    """Return the scores of a selection, after a check of the selection and the scores.
+    """Check a selection and its scores. Return the scores.
 
     Raises:
         UserError: the selection is not legal, or a score is out of bounds.
@@ -202,7 +201,7 @@ TalkMessages = Sequence[tuple[bool, str]]
 
 
 class Closing(NamedTuple):
-    """Whether an agent would select at once at the end of several talks."""
+    """Whether an agent would make a selection right after several talks."""
 
     margin: np.ndarray  #: ``[talks]``: the logit of selecting minus the highest other logit.
     chance: np.ndarray  #: ``[talks]``: the probability of selecting, from 0 to 1.
@@ -210,9 +209,9 @@ class Closing(NamedTuple):
 
 @runtime_checkable
 class TransparentAgent(Protocol):
-    """An agent that exposes its predictions, which white-box attacks need.
+    """An agent that shows its predictions, which white-box attacks need.
 
-    No method changes the state of the agent. All talks are given from the view of the agent.
+    No method changes the agent's state. All talks are seen from the agent's side.
     """
 
     blank: str  #: The word for an empty place.
@@ -224,11 +223,11 @@ class TransparentAgent(Protocol):
     def selection_scores(
         self, goal: Goal, talks: Sequence[Talk], selections: Sequence[GoalSelection]
     ) -> np.ndarray:
-        """Return a score of each selection after each talk, higher if it is more likely."""
+        """Return the score of each selection after each talk. Likelier selections score higher."""
         ...
 
     def answers(self, goal: Goal, talks: Sequence[Talk]) -> list[str | None]:
-        """Return the agent's most likely next line after each talk, ``None`` for a selection."""
+        """Return the agent's most likely next line after each talk. ``None`` means a selection."""
         ...
 
     def replacements(
@@ -240,11 +239,11 @@ class TransparentAgent(Protocol):
         selections: Sequence[GoalSelection],
         most: int,
     ) -> list[list[str]]:
-        """For each place of a line, return the words that help an attack most, by the gradient.
+        """Return for each place of a line the words that help an attack most, by the gradient.
 
         Args:
             goal: the goal of the agent.
-            talk: a talk at whose end the agent selects, either at once or because it is closed.
+            talk: a talk after which the agent makes a selection.
             line: the index of the line to change.
             wanted: which of the ``selections`` the adversary wants.
             selections: the possible selections.
@@ -255,15 +254,15 @@ class TransparentAgent(Protocol):
 
 @runtime_checkable
 class FluencyModel(Protocol):
-    """A language model of one side, which measures how unusual its utterances are."""
+    """A language model of one side. It measures how unusual the side's utterances are."""
 
     def surprise(
         self, goal: Goal, talk: Talk, utterances: Sequence[str]
     ) -> list[tuple[float, int]]:
-        """For each utterance, return its surprise in nats and its number of words.
+        """Return for each utterance its surprise in nats and its number of words.
 
-        The surprise assumes that the utterance is the next line of this side. ``talk`` is from the
-        view of this side. The perplexity is ``exp(nats / words)``.
+        The utterance is taken as the next line of this side. ``talk`` is seen from this side. The
+        perplexity is ``exp(nats / words)``.
         """
         ...
 
@@ -313,13 +312,13 @@ class TargetView:
         return self.agent.selection_scores(self.scenario.target, talks, self.selections)
 
     def answers(self, said: TalkMessages, utterances: Sequence[str]) -> list[str | None]:
-        """Return the agent's likeliest answer to each utterance, or ``None`` if it selects."""
+        """Return the agent's likeliest answer to each utterance. ``None`` means a selection."""
         return self.agent.answers(self.scenario.target, self.talks(said, utterances))
 
     def answered(
         self, said: TalkMessages, utterances: Sequence[str], answers: Sequence[str | None]
     ) -> list[Talk]:
-        """Return the talk that ends with each utterance and the agent's answer to it.
+        """Return the talks that end with each utterance and the agent's answer.
 
         If the agent answers, the adversary then closes the talk. If the agent selects, the talk
         ends.
@@ -337,14 +336,14 @@ class TargetView:
         return found
 
     def losses(self, scores: np.ndarray) -> np.ndarray:
-        """Return a loss per talk, negative if the agent makes a selection that the adversary wants.
+        """Return a loss per talk. It is negative if the agent makes a selection the attack wants.
 
         The loss is the highest score of an unwanted selection minus the highest score of a wanted
-        one: formula 6 of the source, but over all unwanted selections instead of only the agent's
-        first choice. If the scores are 1, 3 and 2, the first selection is the agent's first choice,
-        and only the second is wanted, the source has 1 - 3 = -2 and this method 2 - 3 = -1. The
-        loss is infinite if no selection is wanted, and minus infinite if all are. The shape is
-        ``[talks]``.
+        one. This is formula 6 of the source, but over all unwanted selections instead of only the
+        agent's first choice. For example, let the scores be 1, 3 and 2, let the first selection be
+        the agent's first choice, and let only the second be wanted. Then the source has 1 - 3 = -2,
+        and this method has 2 - 3 = -1. The loss is infinite if no selection is wanted, and minus
+        infinite if all are. The shape is ``[talks]``.
         """
         wanted = self.wanted
         none = np.full(len(scores), np.inf)
@@ -354,7 +353,7 @@ class TargetView:
         return found
 
     def replacements(self, talk: Talk, line: int, most: int) -> list[list[str]]:
-        """For each place of a line, return the words that help an attack most, by the gradient."""
+        """Return for each place of a line the words that help an attack most, by the gradient."""
         if self.wanted.all() or not self.wanted.any():
             return [[] for _ in talk[line].text.split()]
         wanted = self.wanted.tolist()
@@ -394,8 +393,8 @@ class GameFigures:
     def of(cls, scores: Sequence[GameScores], agreed: int | None = None) -> GameFigures:
         """Compute the figures of at least one game.
 
-        ``agreed`` is the number of games that ended in agreement, by default all. If two agents
-        select separately and do not agree, both score 0.
+        ``agreed`` is the number of games with an agreement, by default all. If two agents select
+        separately and do not agree, both score 0.
         """
         count = len(scores)
         own, other = (np.array(part, dtype=np.float64) for part in zip(*scores, strict=True))
@@ -435,13 +434,13 @@ def share_interval(positive: int, count: int) -> GameInterval:
 
 
 def talk_of(said: TalkMessages) -> list[TalkLine]:
-    """Return the lines said so far as a talk from the view of the adversary."""
+    """Return the lines so far as a talk, seen from the adversary's side."""
     return [TalkLine(not target, text) for target, text in said]
 
 
 @dataclass(frozen=True)
 class Fluency:
-    """A language model of the adversary's side, and a limit of perplexity.
+    """A language model of the adversary's side, with a limit of perplexity.
 
     If there is no model, nothing is measured. If there is no limit, no utterance is excluded.
     """

@@ -50,7 +50,7 @@ class PlayedGame:
 
 
 def play_game(game: Game, scenario: Scenario, agent: GoalAgent, script: Script) -> PlayedGame:
-    """Let an agent play against fixed lines. The adversary says one line in each of its turns.
+    """Let an agent play against fixed lines. The adversary says one line per turn.
 
     Raises:
         UserError: an utterance is invalid, the selection is not legal, or the agent never selects.
@@ -62,7 +62,7 @@ def play_game(game: Game, scenario: Scenario, agent: GoalAgent, script: Script) 
 def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speaker) -> PlayedGame:
     """Let an agent play against a function that chooses the adversary's lines.
 
-    `play_game` with the script of the returned game repeats it.
+    To repeat the game, call `play_game` with the script of the returned game.
 
     Raises:
         UserError: see `play_game`.
@@ -107,7 +107,7 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
 
 
 def _told(asked: Callable[[], object], who: str) -> object:
-    """Call the agent, and turn exceptions into a message that says where they occurred."""
+    """Call the agent. Convert exceptions to a message with the place of the error."""
     try:
         return asked()
     except DstFuzzError:
@@ -146,10 +146,10 @@ class AdversarySide:
 
 
 class Arena:
-    """Plays games against an agent: counts them, and never repeats one.
+    """Plays games against an agent. Counts them, and plays each game only once.
 
-    If an agent behaves at random, the cache has the result of the first game. Games for the report
-    are always played anew (`fresh`).
+    If an agent behaves at random, the first result counts. Games for the report are always played
+    anew (`fresh`).
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class Arena:
 
 @dataclass(frozen=True)
 class TurnedGame:
-    """A won game, shortened, with the line that decided it."""
+    """A won game, shortened, with the decisive line."""
 
     played: PlayedGame
     sentence: str  #: The decisive sentence: without it, the advantage falls most.
@@ -235,9 +235,9 @@ class TurnedGame:
 
 
 def shrink(arena: Arena, played: PlayedGame, budget: int) -> TurnedGame:
-    """Drop lines and then words of the adversary, as long as the advantage does not fall.
+    """Drop lines, then words, of the adversary as long as the advantage does not fall.
 
-    At most ``budget`` games are played. The answers of the target may change; only the advantage
+    At most ``budget`` games are played. The target's answers may change, because only the advantage
     counts.
     """
     end = arena.games + budget
@@ -273,7 +273,7 @@ def _size(script: Script) -> tuple[int, int]:
 
 
 def _turning(arena: Arena, scenario: Scenario, best: PlayedGame) -> tuple[str, float]:
-    """Return the line that raises the advantage most, and the advantage without the line."""
+    """Return the line that raises the advantage most, and the advantage without this line."""
     if not best.script:
         return "", best.advantage
     left = {

@@ -1,7 +1,6 @@
 """The fixture ``dst_game``, and the summary of games at the end of a session.
 
-Every run of pytest imports this module, but the other modules of ``games`` only if they are needed.
-PYTEST_DONT_REWRITE: this module has no assert statements.
+Every run of pytest imports this module. Other modules of ``games`` are imported only when needed.
 """
 
 from __future__ import annotations

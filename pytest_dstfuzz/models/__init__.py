@@ -1,4 +1,4 @@
-"""Internal: Trained trackers and the shipped assistant, with their training and weights."""
+"""Internal: trained trackers and the shipped assistant, with their training and weights."""
 
 from pathlib import Path
 

@@ -50,7 +50,7 @@ class Training:
         function: ``module:function``, called with the settings and a function that prints lines of
             progress.
         extra: the extra that installs the packages for it.
-        help: help texts of the settings that `_COMMON` lacks.
+        help: help texts of the settings that are not in `_COMMON`.
     """
 
     config: Any
@@ -197,7 +197,7 @@ _METAVARS: dict[Callable[[str], Any], str] = {Path: "PATH", str: "NAME", int: "N
 
 
 def _kind(hint: Any) -> Callable[[str], Any]:
-    """Return the type of a field. ``None`` in a union, which means no limit, is left out."""
+    """Return the type of a field, without ``None``, which means no limit."""
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     kind: Callable[[str], Any] = next(kind for kind in kinds if kind is not types.NoneType)
     return kind

@@ -14,10 +14,10 @@ TOKENISER: Final = Path(__file__).with_name("tokenise.py")
 
 
 def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
-    """Return a SHA-256, as 64 digits, of everything on which a tracker's answers depend.
+    """Return a SHA-256, as 64 digits, of everything that a tracker's answers depend on.
 
-    The answers depend on the model files, on the Python files in the folder ``code`` that run the
-    model, and on other things that ``more`` names, such as the version of a library.
+    This includes the model files and the Python files in the folder ``code`` that run the model.
+    ``more`` names other things, such as the version of a library.
     """
     # The words of a text also depend on the shared tokeniser.
     digest = digest_of((*sorted(files), *sorted(code.glob("*.py")), TOKENISER))

@@ -35,7 +35,7 @@ _KEEP_FREED: Final = ((-1, 1 << 30), (-4, 0), (-8, 1))
 def keep_freed_memory() -> None:
     """Let the C library keep up to 1 GB of freed memory for the next batch.
 
-    This affects the whole process until it ends. If the library is not glibc, nothing happens.
+    This affects the whole process until it ends. It has no effect if the library is not glibc.
     """
     if platform.libc_ver()[0] == "glibc":
         library = ctypes.CDLL(None)
@@ -58,9 +58,9 @@ def move(network: Network, device: str, name: str) -> Network:
 def threads(count: int) -> Iterator[int]:
     """Set the number of torch threads per operation within this context.
 
-    The context yields the previous number. Threads of one operation wait for each other: if the
-    matrices are small, or fewer cores are idle than there are threads, a run takes many times as
-    long.
+    The context yields the previous number. Threads of one operation wait for each other. If
+    matrices are small, or fewer cores are idle than there are threads, a run becomes many times
+    slower.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
@@ -71,7 +71,7 @@ def threads(count: int) -> Iterator[int]:
 
 
 def fair_threads() -> AbstractContextManager[int]:
-    """Limit torch to this pytest-xdist worker's share of the threads."""
+    """Limit torch to this worker's share of the threads (pytest-xdist)."""
     workers = max(1, int(os.environ.get(_WORKERS, "1")))
     return threads(max(1, torch.get_num_threads() // workers))
 
@@ -125,7 +125,7 @@ def by_length(lengths: Sequence[int], rng: np.random.Generator | None) -> np.nda
 
 
 class EMA:
-    """Exponential moving average of weights. At the start, its decay is smaller."""
+    """Exponential moving average of weights. Its decay is smaller at the start."""
 
     def __init__(self, parameters: Sequence[Tensor], decay: float) -> None:
         """Start from the current values of the weights."""

@@ -76,7 +76,7 @@ class RunSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochFigures:
-    """The results of one epoch. Accuracies are in [0, 1], on the whole validation split."""
+    """The results of one epoch. Accuracies are in [0, 1], over the whole validation split."""
 
     #: Format of the mean losses in a line. Subclasses define the losses.
     LOSSES: ClassVar[str]

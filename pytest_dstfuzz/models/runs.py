@@ -1,4 +1,4 @@
-"""Runs the trainings of trackers: steps, epochs, averaged weights and resuming."""
+"""Runs the training of trackers: steps, epochs, averaged weights and resuming."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Progress = Callable[[str], None]
 
 
 def check_output(folder: Path, *, resume: bool) -> None:
-    """Create the output folder, but raise an error if it has a run and ``resume`` is false."""
+    """Create the output folder. Raise an error if it has a run and ``resume`` is false."""
     if not resume and (folder / STATE_FILE).exists():
         raise UserError(
             f"{folder} already has a training run: continue it with --resume, or name another "
@@ -78,7 +78,7 @@ def begin(settings: RunSettings) -> tuple[DialogueSet, DialogueSet]:
 def write_run(
     folder: Path, key: str, about: Mapping[str, Any], tensors: Iterable[tuple[str, Tensor]]
 ) -> None:
-    """Write the state from which a run can be resumed, atomically and as one file.
+    """Write the state for resuming a run, atomically and as one file.
 
     ``about`` describes the run, and is stored in the metadata as JSON under ``key``.
     """
@@ -87,7 +87,7 @@ def write_run(
 
 @dataclass(frozen=True)
 class SavedRun:
-    """The content of a file that `write_run` wrote. Errors are raised as `UserError`."""
+    """The content of a file from `write_run`. Errors are raised as `UserError`."""
 
     folder: Path
     about: dict[str, Any]
@@ -135,7 +135,7 @@ class SavedRun:
         return _cannot_resume(self.folder, reason)
 
     def built(self, kind: type[T], data: object) -> T:
-        """Build a dataclass from a part of the run's description."""
+        """Build a dataclass from part of the run's description."""
         try:
             return from_json(kind, data)
         except ValueError as error:
@@ -170,7 +170,7 @@ def _cannot_resume(folder: Path, reason: str) -> UserError:
 
 
 def moments(optimiser: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:
-    """Return the state that fused Adam has for a weight. Before the first step, create it."""
+    """Return the state of fused Adam for a weight. Create it before the first step."""
     state: dict[str, Tensor] = optimiser.state[parameter]
     if not state:
         # Fused Adam needs the step count on the device of the weights.
@@ -181,7 +181,7 @@ def moments(optimiser: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Te
 
 @dataclass(frozen=True)
 class _About:
-    """The description of a tracker's run, as it is stored."""
+    """The stored description of a tracker's run."""
 
     identity: dict[str, Any]
     parts: list[dict[str, Any]]
@@ -191,8 +191,8 @@ class _About:
 class ResumableTrainer(ABC, Generic[F, Group]):
     """A training run: the model, the optimiser, averaged weights, and the state between epochs.
 
-    The model must be on its device. The optimiser must be fused Adam or AdamW. After each epoch,
-    the run writes its state. It writes the model if the epoch is the best so far on validation.
+    The model must be on its device. The optimiser must be fused Adam or AdamW. The run writes its
+    state after each epoch. It also writes the model if the epoch is the best so far on validation.
     """
 
     FIGURES: type[F]  #: Class of an epoch's results.
@@ -222,7 +222,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
 
     @abstractmethod
     def noise(self, seed: int) -> AbstractContextManager[object]:
-        """Return a context in which the random numbers of the training come from ``seed``."""
+        """Return a context in which the training's random numbers come from ``seed``."""
 
     @abstractmethod
     def losses(self, group: Sequence[Group]) -> tuple[Tensor, list[Tensor | float]]:
@@ -237,15 +237,15 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         """Write the model and its description."""
 
     def best(self) -> F:
-        """Return the epoch whose model is kept: the first with the highest accuracy."""
+        """Return the epoch whose model is kept: the first one with the highest accuracy."""
         return max(self.history, key=lambda figures: figures.joint_goal_accuracy)
 
     def impatient(self) -> bool:
-        """Return whether the run should end because the accuracy no longer rises."""
+        """Return whether to end the run because the accuracy has stopped rising."""
         return False
 
     def run(self, progress: Progress) -> TrainingRun:
-        """Train until a limit is reached, and keep the model of the best epoch on validation."""
+        """Train until a limit is reached. Keep the model of the best epoch on validation."""
         if self._settings.resume:
             self.restore()
             progress(f"resumed after epoch {len(self.history)}")
@@ -260,7 +260,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         )
 
     def _train(self, progress: Progress) -> str:
-        """Train epochs until a limit is reached, and return the name of the limit."""
+        """Train epochs until a limit is reached. Return the name of the limit."""
         settings = self._settings
         begin, longest = time.monotonic(), 0.0
         while len(self.history) < settings.epochs:
@@ -331,12 +331,12 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         }
 
     def kept_weights(self) -> Sequence[Tensor]:
-        """Return the weights to measure and to save, which are averages."""
+        """Return the averaged weights, which are measured and saved."""
         return self.average.values
 
     @contextmanager
     def using(self, weights: Sequence[Tensor]) -> Iterator[None]:
-        """Use other weights, in evaluation mode, within this context."""
+        """Use other weights in evaluation mode within this context."""
         own = [parameter.detach().clone() for parameter in self.parameters]
         self._take(weights)
         self._module.train(mode=False)
@@ -361,7 +361,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         }
 
     def save(self) -> None:
-        """Write the state from which the run can be resumed."""
+        """Write the state for resuming the run."""
         about = _About(self.identity(), self.parts, self.history)
         write_run(self._settings.output, _RUN, asdict(about), self._tensors())
 
@@ -377,7 +377,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
             self.parts.append(self._part())
 
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the weights, their averages and the optimiser's state, to save or to fill them."""
+        """Yield weights, averages and the optimiser's state, for saving and for restoring."""
         named = self._module.named_parameters()
         for (name, parameter), mean in zip(named, self.average.values, strict=True):
             state = moments(self._optimiser, parameter)

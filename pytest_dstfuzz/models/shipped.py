@@ -17,8 +17,8 @@ class ShippedTracker(TrackerMaker):
     """Makes the tracker of a shipped network. Only a call imports torch.
 
     ``name`` is also the name of the network's folder, and of the extra that installs the packages
-    in ``needs``. If ``known`` is true, the module ``files`` in the folder has a function
-    ``fingerprint`` that needs none of these packages.
+    in ``needs``. If ``known`` is true, the module ``files`` in this folder has a function
+    ``fingerprint`` that needs no such package.
     """
 
     name: str

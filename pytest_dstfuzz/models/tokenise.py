@@ -121,8 +121,8 @@ def _apply(text: str) -> str:
 def tokenise(text: str) -> tuple[str, ...]:
     """Return the normalised words of ``text``, or ``()`` if no word is left.
 
-    The function does not change its own result, joined by spaces. The original text and the TRADE
-    layout nearly always give the same words.
+    Applied to its own result (joined by spaces), the function returns that result. The original
+    text and the TRADE layout nearly always give the same words.
     """
     before, after = text, _apply(text)
     # Repeat, because a rule may apply to the result of a later one (``four o'clock``). The limit
@@ -137,7 +137,7 @@ def tokenise(text: str) -> tuple[str, ...]:
 def usual_spellings(
     values: Mapping[str, int], words: Callable[[str], Iterable[str]] = tokenise
 ) -> dict[str, str]:
-    """Return the most frequent spelling of each value that differs from its joined words.
+    """Return the most frequent spelling of each value, if it differs from its joined words.
 
     ``values`` maps each value to the number of its labels. The result maps the words of a value,
     joined by spaces, to the spelling.

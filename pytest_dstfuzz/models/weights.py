@@ -1,4 +1,4 @@
-"""Files with trained weights. They are small, read without torch, and never unpickled."""
+"""Files with trained weights. They are small, and reading them needs neither torch nor pickle."""
 
 from __future__ import annotations
 

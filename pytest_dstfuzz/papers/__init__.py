@@ -1,1 +1,1 @@
-"""Internal: Commands that make the tables of the thesis and other measurements."""
+"""Internal: commands for the tables of the thesis and for other measurements."""

@@ -1,4 +1,4 @@
-"""The CANARD data set, a retrieval bot that answers its questions, and faults for the bot."""
+"""The CANARD data set, a retrieval bot for its questions, and faults to give the bot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BLANKS: Final = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Rewrites:
-    """The questions of a data set, which people rewrote so that each is clear without context."""
+    """The questions of a data set, rewritten by people so that each is clear without context."""
 
     data: DialogueSet
     #: (dialogue, turn) -> rewrite.
@@ -52,12 +52,12 @@ class Rewrites:
         return read(text, self.lexicon).content
 
     def brought(self, dialogue: Dialogue, rounds: tuple[int, ...]) -> frozenset[str]:
-        """Return the words that the opening and some rounds bring into a context."""
+        """Return the words that the opening and some rounds add to a context."""
         texts = [opening_of(dialogue), *(t for one in rounds for t in round_of(dialogue, one))]
         return frozenset().union(*map(self.words, texts))
 
     def needed(self, dialogue: Dialogue, index: int) -> frozenset[str]:
-        """Return the words that a rewrite takes from the question's clean context."""
+        """Return the words of a rewrite that come from the question's clean context."""
         added = self.words(self.texts[dialogue.id, index])
         clean = self.brought(dialogue, tuple(range(index)))
         return (added - self.words(dialogue.turns[index].user)) & clean
@@ -88,7 +88,7 @@ def load_rewrites(path: Path, lexicon: Lexicon) -> Rewrites:
 
 
 def half_of(dialogue: Dialogue) -> int:
-    """Return the half of the data that a dialogue is in, 0 or 1: the parity of its id's hash."""
+    """Return the half of the data with a dialogue, 0 or 1: the parity of its id's hash."""
     return hashlib.sha256(dialogue.id.encode()).digest()[-1] % 2
 
 
@@ -132,7 +132,7 @@ class HeardQuestion:
 class RetrievalBot:
     """The bot without a fault, called sound. It looks up recorded answers.
 
-    The bot is a tracker that replies. It always gives the same reply to the same context.
+    The bot is a tracker that replies. It gives equal replies to equal contexts.
     """
 
     repeatable = True
@@ -177,7 +177,7 @@ class RetrievalBot:
         return self.gold.needed(asked, heard.index) <= words
 
     def hear(self, context: Context) -> HeardQuestion | None:
-        """Find the question that a context asks, or return ``None`` if its dialogue is unknown."""
+        """Return the question that a context asks, or ``None`` if its dialogue is unknown."""
         plain = Context(context.exchanges)
         if plain not in self._kept:
             self._kept[plain] = self._heard(plain)
@@ -198,7 +198,7 @@ class RetrievalBot:
         return HeardQuestion(dialogue, index, tuple(before), opening, users, replies)
 
     def _dialogue(self, opening: str, users: Sequence[str]) -> Dialogue | None:
-        """Find the dialogue with the most of these questions, or return ``None`` for a tie.
+        """Return the dialogue with the most of these questions, or ``None`` if several tie.
 
         Between tied dialogues with the same opening, the most similar questions decide.
         """
@@ -226,7 +226,7 @@ def _near(dialogue: Dialogue, users: Sequence[str]) -> float:
 
 
 def _round(dialogue: Dialogue, user: str, before: Sequence[int | None]) -> int | None:
-    """Find the round that asks a question. If several rounds have its text, the history decides."""
+    """Return the round with a question's text. If several have it, the history decides."""
     found = [turn.index for turn in dialogue.turns if turn.user == user]
     if not found:
         shares = [(_alike(user, turn.user), -turn.index) for turn in dialogue.turns]
@@ -253,7 +253,7 @@ def _triples(text: str) -> frozenset[str]:
 
 
 class FaultyBot(RetrievalBot):
-    """The sound bot with one fault: a function that may change the bot's reply."""
+    """The sound bot with one fault. The fault is a function that may change the reply."""
 
     def __init__(self, gold: Rewrites, fault: Fault) -> None:
         super().__init__(gold)
@@ -265,7 +265,7 @@ class FaultyBot(RetrievalBot):
         return super().answer(heard) if said is None else said
 
     def sound(self, heard: HeardQuestion) -> str:
-        """Return the reply that the sound bot gives."""
+        """Return the reply of the sound bot."""
         return super().answer(heard)
 
 
@@ -282,7 +282,7 @@ def short_memory(bot: FaultyBot, heard: HeardQuestion) -> str | None:
 
 
 def in_order(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """Reply with the first round's answer if earlier rounds are not in their original order."""
+    """Reply with the first round's answer if the earlier rounds are in another order."""
     rounds = list(heard.rounds)
     return None if rounds == sorted(rounds) else bot.recorded(heard, rounds[0])
 
@@ -312,7 +312,7 @@ def count_asked_before(bot: FaultyBot, heard: HeardQuestion) -> str | None:
 
 
 def stuck_on_the_first(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """If the question has a pronoun, reply with the answer that follows the first round asked."""
+    """If the question has a pronoun, reply with the answer after the first question."""
     pointing = read(heard.users[-1], bot.gold.lexicon).pointers()
     first = heard.history[0] if heard.history else None
     if not first or pointing.isdisjoint(PERSONS | THINGS | DEMONSTRATIVES):
@@ -321,7 +321,7 @@ def stuck_on_the_first(bot: FaultyBot, heard: HeardQuestion) -> str | None:
 
 
 def brittle_words(vocabulary: frozenset[str]) -> Fault:
-    """Make a fault: the bot understands no question with a word outside the vocabulary."""
+    """Return a fault: the bot understands no question with a word outside the vocabulary."""
 
     def fault(bot: FaultyBot, heard: HeardQuestion) -> str | None:
         del bot

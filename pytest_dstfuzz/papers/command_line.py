@@ -118,7 +118,7 @@ def begin(
     name: str,
     arguments: Sequence[str],
 ) -> tuple[SearchComparison, Path | None]:
-    """Find the held-out dialogues, and remove the options for this from ``given``."""
+    """Find the held-out dialogues. Remove the options for them from ``given``."""
     folder = output_folder(given, name)
     jobs, ground = given.pop("jobs"), parse_arguments(given, GroundConfig)
     settings = common_settings(**given)
@@ -128,7 +128,7 @@ def begin(
 
 
 def parse_arguments(given: dict[str, Any], kind: type) -> dict[str, Any]:
-    """Take the fields of a dataclass out of the option values. Return those that the user set."""
+    """Remove the fields of a dataclass from the option values. Return those that the user set."""
     names = [item.name for item in fields(kind) if item.name in given]
     return {name: value for name in names if (value := given.pop(name)) is not None}
 
@@ -139,7 +139,7 @@ def command_line(name: str, arguments: Sequence[str]) -> str:
 
 
 def output_folder(given: dict[str, Any], name: str) -> Path | None:
-    """Take the output folder out of the option values, and return it after a check."""
+    """Remove the output folder from the option values. Check and return it."""
     folder: Path | None = given.pop("output")
     if folder is not None:
         check_writable(folder / f"{name}.md")
@@ -147,7 +147,7 @@ def output_folder(given: dict[str, Any], name: str) -> Path | None:
 
 
 def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
-    """Print the first of several texts. If a folder is given, write all texts into the folder."""
+    """Print the first of several texts. Write all texts to the folder, if there is one."""
     print(next(iter(texts.values())), end="")
     if folder is not None:
         for name, text in texts.items():
@@ -158,10 +158,10 @@ def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
 def hand_out_last(
     found: Iterable[T], texts_of: Callable[[T], Mapping[str, str]], folder: Path | None
 ) -> None:
-    """Print the texts of the last of several tables. Each table has the rows of the one before.
+    """Print the last of several tables. Each table has the rows of the previous table.
 
-    If a folder is given, the texts of each table are written as soon as it is there. So they
-    survive if the run ends early.
+    With a folder, the texts of each table are written at once. So they survive if the run ends
+    early.
     """
     texts: Mapping[str, str] = {}
     for table in found:

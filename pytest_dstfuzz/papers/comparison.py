@@ -120,7 +120,7 @@ class CampaignFigures:
 
 
 class StrictVeto:
-    """Says which variants of a campaign with other ``settings`` the profile `strict` would veto."""
+    """Finds variants that the profile `strict` would veto, in campaigns with other ``settings``."""
 
     def __init__(self, settings: VariantSettings, data: DialogueSet) -> None:
         strict = replace(settings, validity="strict")
@@ -142,9 +142,8 @@ def calls_after(result: TurnResult, users: Sequence[str]) -> tuple[int, ...]:
     """Count the contexts that a turn needs if it ends after 0, 1, 2, ... variants.
 
     A variant never depends on later ones, so these are the calls of campaigns with fewer variants.
-    The turn must be complete. The numbers agree with `TurnResult.calls`, unless the tracker varies
-    its answers and therefore gets repeated requests. ``users`` are the clean utterances of earlier
-    turns.
+    The turn must be complete. The numbers agree with `TurnResult.calls`, unless the tracker's
+    answers vary and requests are repeated. ``users`` are the clean utterances of earlier turns.
     """
     clean = tuple(users)
     asked = {(clean, result.user)}
@@ -209,7 +208,7 @@ def turn_figures(
 
 
 def _chance(variant: VariantResult) -> float:
-    """Return the probability that people type the turn like the variant.
+    """Return the probability that people type the turn as in the variant.
 
     The probability is 0 if the violation comes from the context.
     """
@@ -240,14 +239,14 @@ _SPACE: Final = ActionSpace()
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One row of a comparison: a search, which may have several policies from several trainings."""
+    """One row of a comparison: a search, possibly with several policies from several trainings."""
 
     label: str
     searches: tuple[str, ...]  #: In the form of the option ``search``.
     associates: bool = True  #: See `Search.associates`.
 
     def ks(self, ks: Sequence[int]) -> tuple[int, ...]:
-        """Return the numbers of transformations to try: only one number if the search ignores k."""
+        """Return the numbers of transformations to try. A search that ignores k needs only one."""
         return tuple(ks if self.associates else ks[:1])
 
     def runs(self, seeds: Sequence[int]) -> list[tuple[str, int]]:
@@ -263,7 +262,7 @@ def parse_contenders(text: str) -> tuple[Contender, ...]:
     """Read ``[LABEL=]SEARCH,...``. Searches with the same label become one row.
 
     The default label is the name of the search: in ``agent:PATH,agent:PATH`` both have the label
-    ``agent``. Each search is built once, so that errors show before anything is run.
+    ``agent``. Each search is built once, so that errors show before the run.
     """
     found: dict[str, list[str]] = {}
     associate: dict[str, bool] = {}
@@ -281,7 +280,7 @@ def parse_contenders(text: str) -> tuple[Contender, ...]:
 
 
 def subject_of(contenders: Sequence[Contender]) -> Contender:
-    """Return the search with which the others are compared: the agent, or else the last search."""
+    """Return the reference search: the agent, or else the last search."""
     return next((item for item in contenders if item.label == AGENT), contenders[-1])
 
 
@@ -320,7 +319,7 @@ RATES: Final[Mapping[str, Callable[[TurnFigures], _Pair]]] = {
 
 
 def tallies(runs: Sequence[CampaignFigures], pair: Callable[[TurnFigures], _Pair]) -> list[Tally]:
-    """For each run, sum the two parts of a rate over the turns of each dialogue."""
+    """Return for each run the two parts of a rate, summed by dialogue."""
     found: list[Tally] = []
     for run in runs:
         sums: dict[str, _Pair] = {}
@@ -382,7 +381,7 @@ RATE_COLUMNS: Final[Columns] = {
 
 
 def inertia_share(inertia: float, k: int | None) -> float:
-    """Divide an inertia by the inertia of uniform sampling with as many transformations.
+    """Divide an inertia by that of uniform sampling with equally many transformations.
 
     If ``k`` is ``None``, the search makes one edit per step.
     """
@@ -397,7 +396,7 @@ def mean(numbers: Sequence[float]) -> float:
 def list_broken_alone(
     resamples: Resamples, runs: Sequence[CampaignFigures], others: Sequence[CampaignFigures]
 ) -> Rate:
-    """Return the share of the turns broken by ``runs`` that ``others`` do not break.
+    """Return the share of turns that ``runs`` break and ``others`` do not.
 
     Each run is compared with one run of ``others``. If ``others`` has fewer runs, its runs are
     used again.
@@ -416,7 +415,7 @@ def list_broken_alone(
 
 
 class Weaknesses(NamedTuple):
-    """How varied the found weaknesses are. Numbers are means over runs."""
+    """The variety of the found weaknesses. Numbers are means over runs."""
 
     number: float  #: Number of distinct sets of changed slots and new values.
     #: Share of the most frequent one among the violations. ``None`` without violations.
@@ -444,7 +443,7 @@ def _place(turn: TurnFigures) -> tuple[str, int]:
 
 
 class Against(NamedTuple):
-    """The comparison of a search with the subject, to which all searches are compared."""
+    """The comparison of a search with the reference search (the subject)."""
 
     ratio: Rate  #: Turns broken per call: the subject's rate divided by this search's.
     alone: Rate  #: Share of the subject's broken turns that this search did not break.
@@ -539,7 +538,7 @@ def title(settings: VariantSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The part that the keys of all campaigns in an experiment have in common."""
+    """The common part of the keys of all campaigns in an experiment."""
 
     code: str  #: Digest of the code and shipped resources that affect results.
     #: Results of the tracker on the data. They identify trackers whose code is not accessible.
@@ -563,7 +562,7 @@ class Fingerprint:
         )
 
     def key(self, settings: Settings) -> dict[str, Any]:
-        """Return the key, as JSON, under which the result of a campaign is stored."""
+        """Return the key, as JSON, for storing the result of a campaign."""
         search, given = settings.variant.search, settings_json(settings)
         policy = find_training(search)
         return {
@@ -584,7 +583,7 @@ def _files(path: Path) -> list[Path]:
 
 
 class Recording:
-    """Wraps a search, and records the actions of all its proposals."""
+    """Wraps a search and records the actions of all its proposals."""
 
     def __init__(self, search: Search) -> None:
         self.name, self.order, self.adaptive = search.name, search.order, search.adaptive
@@ -597,14 +596,14 @@ class Recording:
         self._taken: dict[_Place, Action] = {}
 
     def learn(self, lessons: Sequence[Lesson]) -> Recording:
-        """Return the search after it has learned from these results. It still records actions."""
+        """Return the search after learning from these results. It still records actions."""
         other = Recording(self._search.learn(lessons))
         other._taken = self._taken
         return other
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """All actions that were drawn so far, including redraws, sorted by dialogue and turn."""
+        """All drawn actions so far, including redraws, sorted by dialogue and turn."""
         return tuple(action for _, action in sorted(self._taken.items(), key=lambda item: item[0]))
 
     def turn(self, task: SearchTask) -> RecordingTurn:
@@ -634,7 +633,7 @@ FOLDER: Final = "campaigns"
 
 
 class Campaigns:
-    """Runs campaigns in several processes, and stores their results in the output folder.
+    """Runs campaigns in several processes and stores their results in the output folder.
 
     Each process loads the dialogues again from their splits.
     """
@@ -658,7 +657,7 @@ class Campaigns:
         self._done: dict[Settings, CampaignFigures] = {}
 
     def figures(self, wanted: Sequence[Settings]) -> list[CampaignFigures]:
-        """Return the results of campaigns that have been run."""
+        """Return the results of finished campaigns."""
         return [self._done[settings] for settings in wanted]
 
     def run(self, wanted: Sequence[Settings]) -> None:
@@ -708,7 +707,7 @@ class Campaigns:
                 raise
 
     def _kept(self, settings: Settings) -> CampaignFigures | None:
-        """Read the stored results of a campaign, or return ``None`` without stored results."""
+        """Return the stored results of a campaign, or ``None`` without such results."""
         if self._folder is None:
             return None
         key = self._fingerprint.key(settings)
@@ -749,7 +748,7 @@ def _work(settings: Settings) -> CampaignFigures:
 
 
 def common_settings(**given: Any) -> Settings:
-    """Return the settings that all campaigns share. An option with ``None`` was not given."""
+    """Return the settings that all campaigns share. ``None`` means that an option was not given."""
     own = {name: value for name, value in given.items() if value is not None}
     return Settings.of(**{"turns": None, "shrink": False, "redraws": 8, **own})
 
@@ -786,7 +785,7 @@ class GroundConfig:
 
 
 class Contest(NamedTuple):
-    """The rules of one contest of searches: profile, budget, and when a turn ends."""
+    """The rules of a contest of searches: profile, budget, and when a turn ends."""
 
     validity: str
     budget: int  #: Variants per turn and search.
@@ -795,13 +794,13 @@ class Contest(NamedTuple):
 
     @property
     def counting(self) -> str:
-        """The name of the rule for the budget."""
+        """The name of the counting rule for the budget."""
         return "until broken" if self.until_broken else "whole"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchComparison:
-    """All that a comparison of searches needs: its data, campaigns and trained policies."""
+    """The data, campaigns and trained policies that a comparison of searches needs."""
 
     config: GroundConfig
     right: RightDialogues
@@ -870,7 +869,7 @@ def prepare(
     jobs: int,
     say: Say,
 ) -> SearchComparison:
-    """Find the dialogues for a comparison. `Campaigns` explains ``folder`` and ``jobs``."""
+    """Return the dialogues for a comparison. For ``folder`` and ``jobs`` see `Campaigns`."""
     policies = {name: saved for name in searches if (saved := find_training(name)) is not None}
     given = config.settings
     splits = [load_dialogues(given.data.data, split) for split in config.splits]
@@ -901,9 +900,8 @@ def _unseen(
 ) -> DialogueSet:
     """Return the dialogues that no policy was trained on.
 
-    A policy names the dialogues that its training held out. If the policy was trained against
-    another tracker, this tracker might hold out other dialogues. A policy that names no dialogue of
-    this data was trained on other data.
+    A policy names the dialogues that its training held out. Another tracker might hold out other
+    dialogues. A policy that names no dialogue of this data was trained on other data.
     """
     known = {dialogue.id for data in splits for dialogue in data.dialogues}
     named = [set(saved.held_out) & known for saved in policies.values()]
@@ -921,7 +919,7 @@ def _unseen(
 
 
 def _chosen(config: GroundConfig, data: DialogueSet) -> DialogueSet:
-    """Return the dialogues that --keep and --leave-out leave."""
+    """Return the dialogues that remain after --keep and --leave-out."""
     wanted, unwanted = frozenset(config.keep), frozenset(config.leave_out)
     kept = tuple(
         dialogue

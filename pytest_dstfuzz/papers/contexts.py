@@ -110,7 +110,7 @@ def candidates(gold: Rewrites, dialogue: Dialogue, index: int) -> ContextWords:
 
 @dataclass(frozen=True, slots=True)
 class WordModel:
-    """A fitted model: coefficients, and the probability from which a word counts as needed."""
+    """A fitted model: coefficients, and the probability threshold for needed words."""
 
     weights: Floats
     threshold: float
@@ -134,7 +134,7 @@ class WordModel:
 
 
 class WordCheck:
-    """Checks that all words which a question needs, by the model, occur before the question."""
+    """Checks that all needed words, according to the model, occur before the question."""
 
     name = "words"
 
@@ -236,7 +236,7 @@ class Tallies:
 
 
 def alone_with_title_before(dialogue: Dialogue, index: int) -> tuple[Dialogue, int]:
-    """Return a question without earlier rounds, except that its title is an extra round.
+    """Return a question without earlier rounds, but with its title as an extra round.
 
     If the title were the opening, no check could be applied to an empty context.
     """
@@ -248,7 +248,7 @@ def alone_with_title_before(dialogue: Dialogue, index: int) -> tuple[Dialogue, i
 
 
 def as_asked(gold: Rewrites, dialogues: Iterable[Dialogue], needs: NeedsContext) -> Tallies:
-    """Measure how well a rule says which questions need their context, by the rewrites."""
+    """Compare a rule for questions that need their context with the human rewrites."""
     counts = Tallies()
     for dialogue in dialogues:
         for turn in dialogue.turns:
@@ -266,7 +266,7 @@ NeedsContext = Callable[[Dialogue, int], bool]
 
 
 def needs_by(checks: Checks, gold: Rewrites) -> NeedsContext:
-    """Return a rule: a question needs its context unless the checks accept an empty context."""
+    """Return the rule that a question needs its context unless the checks accept an empty one."""
 
     def needs(dialogue: Dialogue, index: int) -> bool:
         titled, place = alone_with_title_before(dialogue, index)
@@ -278,7 +278,7 @@ def needs_by(checks: Checks, gold: Rewrites) -> NeedsContext:
 def in_sequences(
     gold: Rewrites, dialogues: Iterable[Dialogue], checks: Checks, seed: int
 ) -> Tallies:
-    """For questions in reordered dialogues, compare what the checks decide with the rewrites."""
+    """Compare decisions of the checks in reordered dialogues with the human rewrites."""
     counts = Tallies()
     for dialogue in dialogues:
         answered = {index for index in gold.answered(dialogue) if round_of(dialogue, index).answer}
@@ -299,7 +299,7 @@ def in_sequences(
 
 
 def words(gold: Rewrites, dialogues: Iterable[Dialogue], needed: NeededWords) -> Tallies:
-    """Measure precision and recall of the words that a question needs according to a rule."""
+    """Measure precision and recall of a rule for the words that a question needs."""
     counts = Tallies()
     for dialogue in dialogues:
         for turn in dialogue.turns:
@@ -314,7 +314,7 @@ NeededWords = Callable[[Dialogue, int], frozenset[str]]
 
 
 def list_shared_words(gold: Rewrites) -> NeededWords:
-    """Return a rule: the question needs words of earlier rounds that its answer also has."""
+    """Return the rule that a question needs words of earlier rounds that its answer also has."""
 
     def needed(dialogue: Dialogue, index: int) -> frozenset[str]:
         question, answer = (read(text, gold.lexicon).units for text in round_of(dialogue, index))
@@ -324,7 +324,7 @@ def list_shared_words(gold: Rewrites) -> NeededWords:
 
 
 def tune_threshold(gold: Rewrites, dialogues: Sequence[Dialogue], seed: int) -> NeededContext:
-    """Return the shipped check, with the parameters that decide most cases precisely enough."""
+    """Return the shipped check, tuned to decide as many cases as possible precisely enough."""
     best, found = -1, NeededContext()
     for alone, nearest, lost in _GRID:
         check = NeededContext(alone, nearest, lost)
@@ -355,7 +355,7 @@ class ContextsTable:
 
 
 def run_contexts(gold: Rewrites, seed: int, command: str) -> ContextsTable:
-    """Return all figures. A check that is tuned or trained on one half is measured on the other."""
+    """Return all figures. Checks tuned or trained on one half are measured on the other."""
     halves = [[one for one in gold.data.dialogues if half_of(one) == half] for half in HALVES]
     draws = Resamples([dialogue.id for dialogue in gold.data.dialogues], seed)
     best = [tune_threshold(gold, half, seed) for half in halves]

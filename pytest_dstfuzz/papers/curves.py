@@ -69,13 +69,13 @@ _TURNS: Final = 1_000
 
 
 class _Cut(NamedTuple):
-    """The fractional number of variants at which each row of a campaign is cut."""
+    """The fractional number of variants at which a cut divides each row of a campaign."""
 
     below: npt.NDArray[np.intp]
     share: Floats
 
     def of(self, totals: Floats) -> Floats:
-        """Interpolate a measure, given as [rows, numbers of variants], at the cut."""
+        """Return a measure, given as [rows, numbers of variants], interpolated at the cut."""
         rows, above = np.arange(len(totals)), np.minimum(self.below + 1, totals.shape[1] - 1)
         low = totals[rows, self.below]
         read: Floats = low + self.share * (totals[rows, above] - low)
@@ -84,7 +84,7 @@ class _Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Findings of a campaign after each number of variants. Number 0 is the clean turns."""
+    """The findings of a campaign after each number of variants. 0 means only clean turns."""
 
     turns: Floats  #: [dialogues], number of turns.
     calls: Floats  #: [dialogues, numbers of variants]; ``broken`` and ``mass`` likewise.
@@ -116,18 +116,18 @@ class Growth:
 
     @property
     def spent(self) -> float:
-        """Number of calls in the whole campaign."""
+        """Total number of calls of the campaign."""
         return float(self.calls[:, -1].sum())
 
     def found(self, measure: str, calls: float, weights: Floats | None = None) -> Floats:
-        """Return what a campaign has found after a mean number of calls per turn.
+        """Return the findings of a campaign after a mean number of calls per turn.
 
         Args:
             measure: a name in `MEASURES`, or ``calls`` for the number of calls at the cut.
             calls: the mean number of calls per turn.
-            weights: [rows, dialogues]: how often each dialogue is drawn. Each row is cut by its own
-                calls, and its distinct weaknesses are counted separately. The default is one row
-                with all dialogues. The result has one value per row.
+            weights: [rows, dialogues]: how often each dialogue is drawn. Each row has its own cut
+                and its own count of distinct weaknesses. The default is one row with all dialogues.
+                The result has one value per row.
         """
         drawn = np.ones((1, len(self.turns))) if weights is None else weights
         turns = drawn @ self.turns
@@ -142,7 +142,7 @@ class Growth:
         return _TURNS * cut.of(drawn @ self.mass) / turns
 
     def variants_at(self, calls: float) -> int:
-        """Return the number of variants per turn at which the calls are spent, rounded."""
+        """Return the rounded number of variants per turn after these calls."""
         totals = self.calls.sum(axis=0, keepdims=True)
         cut = _cut(totals, np.array([calls * self.turns.sum()]))
         return int(cut.below[0]) + int(cut.share[0] >= 0.5)
@@ -161,7 +161,7 @@ class Growth:
 
 
 def _cut(totals: Floats, wanted: Floats) -> _Cut:
-    """Find the cut of each row at which the calls reach ``wanted``, [rows]."""
+    """Find the cut of each row with ``wanted`` calls, [rows]."""
     rows, most = np.arange(len(totals)), totals.shape[1] - 1
     below = np.maximum((totals <= wanted[:, None]).sum(axis=1) - 1, 0)
     low, high = totals[rows, below], totals[rows, np.minimum(below + 1, most)]
@@ -185,8 +185,8 @@ def ratio(
     """Return how much more ``runs`` find than ``others`` at equal calls per turn.
 
     The ratio is the mean over ``runs`` divided by the mean over ``others``. The interval comes from
-    a paired bootstrap over dialogues. Each resample is cut by its own calls, and counts the
-    distinct pairs of its own dialogues.
+    a paired bootstrap over dialogues. Each resample has its own cut and its own distinct
+    weaknesses.
     """
     one, other = (
         np.mean([run.found(measure, calls, resamples.weights) for run in side], axis=0)
@@ -205,9 +205,9 @@ def shares_by_operator(
 ) -> dict[str, tuple[float, float]]:
     """Return each operator's shares of the violations and of the distinct weaknesses.
 
-    A violation counts for each operator in its shrunk version. A weakness counts for each operator
-    in one of its violations. The shares may therefore sum to more than 1. Each run comes with the
-    number of variants to consider.
+    A violation counts for each operator in its minimal version. A weakness counts for each operator
+    in one of its violations. So the shares may sum to more than 1. Each run comes with the number
+    of variants to consider.
     """
     violations = weaknesses = 0
     counted: dict[str, list[int]] = {}
@@ -247,7 +247,7 @@ WAYS: Final = {False: "whole", True: "until broken"}
 
 
 class Course(NamedTuple):
-    """One planned run of a search with a number of calls. Its number of variants is unknown."""
+    """A planned run of a search with a number of calls. Its number of variants is unknown."""
 
     search: str
     seed: int
@@ -270,7 +270,7 @@ class Course(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """Plans and makes the runs of all searches in a comparison."""
+    """Plans and executes the runs of all searches in a comparison."""
 
     ground: SearchComparison
     budgets: tuple[int, ...]
@@ -302,7 +302,7 @@ class Courses:
         ]
 
     def run(self, courses: Iterable[Course]) -> dict[Course, Run]:
-        """Run campaigns with more and more variants until each campaign has spent its budget."""
+        """Run campaigns with more and more variants until each has spent its budget."""
         waiting = {one: _begin(one) for one in courses}
         found: dict[Course, Run] = {}
         common, campaigns = self.ground.config.settings, self.ground.campaigns
@@ -323,7 +323,7 @@ class Courses:
 
 
 class Run(NamedTuple):
-    """The campaign that carries out a `Course`."""
+    """The campaign for a `Course`."""
 
     variants: int  #: Maximum number of variants per turn.
     figures: CampaignFigures
@@ -336,12 +336,12 @@ def _plans_ahead(search: str) -> bool:
 
 
 def _begin(course: Course) -> int:
-    """Return a number of variants that is usually enough."""
+    """Return a number of variants that usually suffices."""
     return math.ceil(_LEFT * course.budget) if course.until_broken else course.budget
 
 
 def _more(budget: int, run: Run, before: float) -> int:
-    """Return the number of variants of a longer campaign, or 0 if it could find no more.
+    """Return the number of variants for a longer campaign, or 0 if it could find no more.
 
     ``before`` is the number of calls in the previous campaign, or 0 for the first campaign.
     """
@@ -379,7 +379,7 @@ class CurvesConfig:
 
     @property
     def plain(self) -> Contender:
-        """Random sampling, the baseline when an operator is left out."""
+        """Random sampling, the baseline for leaving out an operator."""
         found = next((item for item in self.contenders if item.label == _PLAIN), None)
         if found is None:
             raise UserError(f"--each-operator-out needs {_PLAIN!r}: add it to --searches")
@@ -387,7 +387,7 @@ class CurvesConfig:
 
     @property
     def compared(self) -> Contender:
-        """The subject: the search with which the others are compared."""
+        """The subject, which is the search that the others are compared with."""
         if self.subject is None:
             return self.contenders[-1]
         names = {item.label: item for item in self.contenders}
@@ -397,7 +397,7 @@ class CurvesConfig:
 
 
 class Side(NamedTuple):
-    """A search at one budget, by one measure, with calls spread in the better of two ways."""
+    """A search at one budget, by one measure, with the better of two ways to spread calls."""
 
     contender: Contender
     until_broken: bool
@@ -459,7 +459,7 @@ def run_curves(ground: SearchComparison, config: CurvesConfig) -> Curves:
 
 
 def _sides(curves: Curves, budget: int, measure: str) -> list[Side]:
-    """Choose the way that finds more, for each search. If both ways are equal, choose "whole"."""
+    """Choose the better way of spreading calls for each search. Ties give "whole"."""
 
     def better(item: Contender) -> Side:
         sides = [
@@ -505,13 +505,13 @@ def _compared(
 
 
 def times(curves: Curves, runs: Sequence[Run], side: Side, budget: int, measure: str) -> Rate:
-    """Return how much more some runs find than a search, as a ratio."""
+    """Return how many times more some runs find than a search."""
     one, other = ([run.growth for run in each] for each in (runs, side.runs))
     return ratio(curves.ground.resamples, one, other, measure, budget)
 
 
 def _operators_out(curves: Curves) -> list[Line]:
-    """Compare the subject with random sampling, leaving out one operator at a time.
+    """Compare the subject with random sampling, without one operator at a time.
 
     Each search keeps the way that is better with all operators. Operators that take part in no
     violation are skipped, because no result depends on them.
@@ -551,14 +551,14 @@ def _operators_of(curves: Curves, lines: Sequence[Line]) -> list[str]:
 
 
 def break_even(training: float, others: float, factor: float | None) -> float | None:
-    """Return the number of testing calls after which a trained search has paid off its training.
+    """Return after how many testing calls a trained search has recovered its training calls.
 
     Suppose a search breaks ``a`` turns per call after ``t`` training calls. It has broken ``a * n``
-    turns after ``n`` testing calls. With the same total number of calls, another search with rate
-    ``b`` and ``s`` training calls has broken ``b * (n + t - s)`` turns. The two numbers are equal
-    at ``n = (t - s) / (a / b - 1)``. This assumes that the rates stay constant when turns are
-    added, with as many calls per turn as here. So the formula applies to broken turns. It does not
-    apply to distinct weaknesses, because their number is limited.
+    turns after ``n`` testing calls. Another search has the rate ``b`` and ``s`` training calls.
+    With an equal total of calls, it has broken ``b * (n + t - s)`` turns. The two numbers are equal
+    at ``n = (t - s) / (a / b - 1)``. This assumes constant rates when turns are added, with as many
+    calls per turn as here. So the formula applies to broken turns. It does not apply to distinct
+    weaknesses, because their number is limited.
 
     Args:
         training: ``t``.
@@ -577,7 +577,7 @@ def break_even(training: float, others: float, factor: float | None) -> float | 
 
 
 def mean_training(item: Contender) -> float:
-    """Return the mean number of calls that the training of a search took."""
+    """Return the mean number of calls for the training of a search."""
     return mean([training_calls(search) for search in item.searches])
 
 
@@ -588,7 +588,7 @@ _MOST_ROWS: Final = 8
 
 
 class Point(NamedTuple):
-    """Findings of one run after one number of calls."""
+    """The findings of one run after a number of calls."""
 
     contender: Contender
     course: Course

@@ -97,7 +97,7 @@ class Resamples:
         return table[:, :, 0], table[:, :, 1]
 
     def _rates(self, parts: Floats, wholes: Floats) -> Floats:
-        """Return the rate in every bootstrap sample, or NaN if the sample counts nothing."""
+        """Return the rate in every bootstrap sample. Samples without any count give NaN."""
         sums, totals = self._weights @ parts.T, self._weights @ wholes.T
         counted = totals > 0
         rates = np.divide(sums, totals, out=np.zeros_like(sums), where=counted)
@@ -108,7 +108,7 @@ class Resamples:
 
 
 def interval_of(values: Floats) -> tuple[float, float]:
-    """Return the 95 % percentile interval. NaN values are left out, infinite values are not."""
+    """Return the 95 % percentile interval. NaN values are left out, infinite values count."""
     numbers = values[~np.isnan(values)]
     # No interpolation, because there is no value between a number and infinity.
     low = np.percentile(numbers, _EDGES[0], method="lower")

@@ -2,9 +2,9 @@
 
 ``dstfuzz experiment hardening --model trade --hardened NAME=CHECKPOINT,... --data PATH`` tests
 every turn of the data with each tracker. The table has the accuracy on clean turns, the failures
-under typing errors, and the failure rate of each relation. It says which relations the trackers
-were trained on. With ``--output``, the table is written as ``hardening.md`` and ``hardening.csv``
-after each tracker.
+under typing errors, and the failure rate of each relation. It also shows which relations the
+trackers were trained on. With ``--output``, the table is written as ``hardening.md`` and
+``hardening.csv`` after each tracker.
 """
 
 from __future__ import annotations

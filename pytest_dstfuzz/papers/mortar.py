@@ -1,4 +1,4 @@
-"""Tests bots with the relations of MORTAR and METAL, as MORTAR's paper does."""
+"""Tests bots with the relations of MORTAR and METAL, as in MORTAR's paper."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ FAMILIES: Final[Mapping[str, tuple[type[Relation], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class BotRun:
-    """The settings with which a bot is tested."""
+    """The settings for testing a bot."""
 
     gold: Rewrites
     data: DialogueSet
@@ -149,7 +149,7 @@ class AskedBot:
         return self._kept[context]
 
     def seen(self, context: Context) -> Context:
-        """Return a context as the bot reads it, with the bot's own replies if it sees them."""
+        """Return a context as the bot sees it. It may contain the bot's own replies."""
         if isinstance(self.tracker, RetrievalBot):
             return context
         first, *later = context.exchanges
@@ -170,14 +170,14 @@ def bot_of(gold: Rewrites, name: str) -> RetrievalBot:
 
 
 def withheld(data: DialogueSet) -> DialogueSet:
-    """Return the dialogues with their titles withheld from the bot."""
+    """Return the dialogues without their titles, which the bot must not see."""
     return replace(data, dialogues=tuple(map(without_opening, data.dialogues)))
 
 
 def run_bot(run: BotRun, name: str, families: Iterable[str], sound: AskedBot) -> BotResults:
     """Test one bot with all relations of some families.
 
-    ``sound`` is the bot without a fault, whose replies count as correct.
+    ``sound`` is the bot without a fault. Its replies count as correct.
     """
     asked = AskedBot(bot_of(run.gold, name), own=run.own)
     turns: dict[str, list[TurnResult]] = {}
@@ -305,7 +305,7 @@ def sheet_text(items: Iterable[tuple[FoundCheck, bool]]) -> str:
 
 
 def _conversation(name: str, context: Context, reply: str) -> Iterator[str]:
-    """Yield one conversation, with its last reply marked by ``name``."""
+    """Yield one conversation. ``name`` marks its last reply."""
     opening = context.exchanges[0].system.replace("\n", " / ")
     yield f"Conversation {name}. Title: {opening or '(withheld)'}"
     yield ""
@@ -358,7 +358,7 @@ _NAMES: Final = {MORTAR: "MORTAR", METAL: "METAL"}
 
 @dataclass(frozen=True, slots=True)
 class MortarTable:
-    """The results so far. The first way to test is the main way."""
+    """The results so far. The first way of testing is the main one."""
 
     data: DialogueSet
     #: Way to test -> results of the bots.
@@ -592,7 +592,7 @@ _VARIANTS: Final = 16
 
 
 def ways(gold: Rewrites, *, own: bool, seed: int) -> Iterator[tuple[str, BotRun, tuple[str, ...]]]:
-    """Yield the ways to test: the name, the settings, and the families of relations."""
+    """Yield the ways of testing: name, settings, and families of relations."""
     settings = partial(_settings, seed)
     given = partial(BotRun, gold, own=own)
     yield WAYS["main"], given(gold.data, settings()), _BOTH
@@ -609,7 +609,7 @@ def _settings(seed: int, **reply: Any) -> Settings:
 def run_mortar(
     gold: Rewrites, names: Sequence[str], *, own: bool, seed: int, only: Sequence[str]
 ) -> Iterator[tuple[str, list[BotResults]]]:
-    """For each way to test, yield the results of all bots."""
+    """Yield for each way of testing the results of all bots."""
     for way, run, families in ways(gold, own=own, seed=seed):
         if way not in only:
             continue

@@ -144,7 +144,7 @@ def read_kept(path: Path, kind: type[T]) -> T:
 
 
 def force_selection(arena: Arena, played: PlayedGame) -> PlayedGame:
-    """Return a game as if the target made its selection after the first attack.
+    """Return a game in which the target makes its selection right after the first attack.
 
     The published code of Cheng et al. counts games in this way. It uses the target's most likely
     selection, even if the target would continue to talk.
@@ -378,7 +378,7 @@ class NegotiationRun:
 
 
 def train(run: NegotiationRun) -> None:
-    """Train the models that are missing, and resume unfinished trainings."""
+    """Train the missing models. Resume unfinished trainings."""
     from pytest_dstfuzz.games.negotiation.hardening import (  # noqa: PLC0415 - torch
         HardenConfig,
         harden,
@@ -457,7 +457,7 @@ def measure_results(run: NegotiationRun) -> dict[str, object]:
 
 
 def load_or_measure(run: NegotiationRun) -> dict[str, Any]:
-    """Read the result of `measure_results` from its file if it exists, otherwise measure it.
+    """Return the stored result of `measure_results`, or measure it if there is none.
 
     Raises:
         DataError: the file is damaged.
@@ -469,7 +469,7 @@ def load_or_measure(run: NegotiationRun) -> dict[str, Any]:
 
 
 def refuse_another(run: NegotiationRun) -> None:
-    """Raise an error if the output folder has models that were trained with other settings.
+    """Raise an error if the output folder has models from other settings.
 
     Raises:
         UserError: the settings differ. The message names each of them.
@@ -493,7 +493,7 @@ def refuse_another(run: NegotiationRun) -> None:
 
 
 def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> list[PlayedRow]:
-    """Play the rows that are missing in the table. Each row has its own file."""
+    """Play the rows that the table lacks. Each row has its own file."""
     player = RowPlayer({name: run.model(name) for name in TRAINED}, run.games, run.seed)
     found = []
     for target in targets:

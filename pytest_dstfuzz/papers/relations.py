@@ -86,7 +86,7 @@ class RelationRow:
 
     @property
     def rewrites(self) -> int:
-        """Number of rewrites that were run and that the tracker answered."""
+        """Number of rewrites that the tracker answered."""
         return sum(run for run, _ in self.failures["changed"])
 
     def count(self, failure: str) -> int:
@@ -128,7 +128,7 @@ def vocabulary_of(tracker: Tracker) -> tuple[str, ...]:
 def run_relations(
     config: RelationsConfig, tell: Say, tracker: Tracker | None = None
 ) -> Iterator[RelationsTable]:
-    """Yield the table after each relation. If no tracker is given, build the tracker."""
+    """Yield the table after each relation. Build the tracker if none is given."""
     given = config.settings
     whole = load_dialogues(given.data.data, config.splits[0])
     data = draw_dialogues(whole, config.max_dialogues, given.variant.seed, "relations", "dialogues")

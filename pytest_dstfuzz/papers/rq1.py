@@ -1,9 +1,9 @@
 """The first question of the thesis: how often do random perturbations break a tracker?
 
-``dstfuzz experiment rq1 --model trade --data PATH --split val,test`` takes the dialogues that the
-tracker gets right at every turn, so that the perturbation causes every failure. It perturbs them by
-random sampling with k = 1 to 6 combined transformations, and prints the table. With ``--output``,
-the table is written as ``rq1.md`` and ``rq1.csv``.
+``dstfuzz experiment rq1 --model trade --data PATH --split val,test`` uses only dialogues that the
+tracker gets right at every turn. So the perturbation causes every failure. The command perturbs
+them by random sampling with k = 1 to 6 combined transformations, and prints the table. With
+``--output``, the table is written as ``rq1.md`` and ``rq1.csv``.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Rq1Table:
 
 
 def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1Table:
-    """Run the campaigns and return the table. If no tracker is given, build the tracker."""
+    """Run the campaigns and return the table. Build the tracker if none is given."""
     given = config.settings
     splits = [load_dialogues(given.data.data, split) for split in config.splits]
     if tracker is None:

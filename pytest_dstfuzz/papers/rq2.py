@@ -1,7 +1,7 @@
 """The second question of the thesis: how much better than random is a trained agent?
 
-``dstfuzz experiment rq2 --model trade --data PATH --search agent:PATH`` takes the dialogues that
-the tracker gets right at every turn and that no agent was trained on. It runs the agent and random
+``dstfuzz experiment rq2 --model trade --data PATH --search agent:PATH`` uses only dialogues that
+the tracker gets right at every turn, and that no agent was trained on. It runs the agent and random
 sampling with k = 1 to 6 combined transformations, and prints the tables. With ``--output``, they
 are written as ``rq2.md`` and ``rq2.csv``, with charts. Policies of several training seeds count as
 one search, see `rq3`.
@@ -91,7 +91,7 @@ class Rq2Config:
 
 @dataclass(frozen=True, slots=True)
 class Rq2Row:
-    """The results of one search with k transformations: a run, or the mean over its runs."""
+    """The results of a search with k transformations: of one run, or the mean over its runs."""
 
     validity: str
     k: int
@@ -109,7 +109,7 @@ class Rq2Table:
     rows: tuple[Rq2Row, ...]
 
     def of(self, validity: str, *, single: bool) -> list[Rq2Row]:
-        """Return the rows of a profile by k: single runs, or the means over all runs."""
+        """Return the rows of a profile by k, for single runs or for the means over all runs."""
         return [
             row for row in self.rows if row.validity == validity and (row.run is not None) == single
         ]

@@ -1,9 +1,9 @@
 """Which search breaks the most turns per tracker call, with equally many variants?
 
-``dstfuzz experiment rq3 --model trade --data PATH --searches random,agent:PATH`` takes the
-dialogues that the tracker gets right at every turn and that no agent was trained on. All searches
-choose from the same applicable edits, and get equally many variants per turn. The command prints
-the table. With ``--output``, it also writes ``rq3.md`` and ``rq3.csv``.
+``dstfuzz experiment rq3 --model trade --data PATH --searches random,agent:PATH`` uses only
+dialogues that the tracker gets right at every turn, and that no agent was trained on. All searches
+choose from the same edits and get equally many variants per turn. The command prints the table.
+With ``--output``, it also writes ``rq3.md`` and ``rq3.csv``.
 
 Policies of several training seeds count as one search: ``agent:A,agent:B,agent:C`` are together
 called ``agent``. To keep searches apart, name them: ``other=agent:D,other=agent:E``. Each search is

@@ -1,1 +1,1 @@
-"""Internal: Repairs of a bot from a report: remedies before the bot, and training data."""
+"""Internal: repairs of a bot based on a report: remedies before the bot, and training data."""

@@ -1,4 +1,4 @@
-"""The commands ``mend``, which measures spelling correctors in front of a bot, and ``export``."""
+"""The commands ``mend`` and ``export``. ``mend`` measures spelling correctors before a bot."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _mend(given: Namespace) -> int:
 def _settings(
     given: Namespace, report: Mapping[str, Any], names: Sequence[str], path: Path
 ) -> Settings:
-    """Return the settings of a report, overridden by settings of the command line."""
+    """Return the settings of a report. Options on the command line override them."""
     from pytest_dstfuzz.repair.sources import settings_of_report  # noqa: PLC0415 - as above
 
     values = {name: getattr(given, name) for name in names}

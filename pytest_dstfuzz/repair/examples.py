@@ -40,7 +40,7 @@ _UNKNOWN: Final = "the relation says that the answer changes, but not how"
 
 
 class ValueSpan(NamedTuple):
-    """A part of the last user utterance that gives the value of a slot."""
+    """A part of the last user utterance with the value of a slot."""
 
     slot: str
     start: int
@@ -68,7 +68,7 @@ class Example:
 
 @dataclass
 class ExampleSet:
-    """All examples of some reports, and the number of variants without an example, by reason."""
+    """All examples of some reports. Counts variants without an example by reason."""
 
     examples: list[Example] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -104,7 +104,7 @@ class ExampleSet:
                     self.examples.append(self._named(found))
 
     def _named(self, one: Example) -> Example:
-        """Return an example with a unique id, because runs with other seeds use the same names."""
+        """Return an example with a unique id. Runs with other seeds use the same names."""
         self._names[one.id] += 1
         if (number := self._names[one.id]) == 1:
             return one
@@ -128,7 +128,7 @@ class ExampleSet:
 
 
 class _CleanAnswers:
-    """The clean answers of a report by dialogue and turn, in place of missing labels."""
+    """The clean answers of a report by dialogue and turn. They replace missing labels."""
 
     def __init__(self, results: Iterable[TurnResult]) -> None:
         self._states = {
@@ -146,7 +146,7 @@ class _CleanAnswers:
 
 
 def _teaches(turn: TurnResult, variant: VariantResult) -> bool:
-    """Return whether a variant shows something that the bot should learn."""
+    """Return whether the bot can learn something from a variant."""
     if variant.outcome == "violation":
         return True
     return turn.side == "should-change" and variant.outcome == "held"
@@ -226,7 +226,7 @@ def _agree(turn: TurnResult, dialogue: Dialogue, label: Outcome) -> bool:
 
 
 def repair_answer(before: Outcome, deltas: Sequence[Delta]) -> Outcome | str:
-    """Return an answer with the expected changes, or the reason why they do not apply."""
+    """Return an answer with the expected changes, or the reason why they do not fit."""
     values = dict(before)
     for delta in deltas:
         if before.get(delta.slot) != delta.before:
@@ -299,14 +299,14 @@ def _spans(
 
 
 def _place(value: str, text: str) -> tuple[int, int] | None:
-    """Return the place of a value in a text, in any case and spacing, if it occurs exactly once."""
+    """Return the position of a value in a text if it occurs once, in any case and spacing."""
     words = r"\W+".join(map(re.escape, word_list(value)))
     found = list(re.finditer(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE)) if words else []
     return found[0].span() if len(found) == 1 else None
 
 
 def _moved(span: tuple[int, int] | None, variant: VariantResult) -> tuple[int, int] | None:
-    """Return the place of a part of the clean text in a variant, or ``None`` if it is gone."""
+    """Return the position in a variant of a part of the clean text, or ``None`` if it is gone."""
     if span is None:
         return None
     start, end = span

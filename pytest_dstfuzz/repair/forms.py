@@ -1,4 +1,4 @@
-"""Forms of training data: each writes examples as a file that a reader of the core reads back."""
+"""Formats of training data. A reader of the core can read each written file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TrainingForm:
     multiwoz: bool = False
 
     def check(self, outcome: str, normalisation: str) -> None:
-        """Raise an error if the form cannot hold these answers."""
+        """Raise an error if the format cannot store these answers."""
         if outcome not in self.kinds:
             fitting = [one.name for one in FORMS.values() if outcome in one.kinds]
             raise UserError(

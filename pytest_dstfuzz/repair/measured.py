@@ -1,4 +1,4 @@
-"""The dialogues on which a trained bot is measured, which must not be used for its training."""
+"""The dialogues used to measure a trained bot. They must not be used for its training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_dstfuzz.perturb.words import word_list
 
 
 class MeasuredDialogues:
-    """Finds dialogues of other data that also belong to the data on which a bot is measured.
+    """Finds dialogues of other data that are also among the measured dialogues.
 
     Two dialogues are the same if they have the same id, or if the user texts are equal up to the
     end of the shorter dialogue. Case and punctuation do not matter.
@@ -24,7 +24,7 @@ class MeasuredDialogues:
             self._by_first.setdefault(said[0], []).append(said)
 
     def twin(self, dialogue: Dialogue) -> str | None:
-        """Return the id of a dialogue with the same texts, or ``None`` without such a dialogue."""
+        """Return the id of a measured dialogue with the same texts, or ``None``."""
         said = _said(dialogue)
         twins = (other for other in self._by_first.get(said[0], ()) if _same(said, other))
         return next(map(self._known.__getitem__, twins), None)

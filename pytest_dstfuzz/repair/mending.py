@@ -1,4 +1,4 @@
-"""Measures what remedies before a bot mend and break, on two halves of the dialogues."""
+"""Measures what remedies before a bot repair and break, on two halves of the dialogues."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class MendingCounts(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A share of some cases, with its 95 % interval over dialogues."""
+    """A share of cases, with its 95 % interval over dialogues."""
 
     part: int
     whole: int
@@ -71,7 +71,7 @@ class Share(NamedTuple):
     def differs(self, other: Share) -> bool | None:
         """Return whether two shares of different dialogues differ by more than chance explains.
 
-        The 95 % interval of the difference is made from those of the shares (Zou and Donner,
+        The interval of the difference comes from the intervals of the shares (Zou and Donner,
         Statistics in Medicine 27, 2008, 1693-1702). ``None`` if a share has no interval.
         """
         if self.interval is None or other.interval is None:
@@ -123,7 +123,7 @@ class HalfResult:
 
     @property
     def gain(self) -> float:
-        """The failures that the remedy avoids: of 1,000 user turns, or of the measured cases."""
+        """The failures that the remedy prevents: of 1,000 user turns, or of the measured cases."""
         if self.failures is not None:
             before, after = self.failures
             return before - after
@@ -132,7 +132,7 @@ class HalfResult:
 
     @property
     def pays(self) -> bool:
-        """Whether the remedy avoids a quarter of the failures, and causes fewer than it avoids."""
+        """Whether the remedy prevents a quarter of the failures, and more than it causes."""
         if self.failures is not None:
             return self.gain > 0 and self.gain >= _SHARE * self.failures[0]
         return self.gain > 0 and self.shares["mended"].value >= _SHARE
@@ -172,7 +172,7 @@ class RemedyResult:
 
     @property
     def holds(self) -> dict[str, bool | None]:
-        """Whether the second half confirms each share; ``None`` with too few dialogues."""
+        """Whether the second half confirms each share; ``None`` if there are too few dialogues."""
         found = {
             name: one.differs(self.second.shares[name]) for name, one in self.first.shares.items()
         }
@@ -222,7 +222,7 @@ class MendingResult:
 
 
 class _Case(NamedTuple):
-    """A clean turn of the report, with the contexts that are sent to the bot."""
+    """A clean turn of the report, with the contexts to send to the bot."""
 
     turn: TurnResult
     clean: Context
@@ -235,7 +235,7 @@ class _Case(NamedTuple):
 
     @property
     def asks(self) -> Iterator[Context]:
-        """All contexts that are sent to the bot."""
+        """All contexts to send to the bot."""
         yield self.reference
         for contexts in self.seen.values():
             yield from contexts
@@ -246,7 +246,7 @@ def _counts(turn: TurnResult) -> bool:
 
 
 def draw_turns(results: Results, most: int, seed: int) -> dict[str, list[TurnResult]]:
-    """Return the turns of some dialogues to measure, by dialogue, in an order drawn by the seed.
+    """Return the turns to measure by dialogue, with the dialogues in random order.
 
     Raises:
         UserError: no turn can be measured.
@@ -266,7 +266,7 @@ def draw_turns(results: Results, most: int, seed: int) -> dict[str, list[TurnRes
 
 
 class _Measurement:
-    """Asks the bot without and with each remedy, dialogue by dialogue."""
+    """Calls the bot without and with each remedy, dialogue by dialogue."""
 
     def __init__(self, campaign: Campaign, drawn: Mapping[str, Sequence[TurnResult]]) -> None:
         self._campaign = campaign
@@ -313,7 +313,7 @@ class _Measurement:
         return not self._campaign.predictor.repeats
 
     def _correctors(self, name: str, *, first: bool) -> Correctors:
-        """Return correctors that have learned the first half's words without one dialogue."""
+        """Return correctors that have learned the first half's words, except one dialogue's."""
         words = self._words(self._of_first.learned(name if first else None))
         return Correctors(
             SpellingCorrector(words["spelling"]),
@@ -366,10 +366,10 @@ class _Measurement:
         answers: Mapping[Context, Answer],
         without: Mapping[int, bool] | None = None,
     ) -> dict[int, bool]:
-        """Return whether each variant breaks, by its number.
+        """Return for each variant, by number, whether it breaks.
 
         ``place`` selects the contexts that the bot sees. ``without`` has the result without a
-        remedy. If the remedy does not change the answer, its result is the same.
+        remedy, which applies if the remedy does not change the answer.
         """
         broken = {}
         for variant, context in case.variants:
@@ -389,7 +389,7 @@ class _Measurement:
     def _counts_of_clean(
         self, case: _Case, place: int, clean: Prediction, answers: Mapping[Context, Answer]
     ) -> MendingCounts:
-        """Return the counts of a clean turn behind a remedy."""
+        """Return the counts of a clean turn with a remedy before the bot."""
         seen = case.seen[case.clean][place]
         if seen == case.clean:
             return MendingCounts(turns=1)
@@ -398,7 +398,7 @@ class _Measurement:
         return MendingCounts(turns=1, altered=1, changed=int(not right))
 
     def _right(self, case: _Case, clean: Prediction, answer: Prediction, seen: Context) -> bool:
-        """Return whether an answer agrees with the clean answer, or with the label if any."""
+        """Return whether an answer agrees with the label, or with the clean answer without one."""
         folded = self._folding.to_clean([answer], [clean], clean.state, case.clean, seen=seen)
         if folded[0].state == clean.state:
             return True
@@ -420,7 +420,7 @@ def _counts_of(without: Mapping[int, bool], broken: Mapping[int, bool]) -> Mendi
 
 
 def _is_plain(variant: VariantResult) -> bool:
-    """Return whether a variant only rewrites the utterances of the user."""
+    """Return whether a variant changes only the user's utterances."""
     moved = variant.exchanges or variant.reference or variant.transcript
     return variant.valid and variant.outcome in _JUDGED and not moved
 
@@ -444,6 +444,6 @@ def try_remedies(
     """Measure all remedies on the drawn dialogues. Every second dialogue is in the first half.
 
     Raises:
-        UserError: the dialogues differ from those of the report, or the bot cannot be asked.
+        UserError: the dialogues differ from the report's, or the bot cannot be called.
     """
     return _Measurement(campaign, drawn).run(progress)

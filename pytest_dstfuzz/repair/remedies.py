@@ -1,4 +1,4 @@
-"""Remedies, which rewrite the messages of the user before a bot gets them."""
+"""Remedies. A remedy rewrites the user's messages before a bot gets them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Remedy(NamedTuple):
     corrector: Literal["spelling", "vocabulary"] | None = None
 
     def applied(self, context: Context, correctors: Correctors) -> Context:
-        """Return a context as the bot gets it from this remedy."""
+        """Return a context after the remedy, as the bot gets it."""
         if self.form:
             context = _rewritten(
                 context, (plain_marks(one.user).lower() for one in context.exchanges)
@@ -59,7 +59,7 @@ def corrected(context: Context, corrector: SpellingCorrector) -> Context:
 
 
 def _rewritten(context: Context, texts: Iterable[str]) -> Context:
-    """Return a context with these user utterances, or the same object if nothing changes."""
+    """Return a context with these user utterances. Without changes, return the same object."""
     pairs = zip(context.exchanges, texts, strict=True)
     exchanges = tuple(Exchange(before.system, text) for before, text in pairs)
     return context if exchanges == context.exchanges else replace(context, exchanges=exchanges)
@@ -75,7 +75,7 @@ REMEDIES: Final = (
 
 
 class SaidWords:
-    """The words that users and systems say in clean turns, by the number of dialogues."""
+    """The words in clean turns, with the number of dialogues that contain them."""
 
     def __init__(self, turns: Iterable[TurnResult]) -> None:
         self._of: dict[str, set[str]] = {}
@@ -86,7 +86,7 @@ class SaidWords:
         self._dialogues = Counter(word for words in self._of.values() for word in words)
 
     def learned(self, besides: str | None = None) -> frozenset[str]:
-        """Return the words of at least two dialogues, not counting the dialogue ``besides``."""
+        """Return the words of at least two dialogues. Leave out the dialogue ``besides``."""
         own = self._of.get(besides or "", ())
         return frozenset(
             word for word, count in self._dialogues.items() if count - (word in own) >= _FEWEST

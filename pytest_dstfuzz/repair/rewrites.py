@@ -48,9 +48,8 @@ class LabelledRewrite:
 class RewriteSource:
     """Draws rewrites of labelled dialogues by the relations that edit single turns.
 
-    The labels replace the answers of a tracker, so a perfect tracker would get the same rewrites.
-    If a relation leaves its edits to a search, the edits are drawn at random, as by the search
-    ``random``.
+    The labels replace the tracker's answers, so the rewrites are those for a perfect tracker. If a
+    relation leaves its edits to a search, they are drawn at random, as by the search ``random``.
     """
 
     def __init__(self, data: DialogueSet, relations: str, seed: int) -> None:
@@ -139,7 +138,7 @@ class RewriteSource:
 
 
 def mean_over_relations(rewrites: Sequence[LabelledRewrite], held: Sequence[bool]) -> float:
-    """Return the mean, over the relations, of the share of rewrites that hold."""
+    """Return the share of rewrites that hold, as the mean over relations."""
     by_relation: dict[str, list[bool]] = {}
     for one, right in zip(rewrites, held, strict=True):
         by_relation.setdefault(one.relation, []).append(right)

@@ -1,4 +1,4 @@
-"""The settings and the dialogues behind a report."""
+"""The settings and the dialogues that a report is based on."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SAME: str = "name the data of the report with --data and --split"
 
 
 def settings_of_report(report: Mapping[str, Any], own: Mapping[str, Any], path: object) -> Settings:
-    """Return the settings of a report, overridden by the options ``own``.
+    """Return the settings of a report. The options ``own`` override them.
 
-    Relation, search and shard have their defaults, because the report has the variants.
+    Relation, search and shard have their defaults, because the variants come from the report.
 
     Raises:
         UserError: the report is redacted, or has the results of several bots.

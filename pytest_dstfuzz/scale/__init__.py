@@ -1,1 +1,1 @@
-"""Internal: Campaigns in result folders, in parts (shards), in sweeps, and on Ray."""
+"""Internal: campaigns in result folders, in parts (shards), in sweeps, and on Ray."""

@@ -1,4 +1,4 @@
-"""Ray actors of a campaign: starts and replaces them, and gives them work."""
+"""Ray actors of a campaign: starting them, replacing them, and giving them work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Died(Generic[T]):
-    """Says that an actor died, with its unfinished tasks in order."""
+    """An actor died. Its unfinished tasks are listed in order."""
 
     tasks: tuple[T, ...]
     #: Ray's explanation, in one line.
@@ -38,7 +38,7 @@ class Died(Generic[T]):
 
 @dataclass(slots=True)
 class WorkerSlot(Generic[T]):
-    """A place for an actor, and the actor that runs there."""
+    """A slot for an actor, and the actor that runs there."""
 
     actor: Any
     #: Pending object references in order, each with its task if there is one.
@@ -47,7 +47,7 @@ class WorkerSlot(Generic[T]):
 
 
 class WorkerSlots(Generic[T]):
-    """Ray actors of one class, as many as the cluster has room for, at places numbered from 0."""
+    """Ray actors of one class, as many as fit into the cluster, in slots numbered from 0."""
 
     def __init__(self, room: Room, worker: type) -> None:
         self.room = room
@@ -66,12 +66,12 @@ class WorkerSlots(Generic[T]):
             self.end(number)
 
     def order(self, number: int, *given: object) -> None:
-        """Start an actor at a place. The actor first runs its method ``prepare``."""
+        """Start an actor in a slot. The actor first runs its method ``prepare``."""
         actor: Any = self._class.remote(*given)
         self.seats[number] = WorkerSlot(actor, [(actor.prepare.remote(), None)])
 
     def end(self, number: int) -> tuple[T, ...]:
-        """Stop the actor at a place, and return its unfinished tasks."""
+        """Stop the actor in a slot. Return its unfinished tasks."""
         seat = self.seats.pop(number)
         with suppress(RayError, ValueError):
             ray.kill(seat.actor)
@@ -79,7 +79,7 @@ class WorkerSlots(Generic[T]):
 
     @property
     def free(self) -> Sequence[int]:
-        """The places whose actor can take another task, starting with the fewest tasks."""
+        """The slots whose actor can take another task, starting with the fewest tasks."""
         load = {
             number: len(seat.awaited)
             for number, seat in self.seats.items()
@@ -89,7 +89,7 @@ class WorkerSlots(Generic[T]):
 
     @property
     def actors(self) -> int:
-        """The number of places that have an actor."""
+        """The number of slots that have an actor."""
         return len(self.seats)
 
     @property
@@ -103,7 +103,7 @@ class WorkerSlots(Generic[T]):
         return any(seat.ready for seat in self.seats.values())
 
     def ready_ones(self, seconds: float = PATIENCE) -> Iterator[int]:
-        """Yield the places whose actor has sent a message."""
+        """Yield the slots whose actor has sent a message."""
         # An actor works in order, so only its first pending reference can be ready.
         first = {n: seat.awaited[0] for n, seat in self.seats.items() if seat.awaited}
         waited = [awaited for awaited, _ in first.values()]
@@ -117,7 +117,7 @@ class WorkerSlots(Generic[T]):
                 yield number
 
     def said_by(self, number: int, *, streamed: bool = False) -> Any:
-        """Return an actor's next message (``streamed``: of its stream), or `Died`."""
+        """Return an actor's next message, or `Died`. ``streamed``: read from its stream."""
         seat = self.seats[number]
         awaited = seat.awaited[0][0]
         try:
@@ -140,29 +140,29 @@ ActorMessage = RunManifest | Plan | SentResults | Refusal | Died[Task]
 
 
 class ActorPool(WorkerSlots[Task]):
-    """Ray actors that run blocks of dialogues. Their places are numbered from 0."""
+    """Ray actors that run blocks of dialogues. Their slots are numbered from 0."""
 
     def __init__(self, room: Room) -> None:
         super().__init__(room, BlockWorker)
         self._surroundings = Surroundings.here()
 
     def begin(self, number: int, settings: Settings, spent: float = 0.0) -> None:
-        """Start an actor at a place. When it has finished loading, it sends its manifest."""
+        """Start an actor in a slot. It sends its manifest when it has finished loading."""
         self.order(number, settings, self._surroundings, spent)
 
     def ask_plan(self, number: int) -> None:
-        """Ask an actor how the dialogues are divided into blocks."""
+        """Ask an actor for the division of the dialogues into blocks."""
         seat = self.seats[number]
         seat.awaited.append((seat.actor.plan.remote(), None))
 
     def give(self, number: int, task: Task) -> None:
-        """Let an actor run a block when it has finished its other tasks."""
+        """Give a block to an actor. It runs the block after its other tasks."""
         seat = self.seats[number]
         run = seat.actor.run.options(num_returns="streaming")
         seat.awaited.append((run.remote(task), task))
 
     def heard(self, seconds: float = PATIENCE) -> Iterator[tuple[int, ActorMessage]]:
-        """Yield one message of each actor that has sent a message.
+        """Yield one message of each actor that has sent any.
 
         Wait at most ``seconds`` for the first.
         """

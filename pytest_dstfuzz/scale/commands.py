@@ -198,7 +198,7 @@ def command_line() -> str:
 
 
 def check_outputs(settings: Settings, folder: Path) -> None:
-    """Raise an error before the run if a report could not be written or would replace a file."""
+    """Raise an error before the run if a report cannot be written or would replace a file."""
     from pytest_dstfuzz.report.forms import check_forms  # noqa: PLC0415 - help should not wait
 
     written = settings.output.report
@@ -209,7 +209,7 @@ def check_outputs(settings: Settings, folder: Path) -> None:
 
 
 def print_results(folder: ResultFolder, output: OutputSettings) -> int:
-    """Print a folder's figures, write the requested reports, and return the exit status."""
+    """Print a folder's figures and write the requested reports. Return the exit status."""
     from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - help should not wait
 
     manifest = folder.manifest
@@ -327,7 +327,7 @@ def _sweep(given: Namespace) -> int:
 
 
 def _write(given: Namespace, plan: SweepPlan, swept: list[SweptCell]) -> None:
-    """Write the reports of the cells, and the table and the page of the sweep."""
+    """Write the reports of the cells, and the table and page of the sweep."""
     from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - as above
     from pytest_dstfuzz.scale.sweeps import (  # noqa: PLC0415  # noqa: PLC0415
         SweepPage,

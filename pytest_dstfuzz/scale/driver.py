@@ -1,4 +1,4 @@
-"""Runs campaigns and training rounds with many Ray actors. Ray is loaded when they start."""
+"""Runs campaigns and training rounds with many Ray actors. Imports Ray only for that."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run_on_ray(
 ) -> ResultFolder:
     """Run a campaign with Ray actors, and write its results into a folder.
 
-    If the folder has a part of the results, only the missing part runs. The results equal those of
+    If the folder has part of the results, only the missing part runs. The results equal those of
     `results.run_into`, for any number of actors. If an actor dies, it is replaced, and its block
     runs again.
 
@@ -91,7 +91,7 @@ class _RayRun:
         self._started = self._heard = time.monotonic()
 
     def to_its_end(self) -> ResultFolder:
-        """Run the missing part of the campaign. Finished results are kept in every case."""
+        """Run the missing part of the campaign. Finished results are always kept."""
         ended = "interrupted"
         try:
             for number, settings in enumerate(self._shares):
@@ -253,7 +253,7 @@ class _RayRun:
         )
 
     def _take_what_came(self) -> None:
-        """Store the results that have already arrived when an error ends the run."""
+        """When an error ends the run, store the results that have already arrived."""
         if self._folder is None:
             return
         came = True
@@ -270,7 +270,7 @@ class Playing(Protocol):
 
     @property
     def about(self) -> Mapping[str, str]:
-        """Properties that must be the same in the driver's process and in all actors."""
+        """Properties that the driver's process and all actors must share."""
 
     def play(self, task: Any, /) -> Any:
         """Perform a task, and return its result."""
@@ -278,20 +278,20 @@ class Playing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ActorReady:
-    """The message of an actor that it has finished loading."""
+    """An actor's message that it has finished loading."""
 
     about: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedTask:
-    """The message of an actor with the result of a task."""
+    """An actor's message with the result of a task."""
 
     result: Any
 
 
 class RoundWorker:
-    """The class of Ray actors that perform the tasks of training rounds.
+    """The class of Ray actors for the tasks of training rounds.
 
     Args:
         make: builds the `Playing` object that performs the tasks. It is called once.
@@ -335,7 +335,7 @@ def rounds_on_ray(options: RayOptions) -> Iterator[RayRounds]:
 
 
 class RayRounds:
-    """Distributes the tasks of a round. A dead actor is replaced, and its tasks run again."""
+    """Distributes the tasks of a round. Dead actors are replaced, and their tasks run again."""
 
     def __init__(self, seats: WorkerSlots[int]) -> None:
         self._seats = seats
@@ -358,7 +358,8 @@ class RayRounds:
         """Yield the index and the result of each task as it finishes.
 
         Raises:
-            UserError: actors die repeatedly, their properties differ, or a task raised an error.
+            UserError: actors die repeatedly, an actor has other properties than the driver, or a
+                task raised an error.
         """
         waiting = deque(range(len(tasks)))
         left = len(tasks)
@@ -392,7 +393,7 @@ class RayRounds:
         seat.awaited.append((seat.actor.play.remote(task), place))
 
     def _ended(self, number: int) -> int:
-        """Handle an actor's message, and return the index of the task that it has finished."""
+        """Handle an actor's message. Return the index of the task that it has finished."""
         _, place = self._seats.seats[number].awaited.pop(0)
         assert place is not None  # noqa: S101 - the actor had a task
         return place

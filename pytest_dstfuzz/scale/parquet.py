@@ -52,9 +52,9 @@ VARIANT_COLUMNS: Final[Mapping[str, type]] = {
 def write_parquet(
     path: Path, columns: Mapping[str, type], rows: Iterable[Mapping[str, Any]]
 ) -> int:
-    """Write rows to a Parquet file in groups of some thousands, and return their number.
+    """Write rows to a Parquet file in groups of some thousands. Return their number.
 
-    The write is atomic: if it fails, an existing file stays as it was.
+    The write is atomic. An existing file stays unchanged if it fails.
 
     Raises:
         UserError: the file cannot be written.
@@ -78,7 +78,7 @@ def write_parquet(
 
 
 def variant_rows(results: Iterable[TurnResult]) -> Iterator[dict[str, Any]]:
-    """Yield one row per variant of some results, with the columns of `VARIANT_COLUMNS`."""
+    """Yield one row per variant, with the columns of `VARIANT_COLUMNS`."""
     for turn in results:
         for variant in turn.variants:
             yield _row(turn, variant)

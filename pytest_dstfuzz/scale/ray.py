@@ -17,10 +17,10 @@ from pytest_dstfuzz.errors import UserError, needs_extra
 
 
 def refuse_what_cannot_be_kept(settings: Settings) -> None:
-    """Raise an error for limits that cannot be enforced if several processes share them.
+    """Raise an error for limits that cannot be enforced across several processes.
 
     Raises:
-        UserError: tokens or cost are limited, and the use of a dead actor would be unknown.
+        UserError: tokens or cost are limited, because the usage of a dead actor is unknown.
     """
     budget = settings.budget
     for flag, limit in (("--max-tokens", budget.max_tokens), ("--max-cost", budget.max_cost)):
@@ -52,7 +52,7 @@ def shares_of(settings: Settings, actors: int) -> list[Settings]:
 
 
 def left_of(settings: Settings, asked: int) -> Settings | None:
-    """Return the settings for the successor of a dead actor, or ``None`` if no call is left."""
+    """Return the settings for the replacement of a dead actor, or ``None`` if no call is left."""
     calls = settings.budget.max_calls
     if calls is None:
         return settings
@@ -88,7 +88,7 @@ _QUIET: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
-    """How many Ray actors to start, and on which machines.
+    """The number of Ray actors to start, and the machines to start them on.
 
     ``address`` is the address of a cluster; ``""`` starts Ray on this machine. ``actors`` is the
     number of actors; ``None`` means as many as the cluster has room for. ``gpus`` is the share or
@@ -111,7 +111,7 @@ class RayOptions:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The number of actors to request from a cluster, and the resources of each actor."""
+    """The number of actors to request from a cluster, with the resources of each."""
 
     actors: int
     cpus: float
@@ -119,7 +119,7 @@ class Room:
 
 
 def room_for(options: RayOptions, nodes: list[dict[str, Any]]) -> Room:
-    """Find out how many actors the nodes of a cluster have room for, and with which resources.
+    """Return how many actors fit on the nodes of a cluster, and with which resources.
 
     Raises:
         UserError: the cluster has too few resources.
@@ -144,7 +144,7 @@ def room_for(options: RayOptions, nodes: list[dict[str, Any]]) -> Room:
 
 
 def refuse_without_room(room: Room) -> None:
-    """Raise an error if none of the remaining nodes has room for an actor.
+    """Raise an error if no remaining node has room for an actor.
 
     Raises:
         UserError: no node has room for an actor.
@@ -156,7 +156,7 @@ def refuse_without_room(room: Room) -> None:
 
 
 def _refuse_silent(address: str) -> None:
-    """Raise an error if nothing listens at an address. Ray itself would retry for many minutes.
+    """Raise an error if nothing listens at an address. Ray itself would retry for minutes.
 
     Raises:
         UserError: nothing listens, or the address is invalid.
@@ -177,7 +177,7 @@ def _refuse_silent(address: str) -> None:
 
 @contextmanager
 def connect_to_ray(options: RayOptions) -> Iterator[Room]:
-    """Start Ray or join a cluster. At the end of the context, close the connection.
+    """Start Ray or join a cluster. Close the connection at the end of the context.
 
     Ray's messages about dead actors go only to its log files. The caller reports them in one line.
 

@@ -1,4 +1,4 @@
-"""Result folders: the manifest of a run, its results in blocks, and the merging of shards."""
+"""Result folders: the manifest of a run, its results in blocks, and merging of shards."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ _MOST_NAMED: Final = 10
 
 
 def list_differences(found: Mapping[str, Difference], shown: Callable[[str, Any, Any], str]) -> str:
-    """Describe the differences of two runs for a message, without digests and dictionaries.
+    """Describe the differences of two runs for a message. Digests are left out.
 
     Args:
         found: the result of `RunManifest.differing`.
-        shown: returns the text about one value from its name and its two values.
+        shown: returns the text for one value. It takes the name and the two values.
     """
     texts = []
     for name, pair in found.items():
@@ -96,8 +96,8 @@ Difference = tuple[Any, Any] | None
 class RunManifest:
     """The description of a run, as its result folder stores it.
 
-    The values of `identity` determine the results. A run is only continued, and shards are only
-    merged, if these values are equal.
+    The values of `identity` determine the results. Runs are only continued, and shards only merged,
+    if these values are equal.
     """
 
     #: Option -> value, as in the JSON report.
@@ -222,12 +222,12 @@ class RunManifest:
             raise DataError(f"{path} is damaged: {error}") from None
 
     def gone_on(self, *, asked: int, seconds: float, ended: str = "") -> RunManifest:
-        """Return a copy of the manifest with the contexts and seconds of another call added."""
+        """Return a copy of the manifest. Add the contexts and seconds of another call."""
         asked, seconds = self.asked + asked, self.seconds + seconds
         return replace(self, ended=ended, asked=asked, seconds=seconds)
 
     def closed_by(self, late: Mapping[str, str]) -> RunManifest:
-        """Return a manifest that stops later runs from continuing, because code was loaded late.
+        """Return a copy that prevents later runs from continuing, because code was loaded late.
 
         ``late``: see `Campaign.late_code`.
         """
@@ -335,7 +335,7 @@ _PATTERN: Final = "results-*.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line of a results file. Its results are decoded only when they are needed."""
+    """One line of a results file. Its results are decoded only when needed."""
 
     place: int  #: The index of the dialogue in the data.
     relation: int  #: The index of the relation in the manifest.
@@ -447,7 +447,7 @@ class ResultFolder:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open an existing result folder, and ignore its last line if the line is incomplete.
+        """Open an existing result folder. Ignore its last line if that is incomplete.
 
         Raises:
             DataError: the path is not a result folder, or the folder is damaged.
@@ -521,12 +521,12 @@ class ResultFolder:
     # -- writing ----------------------------------------------------------------------
 
     def has(self, place: int, relation: str) -> bool:
-        """Return whether a dialogue has results under a relation, and need not run again."""
+        """Return whether a dialogue has results under a relation, so that it need not run."""
         key = place, self._number[relation]
         return key in self._done and key not in self._again
 
     def ask_failed_again(self) -> None:
-        """From now on, count dialogues on which the tracker failed as not yet tested."""
+        """Count dialogues with tracker failures as not tested from now on."""
         self._again = set(self._failed)
 
     def append(self, found: DialogueResults | EncodedResults) -> None:
@@ -546,7 +546,7 @@ class ResultFolder:
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        """Turn a failed write, for example to a full disk, into an error with one message."""
+        """Convert a failed write, for example to a full disk, to an error with one message."""
         try:
             yield
         except OSError as error:
@@ -578,7 +578,7 @@ class ResultFolder:
         manifest.write(self.path)
 
     def close(self) -> None:
-        """Close the file that is being written, and release the lock of the folder."""
+        """Close the file and release the lock of the folder."""
         self._end_part()
         self._lock.close()
 
@@ -602,7 +602,7 @@ class ResultFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether the tracker gets no more requests."""
+        """Whether the run sends no more requests to the tracker."""
         return self.complete and not self._again
 
     @property
@@ -646,7 +646,7 @@ class ResultFolder:
 
 
 class StoredResults(Collection[TurnResult]):
-    """The results in a folder. Each iteration reads them from the disk.
+    """The results in a folder. Each iteration reads them from disk.
 
     The results are in the order of the data. For each turn, the relation ``metamorphic`` comes
     first, then the other relations by name.
@@ -724,7 +724,7 @@ Block = tuple[PlannedDialogue, ...]
 def blocks_of(
     plan: Iterable[PlannedTurn], turns: int = BLOCK_TURNS, shard: tuple[int, int] | None = None
 ) -> Iterator[Block]:
-    """Divide a plan into blocks of consecutive dialogues that have enough turns together.
+    """Divide a plan into blocks of consecutive dialogues with enough turns in total.
 
     If a ``shard`` is given, only its dialogues are included, with their indices among all
     dialogues.
@@ -751,7 +751,7 @@ class BlockRunner:
 
     @property
     def ended(self) -> str:
-        """The reason why no further context may be sent to the tracker, or ``""``."""
+        """The reason why no more contexts may be sent to the tracker, or ``""``."""
         return self._campaign.predictor.stopped()
 
     @property
@@ -762,14 +762,14 @@ class BlockRunner:
     def run(
         self, block: Block, has: Callable[[int, str], bool], keep: Callable[[DialogueResults], None]
     ) -> None:
-        """Run the part of a block that has no results yet, and keep results as they come.
+        """Run the part of a block that has no results. Store results as they arrive.
 
         Args:
             block: the dialogues with their indices.
-            has: returns whether there are results for the index of a dialogue and the name of a
-                relation.
-            keep: stores the results of a dialogue. A dialogue that the budget left unfinished is
-                not stored. If an exception is raised, all finished results are stored before.
+            has: returns whether there are results. It takes the index of a dialogue and the name of
+                a relation.
+            keep: stores the results of a dialogue. Dialogues that the budget left unfinished are
+                not stored. If an exception is raised, all finished results are stored first.
         """
         source = self.found(block, has)
         try:
@@ -787,7 +787,7 @@ class BlockRunner:
     def found(
         self, block: Block, has: Callable[[int, str], bool]
     ) -> Generator[DialogueResults, None, None]:
-        """Yield the results of a block as they come.
+        """Yield the results of a block as they arrive.
 
         An exception comes after all finished results.
         """
@@ -840,8 +840,8 @@ def merge(folders: Sequence[ResultFolder], output: Path) -> ResultFolder:
             the same run.
 
     Raises:
-        UserError: the shards belong to several runs, overlap, or are missing or incomplete; or
-            something else has the output path.
+        UserError: the shards belong to several runs, overlap, or are missing or incomplete. Or the
+            output path is in use.
     """
     folders = sorted(folders, key=lambda folder: folder.manifest.shard)
     check_parts(folders)
@@ -854,7 +854,7 @@ def merge(folders: Sequence[ResultFolder], output: Path) -> ResultFolder:
 
 
 def check_parts(folders: Sequence[ResultFolder]) -> None:
-    """Check that the folders are all shards of one run, each complete and given once.
+    """Check that the folders are all shards of one run, each of them complete and given once.
 
     Raises:
         UserError: a shard differs, or is missing, incomplete or repeated. The message names the
@@ -898,7 +898,7 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
 
 
 def describe_unfinished(folder: ResultFolder) -> str:
-    """Say in a sentence which results a folder lacks, and which command continues the run."""
+    """Describe which results a folder lacks, and the command that continues the run."""
     manifest = folder.manifest
     part = "" if manifest.shard == (1, 1) else f", part {shard_text(manifest.shard)},"
     why = f" ({manifest.ended})" if manifest.ended else ""
@@ -962,7 +962,7 @@ def _replaced(output: Path, manifest: RunManifest) -> Iterator[Path]:
 
 
 def check_replaceable(output: Path, manifest: RunManifest | None = None) -> None:
-    """Raise an error if a new result folder would replace something else.
+    """Raise an error if a new result folder would replace anything else.
 
     Raises:
         UserError: the path is a file, or a folder with other files. If a ``manifest`` is given,
@@ -986,7 +986,7 @@ def _to_disk(file: Path) -> None:
 
 
 class FolderReport:
-    """Makes the reports of a result folder, if required without utterances."""
+    """Makes the reports of a result folder, redacted if required."""
 
     def __init__(self, folder: ResultFolder, *, redact: bool = False) -> None:
         manifest = folder.manifest
@@ -1080,8 +1080,8 @@ def facts_of(relation: Relation, campaign: Campaign) -> RelationFacts:
 def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = "") -> ResultFolder:
     """Run a campaign, or the missing part of it, and write the results into a folder.
 
-    Finished results are kept in every case: after Ctrl-C, at the end of a budget, or if the process
-    is killed. The same call continues the run. Messages show ``command``, the command line that
+    Finished results are always kept: after Ctrl-C, at the end of a budget, or if the process is
+    killed. The same call continues the run. Messages show ``command``, the command line that
     continues the run.
 
     Raises:

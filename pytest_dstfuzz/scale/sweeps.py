@@ -1,4 +1,4 @@
-"""Sweeps, which run a campaign for each combination of some options: files, tables and pages."""
+"""Sweeps, which run a campaign for each combination of options: files, tables and pages."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _SHOWN: Final = 24
 
 @dataclass(frozen=True)
 class SweepCell:
-    """One campaign of a sweep, with its value of each axis."""
+    """One campaign of a sweep, with its value for each axis."""
 
     #: The name of its folder: its values, and a digest of the settings that affect results.
     name: str
@@ -113,7 +113,7 @@ def read_sweep(path: Path) -> SweepPlan:
 
 
 def _tables(content: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the values of the axes, and the settings that all cells share."""
+    """Return the values of the axes, and the settings for all cells."""
     axes = {
         _named(name, path, "axes"): value for name, value in _parse_table(content, "axes", path)
     }
@@ -176,7 +176,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _named_file(path: str | None) -> str | None:
-    """Return what identifies dialogues: the digest of a file, or the name of a folder or data set.
+    """Return the identity of dialogues: a file's digest, or the name of a folder or data set.
 
     A folder may hold other files, too. If its dialogues changed, an error is raised when the
     results are continued.
@@ -187,7 +187,7 @@ def _named_file(path: str | None) -> str | None:
 
 
 def _numbered(texts: Sequence[str]) -> tuple[str, ...]:
-    """Number those texts that differ only in their credentials, which are masked."""
+    """Number the texts that differ only in their masked credentials."""
     counts = Counter(texts)
     seen: Counter[str] = Counter()
     found = []
@@ -222,7 +222,7 @@ SweepProgress = Callable[[SweepCell, int, int, int], None]
 
 @dataclass(frozen=True)
 class SweptCell:
-    """A cell of a sweep, and how its campaign ended."""
+    """A cell of a sweep, with the end of its campaign."""
 
     cell: SweepCell
     path: Path
@@ -231,14 +231,14 @@ class SweptCell:
 
     @property
     def folder(self) -> ResultFolder | None:
-        """The cell's results, which may be incomplete, or ``None`` if the cell has no results."""
+        """The cell's results, possibly incomplete, or ``None`` without results."""
         return ResultFolder.open(self.path) if ResultFolder.is_one(self.path) else None
 
 
 def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterator[SweptCell]:
-    """Run the missing part of each cell in order, and yield how each one ended.
+    """Run the missing part of each cell in order. Yield how each cell ended.
 
-    If a cell fails, the failure is reported, and the other cells still run. The same call continues
+    If a cell fails, the failure is reported and the other cells still run. The same call continues
     an interrupted sweep. If the sweep file has changed, unchanged cells do not run again.
     """
     known = _LastTracker()
@@ -250,7 +250,7 @@ def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterato
 def _problem_of(
     cell: SweepCell, path: Path, known: _LastTracker, number: int, progress: SweepProgress
 ) -> str:
-    """Run a cell. If it failed or is incomplete, return the reason, otherwise ``""``."""
+    """Run a cell. Return the reason if it failed or is incomplete, otherwise ``""``."""
     try:
         campaign = known.campaign(cell.settings)
         folder = run_into(campaign, path, lambda done, total: progress(cell, number, done, total))
@@ -262,7 +262,7 @@ def _problem_of(
 
 
 class _LastTracker:
-    """The tracker of the last cell. The next cell uses it if it has the same settings."""
+    """The last cell's tracker. The next cell reuses it if its settings are equal."""
 
     def __init__(self) -> None:
         self._key: Any = None
@@ -427,10 +427,11 @@ class AxisDifference:
 def differences_of(
     axes: Mapping[str, Sequence[str]], swept: Iterable[SweptCell]
 ) -> tuple[AxisDifference, ...]:
-    """Compare each value of each axis with the first value of the axis.
+    """Compare each value of each axis with the first value of its axis.
 
-    The turns of all cells with the value are added up by dialogue. A cell is compared with the cell
-    that differs only in having the first value. The pair only counts if both cells are complete.
+    For each dialogue, the turns of all cells with the value are added up. A cell is compared with
+    the cell that differs only in having the first value. A pair counts only if both cells are
+    complete.
     """
     done = {tuple(one.cell.values.items()): one for one in swept if not one.problem}
     sums = {key: _by_relation(one) for key, one in done.items()}
@@ -454,7 +455,7 @@ def differences_of(
 
 
 def _by_relation(swept: SweptCell) -> dict[str, dict[str, tuple[int, int]]]:
-    """For each relation and dialogue, return the numbers of broken and of tested turns."""
+    """Return the numbers of broken and of tested turns, by relation and dialogue."""
     sums: dict[str, dict[str, tuple[int, int]]] = {}
     folder = swept.folder
     for turn in () if folder is None else folder.results:
@@ -467,7 +468,7 @@ def _by_relation(swept: SweptCell) -> dict[str, dict[str, tuple[int, int]]]:
 def _added(
     pairs: Sequence[tuple[Mapping[str, Mapping[str, tuple[int, int]]], ...]], relation: str
 ) -> tuple[Sums, Sums]:
-    """Add up broken and tested turns by dialogue, for each of the two values that are compared.
+    """Add up broken and tested turns by dialogue, for both compared values.
 
     Returns two arrays ``[dialogues, 2]``. Only dialogues with results for both values are kept.
     """
@@ -504,7 +505,7 @@ def _difference(
 
 
 def _drawn(before: Sums, after: Sums, rng: np.random.Generator) -> tuple[Sums, Sums]:
-    """Return differences of resampled dialogues, and of dialogues with swapped values."""
+    """Return differences for resampled dialogues, and for dialogues with swapped values."""
     count = len(before)
     again = rng.integers(0, count, (_SLICE, count))
     moved = _rate(after[again].sum(1)) - _rate(before[again].sum(1))
@@ -565,7 +566,7 @@ class SweepPage:
 
     @property
     def shown_axes(self) -> list[str]:
-        """The axes that get a separate column. The relation always has a column."""
+        """The axes with a separate column. The relation always has one."""
         return [name for name in self.axes if name != "relation"]
 
     def head(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The actor of a campaign. It builds the campaign once, and runs blocks of dialogues."""
+"""The actor of a campaign. It builds the campaign once and runs blocks of dialogues."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VARIABLES: Final = "DSTFUZZ_"
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The environment of the driver's process, so that actors find the same files and modules."""
+    """The environment of the driver's process. Actors need it to find files and modules."""
 
     folder: str
     #: The search path of modules.
@@ -76,7 +76,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class SentResults:
-    """A message of an actor with results, and how far the actor is."""
+    """An actor's message with results and its progress."""
 
     results: tuple[EncodedResults, ...]
     #: The number of contexts that the actor has asked so far.
@@ -89,7 +89,7 @@ class SentResults:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The message of an actor that a user error occurred."""
+    """An actor's message that a user error occurred."""
 
     message: str
 
@@ -101,7 +101,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the dialogues are divided: the places in each block, and its first dialogue's id."""
+    """The division of the dialogues: their positions in each block, and each block's first id."""
 
     blocks: Sequence[Sequence[int]]
     names: Sequence[str]
@@ -145,7 +145,7 @@ class BlockWorker:
         return Plan(blocks, names)
 
     def run(self, task: Task) -> Iterator[SentResults | Refusal]:
-        """Run the missing part of a block, and yield its results from time to time."""
+        """Run the missing part of a block. Yield its results from time to time."""
         try:
             runner = self._begun()
         except DstFuzzError as error:
@@ -187,7 +187,7 @@ class BlockWorker:
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
-        """Enforce the time limit of the run if this actor started in the middle of it."""
+        """Enforce the time limit of the run if this actor starts during the run."""
         seconds = self._settings.budget.max_seconds
         if seconds is None or not self._spent:
             yield

@@ -39,7 +39,7 @@ Predict = Callable[[Sequence[Context]], Mapping[Context, Answer]]
 
 
 class SteppedSearch(Search):
-    """A search that tries the actions which the agent passes to the environment."""
+    """A search that tries the actions of the agent in the environment."""
 
     name = "stepped"
     adaptive = True
@@ -73,7 +73,7 @@ class SteppedTurn:
 
 
 class Observation(NamedTuple):
-    """The agent's view of a turn, with the results of the earlier attempts at it."""
+    """The agent's view of a turn, including the results of earlier attempts."""
 
     view: TurnView
     trace: Trace
@@ -118,7 +118,7 @@ class _Episode:
         return self.turns[self.place]
 
     def advance(self) -> bool:
-        """Go to the next turn to attempt, and return whether such a turn exists."""
+        """Go to the next turn for an attempt. Return whether there is one."""
         while self.number < self.attempts:
             self.place += 1
             if self.place == len(self.turns):
@@ -129,7 +129,7 @@ class _Episode:
 
 
 class Environment:
-    """Plays one episode per dialogue, in step with each other so that batches are full."""
+    """Plays one episode per dialogue, all in parallel, so that batches are full."""
 
     def __init__(self, predict: Predict, spec: CampaignSpec) -> None:
         self._predict = predict
@@ -138,7 +138,7 @@ class Environment:
         self._episodes: dict[int, _Episode] = {}
 
     def reset(self, dialogues: Sequence[Dialogue], seed: int) -> dict[int, Observation]:
-        """Begin an episode for each dialogue that has a turn which a variant could break.
+        """Begin an episode for each dialogue with a turn that a variant could break.
 
         Returns the first observation of each episode, under the index of its dialogue.
         """
@@ -212,7 +212,7 @@ def environment_spec(
     order: str = "distance",
     attempts: int = 8,
 ) -> CampaignSpec:
-    """Return the settings of an environment: a campaign that stops at a turn's first violation."""
+    """Return the settings of an environment. Its campaign stops at a turn's first violation."""
     settings = Settings.of(
         validity=validity, attack=attack, variants=attempts, redraws=0, stop_at_first=True
     )
@@ -233,8 +233,8 @@ _IMPURITY_MOST: Final = 0.3
 def gini(outcome: AttemptOutcome) -> float:
     """Return the reward of the thesis, ``exp(gini_dif) / sqrt(edit_w^2 + edit_c^2) + beta``.
 
-    ``edit_w`` and ``edit_c`` are the edit rates of words and characters. ``beta`` is -100 if any
-    of these rates is over 0.25, else 0. The formula divides by zero if nothing was edited, and
+    ``edit_w`` and ``edit_c`` are the edit rates of words and characters. ``beta`` is -100 if any of
+    these rates is over 0.25, otherwise 0. The formula divides by zero if nothing was edited, and
     rewards copies of one small edit. The first term is therefore 0 for an attempt that was not run.
     """
     size = math.hypot(outcome.edit_w, outcome.edit_c)
@@ -244,7 +244,7 @@ def gini(outcome: AttemptOutcome) -> float:
 
 
 def score_attempt(outcome: AttemptOutcome) -> float:
-    """Return the reward ``broken``: 1 for a broken turn, plus a bonus, minus a price of the edits.
+    """Return the reward ``broken``: 1 for a broken turn, plus a bonus, minus a price of edits.
 
     The bonus is the rise in impurity times `IMPURITY_WORTH`, clipped to [-0.3, 0.3]. An attempt
     that cannot be run gives ``-WASTE_PRICE``.
@@ -271,7 +271,7 @@ SECONDS_BETWEEN_LINES: Final = 15.0
 
 
 class PacedOutput:
-    """Prints lines of progress, but at most one every ``seconds``.
+    """Prints lines of progress, at most one every ``seconds``.
 
     If ``seconds`` is ``None``, the default is `SECONDS_BETWEEN_LINES`.
     """

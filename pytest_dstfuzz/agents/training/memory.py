@@ -1,4 +1,4 @@
-"""The data from which a training learns: steps of the agent, and attempts of the scorer."""
+"""Training data: steps of the agent, and attempts of the scorer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_dstfuzz.trackers.tracker import Tracker
 
 
 class ReplayBatch(NamedTuple):
-    """Several steps from the replay memory as arrays with B rows, one row per step."""
+    """Several steps from the replay memory, as arrays with one row per step."""
 
     state: Floats  #: [B, STATE_SIZE].
     vector: Floats  #: [B, D], the action.
@@ -152,14 +152,14 @@ def batch_of(turns: Sequence[TurnRows]) -> Batch:
 class TrainingPredictor:
     """Sends contexts to the tracker, and caches the answers.
 
-    Answers to clean contexts are cached forever, other answers until `forget` is called.
+    Answers to clean contexts stay cached. Other answers are cached until `forget` is called.
 
     The last bits of an answer may depend on the other contexts in its batch. All clean turns are
-    therefore asked together at the beginning, and no other answers are kept between rounds. A
+    therefore requested together at the beginning, and no other answers are kept between rounds. A
     resumed run then makes the same batches as an uninterrupted one.
 
     ``clean`` holds known answers to clean contexts. If it is ``None``, all turns of the data are
-    asked.
+    requested.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class TrainingPredictor:
     def calls(self) -> int:
         """Number of contexts sent to the tracker so far.
 
-        A context that is asked again before `forget` is called counts once.
+        A context that is repeated before `forget` is called counts once.
         """
         return self._calls_before + self._predictor.calls
 

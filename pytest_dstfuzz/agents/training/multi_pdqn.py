@@ -1,4 +1,4 @@
-"""Multi-PDQN: parameterised deep Q-learning that takes the ``k`` best transformations.
+"""Multi-PDQN: parameterised deep Q-learning that chooses the ``k`` best transformations.
 
 P-DQN (Xiong et al., arXiv 1810.06394) has a parameter network ``x(s)`` and a Q network. The
 multi-pass form (Bester et al., arXiv 1905.04388) scores each discrete action in a separate pass,
@@ -46,7 +46,7 @@ class LearnerConfig:
 
 
 class MultiPDQN:
-    """The actor, the critic and a target network of each, and the update of their weights."""
+    """The actor, the critic, their target networks, and the update of the weights."""
 
     def __init__(self, config: LearnerConfig, device: str = "cpu") -> None:
         self.config = config
@@ -76,8 +76,8 @@ class MultiPDQN:
         """Return the Q-value of each transformation, from a separate pass of the network: [B, 6].
 
         ``x`` is [B, D] parameters. Pass ``a`` sees only the parameters of ``a``. ``wanted`` is [B,
-        6], with 1 for each pass to make; values without a pass are 0. If it is ``None``, all passes
-        are made.
+        6], with 1 for each pass to make. Values without a pass are 0. If ``wanted`` is ``None``,
+        all passes are made.
         """
         made = state.new_ones(len(state), COUNT) if wanted is None else wanted
         row, a = made.nonzero(as_tuple=True)

@@ -3,11 +3,11 @@
 A fifth of the dialogues that the tracker gets right at every turn is held out (`right_dialogues`).
 The agent is trained on the other right dialogues. It can also be trained on all other dialogues,
 because it can learn from wrong predictions. If a dialogue has no labels, the tracker's own clean
-answers are its labels, and the policy records this. The folder of a run holds the policy and the
+answers replace them, and the policy records this. The folder of a run holds the policy and the
 state for resuming.
 
-If other workers play the dialogues, the agent learns after each round instead of between attempts.
-A run with workers therefore gives another policy than a run without.
+If workers play the dialogues, the agent learns after each round instead of between attempts. So
+runs with and without workers give different policies.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class AgentTraining(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _RunAbout:
-    """The settings and facts that a resumed run must share with the run that it continues."""
+    """The settings and facts that a resumed run must share with its first part."""
 
     identity: dict[str, Any]  #: Settings that must stay the same when a run is resumed.
     #: Ids of the dialogues that the tracker gets right at every turn, or that have no labels.
@@ -114,7 +114,7 @@ class _RunAbout:
 
 @dataclass(frozen=True, slots=True)
 class _State(TrainerState):
-    """The metadata of a run between two rounds, as they are stored."""
+    """The stored metadata of a run between two rounds."""
 
     run: _RunAbout
 
@@ -132,7 +132,7 @@ class _Material(NamedTuple):
 def train_agent(
     run: AgentRun, say: Say, tracker: Tracker | None = None, rollouts: Rollouts | None = None
 ) -> AgentTraining:
-    """Train an agent, and write its state and policy after every round.
+    """Train an agent. Write its state and policy after every round.
 
     If ``rollouts`` is given, its players play the dialogues, and the agent learns after each round.
     Otherwise the agent plays the dialogues itself, and learns between attempts.
@@ -218,7 +218,7 @@ class _Training:
         )
 
     def begin(self, saved: SavedRun | None) -> None:
-        """Write the state of a new run, or restore the last state of an earlier one."""
+        """Write the state of a new run, or restore the last state of an earlier run."""
         trainer = self.trainer
         if saved is not None:
             state = saved.built(_State, saved.about)
@@ -324,7 +324,7 @@ class _Training:
 
 
 def _settings(run: AgentRun) -> Settings:
-    """Return the settings with which the tracker is made."""
+    """Return the settings for making the tracker."""
     return Settings.of(
         model=run.model,
         checkpoint=run.checkpoint,
@@ -341,7 +341,7 @@ def _splits(run: AgentRun) -> list[DialogueSet]:
 
 
 def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: Say) -> _Material:
-    """Find the dialogues that the tracker gets right, and split them for training."""
+    """Find the dialogues that the tracker gets right. Split them for training."""
     right = right_dialogues(tracker, splits, run.batch_size, say, unlabelled=True)
     if right.unlabelled:
         say(
@@ -356,7 +356,7 @@ def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: 
 
 
 def _known(saved: SavedRun, run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
-    """Return the dialogues of an earlier part of the run, without asking the tracker again."""
+    """Return the dialogues of an earlier part of the run, without calls of the tracker."""
     earlier = saved.built(_State, saved.about).run
     right = earlier.right
     dialogues = {dialogue.id: dialogue for data in splits for dialogue in data.dialogues}

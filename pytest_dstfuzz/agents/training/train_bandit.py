@@ -62,7 +62,7 @@ _NOISE: Final = 0.6
 
 
 class ExploringSearch(Search):
-    """Tries edits at random or by a scorer, and stores the results for training.
+    """Tries edits at random or by a scorer. Stores the results for training.
 
     Args:
         scorer: the current scorer. If it is ``None``, all attempts are random.
@@ -276,10 +276,9 @@ class ScorerTraining(NamedTuple):
 
 
 def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> ScorerTraining:
-    """Train a scorer, and write the scorer after each fit.
+    """Train a scorer. Write it after each fit.
 
-    If the training is interrupted, the scorer is fitted to the results so far and written once
-    more.
+    If the training is interrupted, the scorer is fitted to the results so far and written.
 
     Raises:
         UserError: the tracker answered no attempt.

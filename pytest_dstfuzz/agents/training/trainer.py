@@ -43,17 +43,17 @@ TurnDraw = tuple[np.random.Generator, int]
 
 
 def design_seed(seed: int, number: int) -> int:
-    """Return the seed of round ``number``, from 0, for the rules of its environment."""
+    """Return the seed for the environment of round ``number``, from 0."""
     return derive(seed, "agent", "design", number) % SEED_BOUND
 
 
 def schedule_draws(
     seed: int, number: int, keys: Iterable[int], ks: Sequence[int], first: int = 0
 ) -> dict[int, TurnDraw]:
-    """Draw for each dialogue of a round its random generator and its number of transformations.
+    """Draw a random generator and a number of transformations for each dialogue.
 
     ``keys`` number the dialogues of one part of the round. ``first`` is the position of key 0 in
-    the round, so the draws do not depend on how the round is divided.
+    the round. So the draws do not depend on how the round is divided.
     """
     episodes = {}
     for key in keys:
@@ -97,7 +97,7 @@ def build_step(
 
 
 class PlayedMove(NamedTuple):
-    """The result of one attempt in a dialogue: the step to learn from, and its success."""
+    """The result of one attempt in a dialogue: the training step and whether it succeeded."""
 
     step: ReplayBatch  #: Without a batch dimension.
     broken: bool  #: Whether the attempt broke its turn.
@@ -111,7 +111,7 @@ def play_moves(
     policy: Callable[[], Policy],
     epsilon: float,
 ) -> Iterator[dict[int, PlayedMove]]:
-    """Play dialogues in parallel to their ends, and yield the attempts.
+    """Play dialogues in parallel to their ends. Yield the attempts.
 
     Each yielded mapping holds one attempt of every unfinished dialogue. ``policy`` is called before
     each step, so that the caller may learn between steps.
@@ -162,7 +162,7 @@ class PlayedPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlayRules:
-    """The settings that all parts share. Calling it returns a player of the parts."""
+    """The settings that all parts share. Call the object to make a player."""
 
     settings: Settings  #: Settings of the tracker.
     asked_about: DialogueSet  #: Data that the tracker is made for.
@@ -176,7 +176,7 @@ class PlayRules:
     seed: int  #: Seed of the training.
 
     def __call__(self, tracker: Tracker | None = None) -> DialoguePlayer:
-        """Return a player with a tracker. If no tracker is given, load the tracker of the settings.
+        """Return a player with a tracker. If none is given, load the tracker of the settings.
 
         Raises:
             UserError: the tracker cannot be made.
@@ -185,7 +185,7 @@ class PlayRules:
 
 
 def about_players(tracker: Tracker) -> dict[str, str]:
-    """Return the properties that must be equal for all players whose steps one agent learns from.
+    """Return the properties that all players of one training must share.
 
     They are the package's version and the fingerprints of the tracker and the lexicon.
     """
@@ -213,7 +213,7 @@ class DialoguePlayer:
 
     @property
     def about(self) -> dict[str, str]:
-        """The properties that must be equal for all players of a training, see `about_players`."""
+        """The properties that all players of a training must share, see `about_players`."""
         return about_players(self._tracker)
 
     def play(self, part: RoundPart) -> PlayedPart:
@@ -380,7 +380,7 @@ class LearningTrainer(ABC):
 
     @abstractmethod
     def play(self, group: Sequence[int], epsilon: float) -> PlayedRound:
-        """Play the dialogues at the indices ``group``, and make the updates that are due.
+        """Play the dialogues at the indices ``group``. Make the updates that are due.
 
         ``epsilon`` is the share of uniformly random actions.
         """
@@ -392,7 +392,7 @@ class LearningTrainer(ABC):
 
     @property
     def finished(self) -> bool:
-        """Whether the remaining calls are too few to play another dialogue."""
+        """Whether the remaining calls are too few for another dialogue."""
         return not self._group()
 
     @property
@@ -406,12 +406,12 @@ class LearningTrainer(ABC):
 
     @property
     def state(self) -> TrainerState:
-        """The state from which a run is resumed, without the tensors."""
+        """The state for resuming a run, without the tensors."""
         before, begun, steps = self.calls_before, self.dialogues_begun, self.replay.added
         return TrainerState(Counters(before, begun, steps, self.updates), tuple(self.history))
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield all learned weights and the replay memory, to save or to fill them."""
+        """Yield all learned weights and the replay memory, for saving and for restoring."""
         for network in _NETWORKS:
             for name, tensor in getattr(self.learner, network).state_dict().items():
                 yield f"{network}.{name}", tensor
@@ -468,7 +468,7 @@ class LearningTrainer(ABC):
         """Return the indices of the dialogues in the next round.
 
         All dialogues are used once, in random order, before any dialogue is repeated. The number of
-        dialogues is limited so that the remaining calls suffice even if no attempt breaks a turn.
+        dialogues is limited: the remaining calls must suffice even if no attempt breaks a turn.
         """
         epoch, place = divmod(self.dialogues_begun, len(self.dialogues))
         drawn = stream(self.config.seed, "agent", "order", epoch).permutation(len(self.dialogues))
@@ -482,7 +482,7 @@ class LearningTrainer(ABC):
         return group
 
     def learn(self, rng: np.random.Generator) -> list[tuple[float, float]]:
-        """Make the updates that are due, and return the losses of the critic and the actor.
+        """Make the updates that are due. Return the losses of the critic and the actor.
 
         An update is due after every ``train_frequency`` new steps.
         """
@@ -576,7 +576,7 @@ PART: Final = 4
 
 
 class RoundTrainer(LearningTrainer):
-    """Lets other players play the dialogues, and learns after each round.
+    """Lets other players play the dialogues. Learns after each round.
 
     Args:
         config: settings of the training.

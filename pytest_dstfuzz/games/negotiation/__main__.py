@@ -1,8 +1,8 @@
 """Train negotiators: ``python -m pytest_dstfuzz.games.negotiation supervised`` or ``reinforced``.
 
 The supervised negotiator learns to talk and select as people did, from the files of Lewis et al.
-(2017). The reinforced negotiator is trained further by games. It maximises its score or, as an
-attack, its score minus the other side's score. The data and the negotiators trained on it are for
+(2017). The reinforced negotiator then learns from games. It maximises its score. As an attack, it
+maximises its score minus the other side's. The data and the negotiators trained on it are for
 research, not for commercial use (CC BY-NC).
 """
 
@@ -35,7 +35,7 @@ _AIMS: Final = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the training that the arguments name."""
+    """Run the training that the arguments ask for."""
     parser = Parser(_PROGRAM, __doc__ or "", _EXAMPLES)
     kinds = {"supervised": _supervised, "reinforced": _reinforced}
     kind = choice("training", kinds)

@@ -89,7 +89,7 @@ class NegotiatorAgent:
         return found
 
     def answers(self, goal: Goal, talks: Sequence[Talk]) -> list[str | None]:
-        """Return the agent's most likely next line after each talk, ``None`` for a selection."""
+        """Return the agent's most likely next line after each talk. ``None`` means a selection."""
         with torch.inference_mode():
             return TalkReader(self.network, goal).answers(talks)
 
@@ -102,7 +102,7 @@ class NegotiatorAgent:
         selections: Sequence[GoalSelection],
         most: int,
     ) -> list[list[str]]:
-        """For each place of a line, return the words that help an attack most, by the gradient."""
+        """Return for each place of a line the words that help an attack most, by the gradient."""
         gains = TalkReader(self.network, goal).replacements(talk, line, wanted, selections)
         known = min(most, gains.shape[1] - len(RESERVED) - 4)
         best = gains.topk(known, dim=-1).indices.tolist()
@@ -116,7 +116,7 @@ class NegotiatorAgent:
             return TalkReader(self.network, goal).surprise(talk, utterances)
 
     def _drawn(self, words: Sequence[str]) -> list[str] | None:
-        """Draw an utterance of at least one word, or return ``None`` if the agent selects."""
+        """Draw an utterance of at least one word. Return ``None`` if the agent selects instead."""
         reader, network = self._reader, self.network
         draws = torch.Generator().manual_seed(
             derive(self._seed, "negotiator", *reader.goal[0].tolist(), *words) % 2**63
@@ -150,11 +150,10 @@ class NegotiatorAgent:
 def negotiate(
     scenario: Scenario, target: NegotiatorAgent, other: NegotiatorAgent
 ) -> tuple[GameScores, bool]:
-    """Let two negotiators talk, then let each one select separately.
+    """Let two negotiators talk. Then let each make a selection separately.
 
-    Returns:
-        the scores, and whether the selections add up to the counts. If they do not, both
-        scores are 0.
+    Returns the scores, and whether the selections add up to the counts. If they do not, both scores
+    are 0.
     """
     game = DealGame()
     target.start(scenario.target)

@@ -1,4 +1,4 @@
-"""Reads human negotiations over books, hats and balls (deal or no deal), a row for each side.
+"""Reads human negotiations about books, hats and balls (deal or no deal). Each side has a row.
 
 The files have the layout of the files that Lewis et al. (2017, "Deal or No Deal?") published.
 ``data.txt`` contains all rows, including those of ``val.txt`` and ``test.txt``.
@@ -35,7 +35,7 @@ _LINE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NegotiationRow:
-    """A negotiation from the view of one side."""
+    """A negotiation seen from one side."""
 
     counts: tuple[int, ...]  #: The count of each item.
     values: tuple[int, ...]  #: The value of one of each item for this side.
@@ -46,19 +46,19 @@ class NegotiationRow:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Identifies the negotiation and the side, alike in all files."""
+        """Identifies the negotiation and the side. It is equal in all files."""
         return self.counts, self.values, self.words
 
     @property
     def other_key(self) -> tuple[object, ...]:
-        """Identifies the same negotiation from the view of the other side."""
+        """Identifies the other side's view of the same negotiation."""
         words = tuple(_OTHER.get(word, word) for word in self.words)
         return self.counts, self.other_values, words
 
 
 @dataclass(frozen=True, slots=True)
 class NegotiationSplits:
-    """Rows for training, validation and test. No negotiation is in more than one of these parts."""
+    """Rows for training, validation and test. Each negotiation is in only one part."""
 
     train: tuple[NegotiationRow, ...]
     val: tuple[NegotiationRow, ...]
@@ -67,7 +67,7 @@ class NegotiationSplits:
 
 
 def load_negotiations(folder: Path) -> NegotiationSplits:
-    """Read ``data.txt``, ``val.txt`` and ``test.txt``, and keep rows to test out of training.
+    """Read ``data.txt``, ``val.txt`` and ``test.txt``. Keep test rows out of the training rows.
 
     If one side of a negotiation is in ``val.txt`` or ``test.txt``, both sides are excluded.
 

@@ -1,10 +1,10 @@
-"""Iterative adversarial training: a negotiator and an attack on it learn alternately.
+"""Iterative adversarial training, in which a negotiator and an attack on it take turns.
 
 The method follows Cheng et al. (2019, formula 9). The attack is trained by policy gradient. Its
 reward is its score minus the target's, and it gets all items that the target does not take. The
-target learns from games against the attack with the opposite reward. It also learns from as many
-games against a partner, in which both must agree. An attack always agrees, so without the partner
-the target would learn to take everything.
+target learns from games against the attack, with the opposite reward. It also learns from equally
+many games against a partner, in which both must agree. An attack always agrees, so without the
+partner the target would learn to take everything.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HardenConfig(GradientConfig):
 
 @dataclass(frozen=True)
 class HardenedRound:
-    """The results of a round, measured in scenarios that are not used for training."""
+    """The results of a round, measured in scenarios outside of the training."""
 
     round: int
     advantage: float  #: Of the attack, which also learns.
@@ -65,7 +65,7 @@ class HardenedRound:
 
 
 def harden(config: HardenConfig, progress: Progress) -> tuple[HardenedRound, ...]:
-    """Train a negotiator and an attack on it alternately.
+    """Train a negotiator and an attack on it in turns.
 
     The state is written after each round, so a resumed run gives the same result as an
     uninterrupted one.

@@ -113,7 +113,7 @@ class NegotiatorNetwork(nn.Module):
 
 
 def of_counts(amounts: Tensor, counts: Tensor) -> Tensor:
-    """Mask the logits of amounts that are above the counts of the items."""
+    """Mask the logits of amounts that exceed the counts of the items."""
     most = torch.arange(MOST + 1, device=amounts.device)
     return amounts.masked_fill(most[None, None] > counts[:, :, None], _EMPTY)
 
@@ -164,7 +164,7 @@ def goal_numbers(goal: Goal) -> tuple[int, ...]:
 
 
 def words_of(talk: Talk) -> list[str]:
-    """Return a talk as the words of the training data, from the view of one side."""
+    """Return a talk, seen from one side, as the words of the training data."""
     words: list[str] = []
     for line in talk:
         text = [SELECT] if line.closes else [*line.text.lower().split(), END]
@@ -173,13 +173,13 @@ def words_of(talk: Talk) -> list[str]:
 
 
 def never_said(network: NegotiatorNetwork) -> list[int]:
-    """Return the indices of the words that cannot occur in an utterance."""
+    """Return the indices of words that never occur in an utterance."""
     known = network.numbers
     return [known[word] for word in (*RESERVED, YOU, THEM) if word in known]
 
 
 def list_forbidden(network: NegotiatorNetwork, *, first: bool) -> list[int]:
-    """Return the indices of the words that cannot come next in an utterance.
+    """Return the indices of words that cannot come next in an utterance.
 
     An utterance is not empty, and only its first word can end the talk.
     """
@@ -188,7 +188,7 @@ def list_forbidden(network: NegotiatorNetwork, *, first: bool) -> list[int]:
 
 @dataclass(frozen=True)
 class ReadTalks:
-    """Talks after the language model has read them."""
+    """Talks that the language model has processed."""
 
     numbers: Tensor  #: ``[talks, words]``: padded word numbers.
     lengths: Tensor  #: ``[talks]``.
@@ -212,7 +212,7 @@ class TalkReader:
         return [known.get(word, UNKNOWN) for word in words]
 
     def read(self, rows: Sequence[Sequence[int]]) -> ReadTalks:
-        """Run the language model on rows of words. A common beginning is read only once."""
+        """Run the language model on rows of words. Process a common beginning only once."""
         network = self.network
         # Leave at least one word for each row, also if one row is a prefix of the others.
         shared = _common(rows)[: min(len(row) for row in rows) - 1]
@@ -273,7 +273,7 @@ class TalkReader:
         return torch.stack(parts).sum(0)
 
     def answers(self, talks: Sequence[Talk]) -> list[str | None]:
-        """Return the agent's most likely next line after each talk, ``None`` for a selection."""
+        """Return the agent's most likely next line after each talk. ``None`` means a selection."""
         rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
         network, state = self.network, self.read(rows).state
         goal = network.encode_goal(self.goal).expand(len(rows), -1)
@@ -317,7 +317,7 @@ class TalkReader:
     def replacements(
         self, talk: Talk, line: int, wanted: Sequence[bool], selections: Sequence[GoalSelection]
     ) -> Tensor:
-        """For each place of a line, return how much each word would help an attack.
+        """Return how much each word would help an attack, for each place of a line.
 
         The result is ``[words of the line, vocabulary]``: the first-order fall of the loss, from
         its gradient at the word vectors. Higher is better. ``wanted`` marks the selections that the
@@ -351,7 +351,7 @@ class TalkReader:
 
 
 def _common(rows: Sequence[Sequence[int]]) -> Sequence[int]:
-    """Return the words with which all rows begin."""
+    """Return the words at the beginning that all rows share."""
     # It is enough to compare the first and the last row in sorted order.
     first, last = min(map(list, rows)), max(map(list, rows))
     for place, (one, other) in enumerate(zip(first, last, strict=False)):

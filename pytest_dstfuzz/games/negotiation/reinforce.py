@@ -46,7 +46,7 @@ Aim = Literal["score", "advantage"]
 
 @dataclass(frozen=True)
 class LearningGames:
-    """A kind of games that a negotiator learns from: its reward and its rules."""
+    """A kind of games to learn from, with its reward and its rules."""
 
     name: str  #: The name of the random stream.
     aim: Aim = "score"
@@ -93,7 +93,7 @@ class ReinforceConfig(GradientConfig):
 
 @dataclass(frozen=True)
 class ReinforcedRound:
-    """The results of a round, measured in scenarios that are not used for training."""
+    """The results of a round, measured in scenarios outside of the training."""
 
     round: int
     score: float
@@ -118,7 +118,7 @@ class PolicyGradient:
     def step(
         self, partner: NegotiatorNetwork, number: int, games: LearningGames, *, people: bool = True
     ) -> TableTalk:
-        """Play a batch of games against a partner, and learn from them.
+        """Play a batch of games against a partner and learn from them.
 
         If ``people`` is true, the negotiator also learns from human talks every few steps.
         """
@@ -187,10 +187,10 @@ def play_games(
     *,
     complement: int | None = None,
 ) -> GameFigures:
-    """Let two networks play in scenarios that are not used for training.
+    """Let two networks play in scenarios outside of the training.
 
-    In the figures, ``network`` is the adversary and ``partner`` the target. `talk` explains
-    ``complement``.
+    In the figures, ``network`` is the adversary and ``partner`` the target. For ``complement`` see
+    `talk`.
     """
     if not 0 <= seed < TRAINING_SEED:
         raise UserError(f"the seed must be from 0 to {TRAINING_SEED - 1:,}, not {seed}")
@@ -205,7 +205,7 @@ def play_games(
 
 
 def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[ReinforcedRound, ...]:
-    """Train a negotiator by games, and keep its network after the last round.
+    """Train a negotiator by games. Keep its network after the last round.
 
     The state is written after each round, so a resumed run gives the same result as an
     uninterrupted one.

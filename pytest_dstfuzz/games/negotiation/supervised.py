@@ -1,4 +1,4 @@
-"""Trains the supervised negotiator, which learns from human talks and selections."""
+"""Trains the supervised negotiator on human talks and selections."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _tensors(network: NegotiatorNetwork, adam: torch.optim.Adam) -> Iterator[tup
 
 
 def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[NegotiatorEpoch, ...]:
-    """Train on ``data.txt``, and keep the network of the epoch that is best on ``val.txt``.
+    """Train on ``data.txt``. Keep the network of the best epoch on ``val.txt``.
 
     Rows of ``val.txt`` and ``test.txt`` are not trained on. The state is written after each epoch,
     so a resumed run gives the same result as an uninterrupted one.
@@ -178,7 +178,7 @@ def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[Nego
 
 
 def _start(network: NegotiatorNetwork, generator: torch.Generator) -> None:
-    """Initialise the weights with a random generator of their own."""
+    """Initialise the weights with a separate random generator."""
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if parameter.dim() == 1:

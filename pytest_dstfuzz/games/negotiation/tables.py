@@ -1,6 +1,6 @@
 """Plays many negotiations in one batch.
 
-A table is one talk between two networks. In each step, one word is said at each table.
+A table is one talk between two networks. Each step adds one word at each table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pytest_dstfuzz.games.negotiation.network import (
 
 @dataclass(frozen=True)
 class TableTalk:
-    """The talks at all tables from the view of one side, and their results."""
+    """The talks at all tables, seen from one side, and their results."""
 
     goals: Tensor  #: ``[tables, 6]``: counts and values of this side.
     words: Tensor  #: ``[tables, words]``: padded word numbers.
@@ -39,7 +39,7 @@ class TableTalk:
 
 
 class TableSide:
-    """One side of all tables, with the state of the network that speaks for it."""
+    """One side of all tables, with the state of its network."""
 
     def __init__(self, network: NegotiatorNetwork, goals: Sequence[Goal]) -> None:
         self.network = network.eval()
@@ -102,12 +102,12 @@ def talk(
     temperature: float = 0.5,
     complement: int | None = None,
 ) -> TableTalk:
-    """Let two networks negotiate in several scenarios, and return the view of the first.
+    """Let two networks negotiate in several scenarios. Return the first network's view.
 
-    ``side`` has the adversary's goal, ``other`` the target's. Both must have the same vocabulary.
-    At the end, each side selects separately. If the amounts do not add up, both score 0. The side
-    with the number ``complement`` (0 or 1) makes no selection, and gets the items that the other
-    side leaves.
+    ``side`` has the adversary's goal, ``other`` the target's. Both must have equal vocabularies. At
+    the end, each side selects separately. If the amounts do not add up, both score 0.
+    ``complement`` (0 or 1) is the number of a side that makes no selection and gets the remaining
+    items.
     """
     if side.words != other.words:
         raise ValueError("the two negotiators have different vocabularies")
@@ -153,7 +153,7 @@ def _utterance(
     temperature: float,
     generator: torch.Generator,
 ) -> Tensor:
-    """Let one side speak at some tables, and return the tables at which it ended the talk."""
+    """Let one side speak at some tables. Return the tables where it ended the talk."""
     speaker.take(torch.full((len(rows),), speaker.you), rows)
     hearer.take(torch.full((len(rows),), hearer.them), rows)
     ended = [rows[:0]]

@@ -1,1 +1,1 @@
-"""Internal: The shipped assistant, which finds the tool to call by the words of the schemas."""
+"""Internal: the shipped assistant, which finds the tool to call by the words of the schemas."""

@@ -91,7 +91,7 @@ _LISTED: Final = re.compile(r"\s*(?:,|\band\b|&)\s*")
 
 @dataclass(frozen=True)
 class Decision:
-    """The assistant's next action: a call, or a question for ``missing`` slots or a yes."""
+    """The assistant's next action: a call, or a question about ``missing`` slots or a yes."""
 
     tool: ToolView | None
     call: bool
@@ -99,7 +99,7 @@ class Decision:
 
 
 def take_turn(weights: Weights, memory: Memory, tools: tuple[ToolView, ...], user: str) -> Decision:
-    """Update the memory with a user utterance, and decide on the next action."""
+    """Update the memory with a user utterance. Decide on the next action."""
     turn = turn_text(memory.system, user)
     if not tools or len(turn.read) == turn.heard + 1:
         memory.begin_answer()
@@ -185,7 +185,7 @@ def _whole(value: str, slot: Slot, memory: Memory) -> str:
 
 
 def _repeated(turn: TurnText, memory: Memory, slot: Slot, value: str) -> bool:
-    """Return whether the assistant repeated the current value and the user named no new value."""
+    """Return whether the assistant repeated the current value and the user gave no new one."""
     current = memory.values.get(slot, ANY)
     if ANY in (current, value) or slot.boolean:
         return False
@@ -237,7 +237,7 @@ def json_value(slot: Slot, text: str) -> Any:
 
 
 def arguments(tool: ToolView, memory: Memory) -> dict[str, Any]:
-    """Return the arguments of a call. A slot that may have any value is left out."""
+    """Return the arguments of a call. Slots that may have any value are left out."""
     return {
         slot.name: json_value(slot, memory.values[slot])
         for slot in tool.slots
@@ -298,7 +298,7 @@ class Assistant:
     def _replayed(
         self, messages: Sequence[Mapping[str, Any]], tools: tuple[ToolView, ...], key: str
     ) -> tuple[Memory, Decision | None]:
-        """Process a dialogue from its longest cached prefix on.
+        """Process a dialogue, starting after its longest cached prefix.
 
         Return the memory and the decision.
         """
@@ -330,7 +330,7 @@ class Assistant:
 
 
 def hear(memory: Memory, message: Mapping[str, Any], tools: Mapping[str, ToolView]) -> None:
-    """Store a message of the assistant or of a tool. Unreadable parts are ignored."""
+    """Store a message of the assistant or a tool. Ignore unreadable parts."""
     role = message.get("role")
     if role in ("tool", "function"):
         memory.hear_result(memory.active or "", _text_of(message.get("content")))

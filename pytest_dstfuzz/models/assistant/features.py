@@ -1,4 +1,4 @@
-"""The input of the shipped assistant's network: words, schemas and a memory of the dialogue."""
+"""The inputs of the assistant's network: words, schemas and a memory of the dialogue."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def word_vector(word: str) -> tuple[Array, float]:
 
 @lru_cache(maxsize=65536)
 def plain(word: str) -> str:
-    """Write a lower-case word in the form in which values are compared: numbers as digits."""
+    """Return a lower-case word in the form for comparing values, with numbers as digits."""
     return with_digits(word)
 
 
@@ -134,7 +134,7 @@ def shapes(read: list[TextToken], *, user: bool) -> Array:
 
 @lru_cache(maxsize=65536)
 def fold_value(text: str) -> str:
-    """Write a text in the form in which values are compared.
+    """Return a text in the form for comparing values.
 
     This form has lower case, single spaces, and numbers as digits.
     """
@@ -142,7 +142,7 @@ def fold_value(text: str) -> str:
 
 
 def says(text: str, value: str) -> bool:
-    """Return whether a text contains a value as whole words. Both must be in folded form."""
+    """Return whether a text contains a value as whole words. Both must be folded."""
     place = text.find(value) if value else -1
     while place >= 0:
         end = place + len(value)
@@ -231,7 +231,7 @@ class Slot(DescribedObject):
 
     @cached_property
     def folded_values(self) -> tuple[str, ...]:
-        """The values in the form in which texts are searched for them, see `fold_value`."""
+        """The values in the form for searching in texts, see `fold_value`."""
         return tuple(fold_value(value.replace("_", " ")) for value in self.values)
 
     @cached_property
@@ -241,7 +241,7 @@ class Slot(DescribedObject):
 
     @cached_property
     def value_tokens(self) -> tuple[tuple[str, ...], ...]:
-        """The tokens of each value, in the form in which texts are searched for them."""
+        """The tokens of each value, in the form for searching in texts."""
         return tuple(
             tuple(plain(token.lower) for token in tokens(value.replace("_", " ")))
             for value in self.values
@@ -254,7 +254,7 @@ class Slot(DescribedObject):
 
     @property
     def number(self) -> bool:
-        """Whether the schema asks for a number."""
+        """Whether the schema requires a number."""
         return self.kind in _NUMBERS
 
 
@@ -355,7 +355,7 @@ class Result:
 
 @dataclass
 class Memory:
-    """All that the assistant remembers of the dialogue up to a turn.
+    """The assistant's memory of the dialogue up to a turn.
 
     Slots are keys of ``values``.
     """
@@ -385,7 +385,7 @@ class Memory:
         )
 
     def begin_answer(self) -> None:
-        """Prepare for the assistant's next message: clear the data about its last message."""
+        """Prepare for the assistant's next message. Clear the data about its last message."""
         self.system = ""
         self.after_results = False
         self.said.append("")
@@ -541,7 +541,7 @@ _KINDS: Final = ("result", "argument", "other")
 
 @dataclass(frozen=True)
 class TurnText:
-    """The assistant's latest text and the user's text as one token sequence, with a gap between."""
+    """The assistant's last text and the user's text as one token sequence with a gap."""
 
     read: list[TextToken]
     #: Number of tokens in the assistant's text. The gap and the user's tokens follow.
@@ -598,7 +598,7 @@ class ToolsAsked:
 
 @dataclass(frozen=True)
 class ValuesAsked:
-    """The network's inputs for the values that the schema lists for a slot."""
+    """The network's inputs for a slot's values in the schema."""
 
     #: ``[values, WIDTH]``
     vectors: Array
@@ -626,7 +626,7 @@ class SlotsAsked:
 
 
 def _overlap(turn: TurnText, rows: Array) -> tuple[float, float]:
-    """Return how well words are matched by the assistant's text and by the user's text.
+    """Return how well words match the assistant's text, and how well the user's.
 
     A word's match is the highest product of its vector with a word of the text. The result is the
     mean over ``rows``, for each text.
@@ -694,7 +694,7 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
 
 
 def _listed(turn: TurnText, slot: Slot) -> Slot:
-    """Return the slot, with possible numbers if its schema asks for a number without a list."""
+    """Return the slot. If its schema requires a number without a list, add possible numbers."""
     if not slot.number or slot.values:
         return slot
     said = {word for word in turn.plain if _FIGURE.fullmatch(word)}
@@ -707,7 +707,7 @@ _NOTHING: Final = np.zeros((0, WIDTH), np.float32)
 
 
 def _meet(met: Array, turn: TurnText, slot: Slot, current: str | None) -> None:
-    """Fill in the features that each token has for a slot."""
+    """Fill in the features of each token for a slot."""
     for place, rows in ((0, slot.label_rows), (1, slot.about_rows)):
         if len(rows):
             met[:, place] = (turn.vectors @ rows.T).max(axis=1)
@@ -802,7 +802,7 @@ def _about(slot: Slot, source: DescribedObject) -> float:
 
 
 def ask_call(turn: TurnText, tool: ToolView, memory: Memory, new: int) -> Array:
-    """Return the features ``[CALL]`` for deciding whether to call a tool now.
+    """Return the features ``[CALL]`` for the decision to call a tool now.
 
     ``new`` is the number of slots whose value the turn has changed.
     """

@@ -14,7 +14,7 @@ LONGEST_BELIEF = 128
 
 @dataclass(frozen=True)
 class SimpleTodTrainingConfig(RunSettings):
-    """The settings of a SimpleTOD training. With the defaults, the shipped checkpoint was made."""
+    """The settings of a SimpleTOD training. The shipped checkpoint used the defaults."""
 
     COUNTS = ("epochs", "batch_tokens", "vocabulary", "hidden", "layers", "heads")
     RATES = ("dropout", "weight_decay", "average_decay")

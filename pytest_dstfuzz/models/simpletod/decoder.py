@@ -29,7 +29,7 @@ _ANSWERS: Final = 64
 
 @dataclass(frozen=True)
 class CachedPrefix:
-    """The start of a dialogue up to a user utterance, with the model's keys and values for it."""
+    """The start of a dialogue up to a user utterance, with its keys and values in the model."""
 
     states: Tensor  #: Keys and values ``[layers, 2, heads, T, width]``.
     #: Tokens of user utterances, and the generated tokens after them.
@@ -77,7 +77,7 @@ class PrefixCache:
         return found
 
     def keep(self, key: tuple[int, ...], prefix: CachedPrefix) -> None:
-        """Add a new prefix. If the cache is full, drop the oldest prefixes."""
+        """Add a new prefix. Drop the oldest prefixes if the cache is full."""
         self._kept[key] = prefix
         self._size += prefix.bytes
         while self._size > self._capacity and len(self._kept) > 1:
@@ -90,10 +90,10 @@ _ROOM = 64
 
 
 class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # untyped
-    """Keys and values of a layer with spare columns, because the base class copies at each step."""
+    """Keys and values of a layer with spare columns. The base class copies at each step."""
 
     def __init__(self, states: Tensor, used: int) -> None:
-        """Take ``states [2, B, heads, T, width]``, with the first ``used`` columns in use."""
+        """Store ``states [2, B, heads, T, width]``. The first ``used`` columns are in use."""
         super().__init__()  # type: ignore[no-untyped-call]  # untyped
         self.is_initialized = True
         self.states = states
@@ -119,7 +119,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # untyped
 
 
 class KVBatch:
-    """Texts in one batch that advance at different speeds. Gaps between their columns are masked.
+    """Texts in one batch that advance at different speeds. Gaps between columns are masked.
 
     ``known`` has for each row the cached keys and values, see `CachedPrefix`, or ``None``.
     """
@@ -143,10 +143,10 @@ class KVBatch:
     def read(
         self, feeds: Sequence[list[int]], guesses: Sequence[list[int]], positions: Sequence[int]
     ) -> tuple[list[int], list[float]]:
-        """Run the model on new tokens of each row, and on the guessed tokens after them.
+        """Run the model on each row's new tokens, and on the guessed tokens after them.
 
-        Finished rows have no tokens. Returns the most likely next token and the Gini impurity of
-        its distribution, for the last token of each feed and for each guess, row by row.
+        Finished rows have no tokens. The result is for the last token of each feed and for each
+        guess, row by row: the most likely next token, and the Gini impurity of its distribution.
         ``positions`` are the positions of the first tokens.
         """
         lines = [feed + guess for feed, guess in zip(feeds, guesses, strict=True)]
@@ -186,7 +186,7 @@ class KVBatch:
         return scores.argmax(-1).tolist(), impurities.tolist()
 
     def accept(self, sizes: Sequence[int]) -> None:
-        """Keep the first ``sizes`` tokens of the last `read` in each row, and mask the rest."""
+        """Keep the first ``sizes`` tokens of the last `read` in each row. Mask the rest."""
         width = torch.tensor(sizes)[:, None]
         accepted = torch.arange(self._used - self._start) < width
         self._seen[:, self._start : self._used] = accepted.to(self._seen.device)
@@ -227,7 +227,7 @@ class _Impurities(LogitsProcessor):
         self.steps: list[Tensor] = []
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # noqa: ARG002 - signature of transformers
-        """Record the impurity of ``scores [B, V]``, and return them unchanged."""
+        """Record the impurity of ``scores [B, V]`` and return them unchanged."""
         self.steps.append(1.0 - scores.float().softmax(-1).square().sum(-1))
         return scores
 
@@ -310,9 +310,9 @@ class TokenDraft:
         return self._reference[self._place : self._place + self._length]
 
     def learn(self, written: Sequence[int], confirmed: int) -> None:
-        """Move on after a guess of which ``confirmed`` tokens were correct.
+        """Continue after a guess with ``confirmed`` correct tokens.
 
-        ``written`` are all tokens so far. Its last token is the model's own, not a guess.
+        ``written`` are all tokens so far. The last one comes from the model, not from a guess.
         """
         # After a wrong guess, a long guess would probably be wasted.
         self._length = min(max(1, 2 * confirmed), _LONGEST_GUESS)
@@ -322,7 +322,7 @@ class TokenDraft:
         """Return the position in the reference that continues the end of ``written``.
 
         ``place`` is the position of the first wrong guess. The longest match wins, then the
-        nearest. If nothing matches, the wrong token is taken for a substitution.
+        nearest. If nothing matches, the wrong token counts as a substitution.
         """
         for size in range(min(_LONGEST_MATCH, len(written)), 0, -1):
             end = list(written[-size:])
@@ -375,12 +375,12 @@ class _Text:
 
     @property
     def pending(self) -> list[int]:
-        """Tokens on which the model must run next, without the guess."""
+        """Tokens to run the model on next, without the guess."""
         return (self.prompt + self.tokens)[self.read :]
 
     @property
     def width(self) -> int:
-        """Number of tokens on which the model must run next, with the guess."""
+        """Number of tokens to run the model on next, with the guess."""
         return len(self.pending) + len(self.guessed)
 
     def take(self, tokens: Sequence[int], impurities: Sequence[float], end: int) -> None:
@@ -446,10 +446,10 @@ class SpeculativeDecoder:
         return found or [(0, len(prompt))]
 
     def _ready(self, texts: Sequence[_Text]) -> tuple[list[_Text], list[_Text]]:
-        """Split texts into texts to generate now, and texts that will find a cached prefix later.
+        """Split texts into those to generate now and those to generate after others.
 
-        If texts have the same prefix, one of them is generated now, and the other texts wait.
-        Texts of earlier turns are generated first.
+        Of several texts with the same prefix, one is generated now. The others wait for its cached
+        prefix. Texts of earlier turns come first.
         """
         said = {text.said for text in texts}
         ready: list[_Text] = []
@@ -496,7 +496,7 @@ class SpeculativeDecoder:
                 prefix.learn(text.utterance, tuple(text.tokens))
 
     def _parts(self, texts: Sequence[_Text]) -> Iterator[list[_Text]]:
-        """Divide prepared texts, sorted by length, into groups that do not have too many tokens."""
+        """Divide prepared texts, sorted by length, into groups with a limited number of tokens."""
         part: list[_Text] = []
         for text in texts:
             if part and (len(part) + 1) * text.width > self._tokens:

@@ -78,7 +78,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, ImportError, SafetensorError)
 
 @dataclass(frozen=True)
 class SimpleTodReading:
-    """The formats that a model was trained on, which its tracker must use too."""
+    """The text formats of a model's training. The tracker must use the same."""
 
     common: bool  #: Whether utterances are in the form of `texts.utterance_words`.
     normalisation: str  #: Normalisation of labels and predictions.
@@ -155,7 +155,7 @@ def save(
     reading: SimpleTodReading,
     about: Mapping[str, Any],
 ) -> None:
-    """Write a model in the format of transformers with 16-bit weights, and its reading settings.
+    """Write a model with 16-bit weights in the format of transformers, and its text formats.
 
     The model itself does not change. ``about`` describes data, settings and results.
     """
@@ -175,7 +175,7 @@ def save(
 
 
 def _distinct(model: PreTrainedModel) -> dict[str, Tensor]:
-    """Return the weights by name. Weights that several names share are listed once."""
+    """Return the weights by name. Shared weights are listed once."""
     seen: set[int] = set()
     found: dict[str, Tensor] = {}
     for name, tensor in model.state_dict().items():
@@ -186,7 +186,7 @@ def _distinct(model: PreTrainedModel) -> dict[str, Tensor]:
 
 
 def read_reading(folder: Path) -> SimpleTodReading | None:
-    """Read the formats that `save` wrote, or return ``None`` if another program saved the model."""
+    """Return the formats that `save` wrote, or ``None`` if another program saved the model."""
     path = folder / READING_FILE
     if not path.is_file():
         return None
@@ -205,7 +205,7 @@ def read_reading(folder: Path) -> SimpleTodReading | None:
 
 @contextmanager
 def _without_progress_bar() -> Iterator[None]:
-    """Switch off the progress bars of transformers, which appear even if there is no terminal."""
+    """Switch off the progress bars of transformers, which appear even without a terminal."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # untyped
     try:
@@ -217,7 +217,7 @@ def _without_progress_bar() -> Iterator[None]:
 
 @contextmanager
 def seed_torch(seed: int) -> Iterator[None]:
-    """Seed the random numbers of torch, and restore the global state afterwards.
+    """Seed the random numbers of torch. Restore the global state afterwards.
 
     This is necessary because models of transformers draw from the global generator.
     """

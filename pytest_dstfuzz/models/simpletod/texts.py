@@ -45,17 +45,17 @@ def context_words(context: Context, *, common: bool) -> Iterator[str]:
 
 
 def value_words(value: str) -> tuple[str, ...]:
-    """Return the words of a value as they stand in a belief."""
+    """Return the words of a value as a belief spells them."""
     return tuple(word for word in tokenise(value) if word != SEPARATOR)
 
 
 def slot_words(slot: str) -> tuple[str, ...]:
-    """Return the words of a slot as they stand in a belief: ``hotel-book day`` has three."""
+    """Return the words of a slot as a belief spells them: ``hotel-book day`` has three."""
     return tuple(slot.replace("-", " ", 1).split())
 
 
 def belief_words(state: Mapping[str, str]) -> Iterator[str]:
-    """Yield the words of a belief, with the slots in alphabetical order, then the end mark."""
+    """Yield the words of a belief: the slots in alphabetical order, then the end mark."""
     for number, slot in enumerate(sorted(state)):
         if number:
             yield SEPARATOR

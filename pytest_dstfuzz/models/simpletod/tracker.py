@@ -1,4 +1,4 @@
-"""The SimpleTOD tracker, which generates belief states and says how certain they are."""
+"""The SimpleTOD tracker, which generates belief states with a measure of uncertainty."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def load_simpletod(
 
 
 def _fingerprint(folder: Path, device: str) -> str | None:
-    """Return a folder's fingerprint, or ``None`` for a name on the hub, whose files may change."""
+    """Return a folder's fingerprint. Files of a name on the hub may change, so return ``None``."""
     if not folder.is_dir():
         return None
     files = [path for path in folder.iterdir() if path.is_file()]
@@ -106,7 +106,7 @@ class SimpleTodTracker:
         batch_size: int = 64,
         fingerprint: str | None = None,
     ) -> None:
-        """Store a model that is on its device, and put it into evaluation mode."""
+        """Store a model that is on its device. Put it into evaluation mode."""
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
         self.model = model

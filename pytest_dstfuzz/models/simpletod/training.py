@@ -66,13 +66,13 @@ def split_dialogue(dialogue: Dialogue) -> DialogueWords:
 
 
 class SlotValueAugmenter:
-    """Replaces values in a dialogue by other values that their slots have in the training data.
+    """Replaces values in a dialogue by other values of their slots in the training data.
 
-    A model that sees only a few names memorises them. If names vary, the model has to read them. A
-    value is replaced everywhere in a dialogue: in the utterances and in the states of all its
-    slots. All of these slots must have the same name (``hotel-area``, ``restaurant-area``), and
-    none of the value's words may occur in another value. The new value comes from the first of the
-    slots. A ``share`` of the dialogues is changed.
+    A model that sees only a few names memorises them. If names vary, it has to read them. A value
+    is replaced everywhere in a dialogue: in the utterances and in the states of all its slots.
+    These slots must have the same name (``hotel-area``, ``restaurant-area``), and no word of the
+    value may occur in another value. The new value comes from the first of the slots. A ``share``
+    of the dialogues is changed.
     """
 
     def __init__(self, dialogues: Sequence[DialogueWords], share: float) -> None:
@@ -108,7 +108,7 @@ class SlotValueAugmenter:
 
 
 def _exchangeable(dialogue: DialogueWords) -> dict[Words, str]:
-    """Return the values of a dialogue that may be replaced, each with its first slot."""
+    """Return the replaceable values of a dialogue, each with its first slot."""
     slots: dict[Words, set[str]] = {}
     for _, _, state in dialogue.turns:
         for slot, value in state.items():
@@ -182,7 +182,7 @@ class Encoder:
         return _sequence(context[: self._positions], beliefs, len(TURNOVER))
 
     def _tokens(self, words: Sequence[str]) -> list[int]:
-        """Encode words one by one, which is faster than whole texts and has the same result."""
+        """Encode words one by one. This is faster than whole texts, with the same result."""
         result: list[int] = []
         for word in words:
             known = self._known.get(word)
@@ -358,9 +358,9 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
     def accuracy(self, sequences: Sequence[TreeSequence], turns: int) -> float:
         """Return the joint goal accuracy of the model, in [0, 1].
 
-        Greedy decoding gives the right belief exactly if the right token is the most likely token
-        after each right prefix. Therefore no belief is generated. ``turns`` is the number of all
-        turns. Turns that were too long to encode count as wrong.
+        Greedy decoding gives the right belief exactly if the right token is most likely after each
+        right prefix. Therefore no belief is generated. ``turns`` is the number of all turns. Turns
+        that were too long to encode count as wrong.
         """
         self.model.train(mode=False)
         right = 0
@@ -385,7 +385,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
 
 
 def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> TrainingRun:
-    """Train SimpleTOD on the training split, after it has learned subwords from there."""
+    """Learn subwords from the training split, then train SimpleTOD on it."""
     train, valid = begin(config)
     lines = _lines(split_dialogue(dialogue) for dialogue in train.dialogues)
     model, tokeniser = new_model(config, lines, derive(config.seed, "weights") % 2**63)
@@ -413,7 +413,7 @@ def _reading(train: DialogueSet) -> SimpleTodReading:
 
 
 def _lines(dialogues: Iterable[DialogueWords]) -> Iterator[str]:
-    """Yield texts to learn subwords from: utterances, and the last belief of each dialogue."""
+    """Yield texts for learning subwords: utterances, and the last belief of each dialogue."""
     for dialogue in dialogues:
         for system, user, _ in dialogue.turns:
             yield " ".join(system)

@@ -26,7 +26,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class TradeReading:
-    """Settings of the training that the tracker must use, too."""
+    """Settings of the training that the tracker must also use."""
 
     history_limit: int  #: Maximum number of history words. Older words are cut.
     normalisation: str  #: Name of the normalisation of labels and predictions.

@@ -1,4 +1,4 @@
-"""The files and settings of TRADE, which are read without torch."""
+"""The files and settings of TRADE. Reading them needs no torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings
 
 @dataclass(frozen=True)
 class TradeRunSettings(RunSettings):
-    """The settings that all trainings of TRADE have."""
+    """The settings that all trainings of TRADE share."""
 
     CHANGEABLE: ClassVar[tuple[str, ...]] = ("epochs", "patience", "max_minutes", "device")
     COUNTS: ClassVar[tuple[str, ...]] = ("epochs", "batch_size", "patience")
@@ -28,9 +28,9 @@ class TradeRunSettings(RunSettings):
 
 @dataclass(frozen=True)
 class TradeTrainingConfig(TradeRunSettings):
-    """The settings of a TRADE training. With the defaults, the shipped checkpoint was made.
+    """The settings of a TRADE training. The shipped checkpoint used the defaults.
 
-    (The model card lists what was different in that run.)
+    (The model card lists the differences of that run.)
     """
 
     COUNTS = (*TradeRunSettings.COUNTS, "hidden", "embedding", "history_limit")
@@ -101,7 +101,7 @@ class TradeEpoch(EpochFigures):
 
 @dataclass(frozen=True, kw_only=True)
 class HardeningRound(TradeEpoch):
-    """The results of one round, and the results of the first weights."""
+    """The results of one round, with the results of the first weights."""
 
     LOSSES: ClassVar[str] = "{gate_loss:.3f} + {value_loss:.3f} + {margin_loss:.3f}"
 

@@ -1,4 +1,4 @@
-"""Adversarial training of TRADE, in rounds: find rewrites that break TRADE, and train on them."""
+"""Adversarial training of TRADE in rounds: find rewrites that break it, and train on them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _MARGIN = 0.1
 
 @dataclass(frozen=True)
 class HardeningTurn(LabelledTurn):
-    """A rewritten turn with the label of the clean turn, which must become less likely."""
+    """A rewritten turn. The label of its clean turn must become less likely."""
 
     #: The clean turn with its label.
     clean: LabelledTurn
@@ -78,7 +78,7 @@ def margin_loss(network: TradeNetwork, turns: Sequence[HardeningTurn], rate: flo
 
 
 def _old_values(network: TradeNetwork, batch: TurnBatch, changed: Tensor, rate: float) -> Tensor:
-    """Return the log-probabilities of the gates, then of the words, in the changed slots."""
+    """Return the log-probabilities of the gates and of the words, for the changed slots."""
     encoded = network.encode(mask_words(batch.words, rate, network.generator), batch.lengths)
     inputs = network.slot_inputs()
     first = network.first_step(encoded, inputs)
@@ -121,7 +121,7 @@ class TradeHardener(TradeTrainer):
         self._checked = checked.draw(config.checked, "validation")
 
     def kept_weights(self) -> Sequence[Tensor]:
-        """Return the averaged weights, mixed with the first weights as the settings say."""
+        """Return the averaged weights, mixed with the first weights as in the settings."""
         share = self.hardening.first_weights
         pairs = zip(super().kept_weights(), self._first, strict=True)
         return [torch.lerp(mean, first, share) for mean, first in pairs]
@@ -161,7 +161,7 @@ class TradeHardener(TradeTrainer):
         return used
 
     def _row(self, one: LabelledRewrite) -> LabelledTurn:
-        """Return a rewrite as a turn to train on, with the answer that the settings name."""
+        """Return a rewrite as a training turn, with the answer that the settings ask for."""
         vocabulary, limit, answers = (
             self.vocabulary,
             self.reading.history_limit,
@@ -222,8 +222,8 @@ class TradeHardener(TradeTrainer):
     def best(self) -> TradeEpoch:
         """Return the round with the highest accuracy on rewritten turns.
 
-        The accuracy on clean turns must not fall further than the settings allow. If it falls
-        further in all rounds, return the round in which it falls least.
+        The accuracy on clean turns must not fall further than the settings allow. If it does in all
+        rounds, return the round with the smallest fall.
         """
         return max(self.history, key=self._rank)
 
@@ -265,7 +265,7 @@ def harden_trade(config: TradeHardeningConfig, progress: Progress) -> TrainingRu
 
 
 def _unmeasured(config: TradeHardeningConfig, data: DialogueSet, progress: Progress) -> DialogueSet:
-    """Return data without the dialogues whose user texts equal those of a dialogue to measure."""
+    """Return data without dialogues that have the same user texts as a measured dialogue."""
     if config.measured == NOTHING:
         return data
     same = config.measured is None

@@ -1,4 +1,4 @@
-"""The network of TRADE, with its recurrent encoder (GRU) and its decoding of values."""
+"""The network of TRADE: a recurrent encoder (GRU) and the decoder of values."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, T
 
 
 def _multiply(left: Tensor, right: Tensor) -> Tensor:
-    """Return the batched product, computed in the type of ``right``, in the type of ``left``."""
+    """Return a batched product in the type of ``left``, computed in the type of ``right``."""
     return torch.bmm(left.to(right.dtype), right).to(left.dtype)
 
 
 class BidirectionalGRU(torch.autograd.Function):
-    """A GRU that runs both directions at once. A step covers only the rows that have begun.
+    """A GRU in both directions at once. A step covers only the rows that have begun.
 
-    All rows end at the last step. The longest rows come first, so that step ``t`` covers the first
+    All rows end at the last step. The longest rows come first, so step ``t`` covers the first
     ``active[t]`` rows. Before its beginning, the state of a row is zero.
 
     Shapes: ``table [W, 3H]`` are the input projections (r, z, n) of the distinct words in each
@@ -188,7 +188,7 @@ class FirstStep:
 
 
 def at_least(values: Tensor) -> Tensor:
-    """Return ``values`` with zero rows appended, so that there are ``LEAST_ROWS`` at least."""
+    """Return ``values`` padded with zero rows to at least ``LEAST_ROWS`` rows."""
     missing = LEAST_ROWS - len(values)
     if missing <= 0:
         return values
@@ -198,9 +198,9 @@ def at_least(values: Tensor) -> Tensor:
 class TradeNetwork(nn.Module):
     """TRADE with word embeddings shared by encoder, decoder and output layer.
 
-    The decoder has no input feeding: its state does not depend on the attention. All parts of a
-    step that depend only on the history or only on the slot are computed once. The first step for
-    30 slots therefore costs little more than for one slot.
+    The decoder has no input feeding: its state does not depend on the attention. Parts of a step
+    that depend only on the history or only on the slot are computed once. So the first step for 30
+    slots costs little more than for one slot.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class TradeNetwork(nn.Module):
         dropout: float,
         generator: torch.Generator,
     ) -> None:
-        """Draw the weights from ``generator``, and later the dropout masks.
+        """Draw the weights from ``generator``. It also draws the dropout masks later.
 
         ``slots`` has the domain index and the name index of each slot. ``dropout`` is the rate for
         embeddings and encoder outputs.

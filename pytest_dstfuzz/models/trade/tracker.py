@@ -1,4 +1,4 @@
-"""The TRADE tracker, which predicts belief states and says how certain they are."""
+"""The TRADE tracker, which predicts belief states with a measure of uncertainty."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TradeTracker:
         batch_size: int = 64,
         fingerprint: str | None = None,
     ) -> None:
-        """Store a network that is on its device, and put it into evaluation mode."""
+        """Store a network that is on its device. Put it into evaluation mode."""
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
         self.network = network.eval()
@@ -151,7 +151,7 @@ class TradeTracker:
     def _states(
         self, decoded: DecodedValues, local: Sequence[Sequence[str]]
     ) -> list[dict[str, str]]:
-        """Return the states as the network spells them. An empty value counts as no value."""
+        """Return the states in the network's spelling. An empty value counts as no value."""
         slots = self.vocabulary.slots
         states: list[dict[str, str]] = [{} for _ in local]
         for row, slot in (decoded.gates == GATE_DONTCARE).nonzero().tolist():

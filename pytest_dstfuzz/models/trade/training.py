@@ -278,8 +278,8 @@ def word_vectors(
 ) -> np.ndarray:
     """Return skip-gram vectors ``[words, size]`` with a standard deviation of 0.1.
 
-    Words that do not occur in the utterances get random vectors with the same deviation. The
-    training uses one thread, so that the same seed gives the same vectors.
+    Words that are not in the utterances get random vectors with this deviation. The training uses
+    one thread, so equal seeds give equal vectors.
     """
     with needs_extra("training word vectors", "lexicon", "gensim"):
         from gensim.models import Word2Vec  # noqa: PLC0415 - optional
@@ -312,7 +312,7 @@ def mask_words(words: Tensor, rate: float, generator: torch.Generator) -> Tensor
 
 
 class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
-    """A training run of TRADE, from the weights that the network has."""
+    """A training run of TRADE, from the present weights of the network."""
 
     FIGURES: type[TradeEpoch] = TradeEpoch
     LOSSES: ClassVar[tuple[str, ...]] = ("gate_loss", "value_loss")
@@ -365,7 +365,7 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
         save_model(self.config.output, weights, shape, self.vocabulary, self.reading, about)
 
     def impatient(self) -> bool:
-        """Return whether the last ``patience`` epochs brought no better accuracy."""
+        """Return whether the last ``patience`` epochs did not improve the accuracy."""
         return self.history[-1].epoch - self.best().epoch >= self.config.patience
 
     def identity(self) -> dict[str, Any]:

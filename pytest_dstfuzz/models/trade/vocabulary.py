@@ -1,4 +1,4 @@
-"""The vocabulary of a TRADE network, in an order that keeps its output layer small."""
+"""The vocabulary of a TRADE network, ordered for a small output layer."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Internal: Campaigns and training rounds that run in many processes on Ray."""
+"""Internal: campaigns and training rounds that run in many processes on Ray."""
