@@ -71,8 +71,8 @@ def refuse_special(path: Path, what: str = "") -> None:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         name = f"the {what} {path}" if what else path
         raise DataError(
-            f"cannot read {name}: it is a pipe or a device, which has no end or can be read only "
-            "once; write its content to a file"
+            f"cannot read {name}: it is a pipe or a device, not a regular file; write its content "
+            "to a file"
         )
 
 

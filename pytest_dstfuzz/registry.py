@@ -110,7 +110,7 @@ class Registry(Generic[T]):
         if lacks:
             base = self._kind.title().replace(" ", "")
             raise UserError(
-                f"{where}: {type(thing).__name__} is not a {self._kind}, because it lacks "
+                f"{where}: {type(thing).__name__} is not a {self._kind}: it lacks "
                 f"{' and '.join(lacks)}. A {self._kind} needs a name and {method}, which returns "
                 f"{answer}; inherit from pytest_dstfuzz.{base} for the rest"
             )

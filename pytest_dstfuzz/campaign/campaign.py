@@ -186,8 +186,8 @@ class Campaign:
         """
         if len(self._relations) > 1:
             raise UserError(
-                f"this campaign has {len(self._relations)} relations, and their figures are not "
-                "added up: summaries() has the figures of each relation by its name"
+                f"this campaign has {len(self._relations)} relations, whose figures are not added "
+                "up: summaries() has the figures of each relation by its name"
             )
         return summarise(self.results)
 

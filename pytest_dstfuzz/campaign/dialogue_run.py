@@ -765,7 +765,7 @@ def _reason(attempts: TurnAttempts, outcome: TurnOutcome) -> str:
     if outcome != "untested" or length <= LONGEST_EDITED:
         return ""
     return (
-        f"the utterance has {length:,} characters, and only utterances of at most "
+        f"the utterance has {length:,} characters, but only utterances of at most "
         f"{LONGEST_EDITED:,} are edited"
     )
 

@@ -42,7 +42,7 @@ def _options(parser: Parser) -> None:
     listed = "\n".join(f"  {line}" for line in forms(find_readers()))
     parser.description = f"{parser.description}\n\nknown layouts:\n{listed}"
     parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="file of dialogues; the same as --data"
+        "file", nargs="?", metavar="FILE", help="file of dialogues (can also be given as --data)"
     )
     parser.shared(*_READ)
 
@@ -118,7 +118,7 @@ def _speakers(page: TerminalPage, data: DialogueSet) -> None:
         _field(
             page,
             "",
-            "no messages of the assistant: each turn is asked without its replies",
+            "no messages of the assistant, so the bot gets each turn without earlier replies",
         )
 
 
@@ -136,7 +136,7 @@ def _tools(page: TerminalPage, data: DialogueSet) -> None:
         return
     lacking = f"; {_several(without, 'dialogue')} without tools" if without else ""
     if not tools:
-        lacking = "; the tools are missing: add them with --tools FILE, or the bot has its own"
+        lacking = "; no tools: add them with --tools FILE, unless the bot has its own"
     _field(page, "tools", f"{len(tools):,}, {_several(calls.total(), 'call')}{lacking}")
     rows = [["tool", "arguments", "required", "calls"]]
     names = sorted({*tools, *calls}, key=lambda name: (-calls[name], name))
@@ -161,7 +161,7 @@ def _labels(page: TerminalPage, data: DialogueSet, kind: AnswerKind) -> None:
     known = Counter(bool(turn.calls) for turn in data.turns() if turn.calls is not None)
     if known:
         unknown = turns - known.total()
-        text = f"in the next message for {_several(known[True], 'turn')}, none for {known[False]:,}"
+        text = f"recorded after {_several(known[True], 'turn')}, none after {known[False]:,}"
         text += f", unknown for {unknown:,}" if unknown else ""
         _field(page, "calls", text)
     states = sum(turn.state is not None for turn in data.turns())
@@ -183,7 +183,7 @@ def _locks(page: TerminalPage, data: DialogueSet, kind: AnswerKind, user: tuple[
     known = data.ontology.values if data.ontology is not None else {}
     count = sum(map(len, known.values()))
     source = f"{_several(count, 'known value')} of {_several(len(known), 'slot')}, "
-    always = "and in each utterance dates, numbers, names, negations and cue words"
+    always = "and dates, numbers, names, negations and cue words in each utterance"
     _field(page, "locked", f"{source if count else ''}{always}")
     found = lock_share(data, kind, load_lexicon(), user)
     if not found.values:

@@ -318,7 +318,7 @@ COMMANDS = (
     Command(
         "retire",
         "remove remembered violations that are fixed",
-        "the violations named before are retired, the others are unchanged",
+        "the violations listed above are retired, the others are unchanged",
         """\
   dstfuzz retire 3f2a9c0b1d 77aa01c2de                   ids that pytest lists as fixed""",
         _retire_options,

@@ -54,7 +54,8 @@ def _options(parser: Parser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="name of a relation, or several: a,b; with its keys, as for --dst-relation",
+        help="name of a relation, or several names such as a,b; keys are written as for "
+        "--dst-relation",
     )
     parser.shared(*_READ)
 
@@ -228,7 +229,7 @@ def _counted(data: DialogueSet, outcome: OutcomeKind) -> str:
 COMMANDS = (
     Command(
         name="relations",
-        summary="list the relations, and the share of your data to which each applies",
+        summary="list the relations, each with the share of your data that it applies to",
         kept="nothing was written",
         examples=_EXAMPLES,
         options=_options,

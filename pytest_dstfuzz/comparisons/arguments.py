@@ -329,7 +329,7 @@ def own_rule(function: Any, name: str) -> Rule:
         if not isinstance(answer, bool):
             raise UserError(
                 f"the rule of arguments {name!r} returned {answer!r}: it must return True if both "
-                "values say the same, else False"
+                "values are equivalent, otherwise False"
             )
         return answer
 

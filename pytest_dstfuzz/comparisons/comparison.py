@@ -194,7 +194,7 @@ def check_comparison_laws(comparison: Comparison, texts: Sequence[str]) -> Compa
     for text in [*own, *ODD]:
         alone = _asked(comparison, text, text, findings)
         if alone is not None and not alone.same:
-            findings.append(f"{_show_text(text)} is not the same as itself ({alone.why})")
+            findings.append(f"{_show_text(text)} does not agree with itself ({alone.why})")
     for one, other in pairs:
         there, back, again = (
             _asked(comparison, *pair, findings)
@@ -204,13 +204,13 @@ def check_comparison_laws(comparison: Comparison, texts: Sequence[str]) -> Compa
             continue
         same += there.same
         if (there.same, there.distance) != (again.same, again.distance):
-            findings.append(f"{_both(one, other)} get another verdict the second time")
+            findings.append(f"{_both(one, other)} get another verdict when they are compared again")
         if there.same != back.same:
-            told = "the same in one order only: the verdict depends on which of them is clean"
+            told = "agree in one order only: the verdict depends on the order of the texts"
             findings.append(f"{_both(one, other)} are {told}")
     outcome = Outcome({REPLY: "It is open."})
     if dict(comparison.align(outcome, outcome)) != dict(outcome):
-        findings.append("align() changes an answer that is compared with itself")
+        findings.append("align() changes an answer when it is compared with itself")
     return ComparisonCheck(comparison.name, len(pairs), same, tuple(dict.fromkeys(findings)))
 
 

@@ -240,7 +240,7 @@ GATE_OPTIONS: Final = (
     Option(
         "max_new_violations",
         parsers.count(0, 1000),
-        "fail the run if more than N variants (such as 0) that held in the baseline break now "
+        "fail the run if more than N variants (such as 0) break now but held in the baseline "
         "(default: 0 if the bot always gives the same answer to the same dialogue, otherwise no "
         "limit)",
         scopes=("session", "baseline", "ini"),
@@ -248,16 +248,16 @@ GATE_OPTIONS: Final = (
     Option(
         "max_clean_drift",
         _RATE,
-        "maximum share of the turns whose clean answer may differ from the baseline's, such "
-        "as 2% (default: 0). If it is exceeded, the exit status is 8, unless the labels show "
+        "maximum share of turns with another clean answer than in the baseline, such as 2% "
+        "(default: 0). If it is exceeded, the exit status is 8, unless the labels show "
         "that the answers did not get worse",
         scopes=("session", "baseline", "ini"),
     ),
     Option(
         "inconclusive",
         Value(parsers.choice("policy", parsers.INCONCLUSIVE), "WHAT"),
-        "result of a run whose comparison with the baseline is inconclusive: warn (default; "
-        "but if nothing could be compared, the run fails with exit status 9), fail (exit "
+        "result if the comparison with the baseline is inconclusive: warn (default; but if nothing "
+        "could be compared, the run fails with exit status 9), fail (exit "
         "status 7) or allow (the run never fails for this reason)",
         scopes=("session", "ini"),
     ),
@@ -715,8 +715,8 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     _mortar(
         "perturbations",
         Value(names, "NAME+...", str, ","),
-        "orders of the questions of a dialogue for the relations of mortar: DRS (another "
-        "order), DRR (some left out), DRD (some repeated), DSR and DSD (DRR and DRD in "
+        "orders of a dialogue's questions for the relations of mortar: DRS (another order), DRR "
+        "(some left out), DRD (some repeated), DSR and DSD (DRR and DRD in "
         "another order), or your own (default: all five)",
         key="perturbations",
     ),
@@ -855,7 +855,7 @@ _DATA = (
     Option(
         "suite",
         _WHEN,
-        "whether to add the built-in tests: auto (if the command line names a tracker and no "
+        "whether to add the built-in tests: auto (only if the command line names a tracker and no "
         "file, and your suite has no robustness test; default), yes (also for the tracker of "
         "an ini file) or no",
         scopes=("neutral",),
@@ -983,8 +983,8 @@ _VARIANT = (
         "validity",
         Value(parsers.choice("validity profile", VALIDITIES), "PROFILE"),
         "profile that decides which edits are valid: natural (limited edit rates, and only "
-        "slips that people make, by the noise models; a word that carries the meaning may have "
-        "a slip only if a reader recovers it; default), strict (limited edit rates and locked "
+        "slips that people make, by the noise models; a word with meaning may have a slip only if "
+        "a reader recovers it; default), strict (limited edit rates and locked "
         "meaning) or edit-rate (limited edit rates only)",
     ),
     Option(

@@ -218,7 +218,7 @@ PARTS = {
     "reply": "replies and tool calls",
     "budget": "budgets and cache",
     "output": "reports and regressions",
-    "gate": "gates, which decide whether a run fails",
+    "gate": "gates: when a run fails",
 }
 #: The scopes of an option:
 #:

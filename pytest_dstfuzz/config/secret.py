@@ -166,7 +166,7 @@ def from_environment(text: str, who: str) -> str:
                 f"{who} needs the environment variable {name!r}, which is not set"
             ) from None
         raise UserError(
-            f"{who} needs an environment variable, which is not set: set the variable whose name "
+            f"{who} needs an environment variable that is not set: set the variable whose name "
             "follows the '$', or write $$ for a dollar sign"
         ) from None
     except ValueError:

@@ -569,7 +569,7 @@ class _ModelsFile:
 
     def __post_init__(self) -> None:
         if not self.models:
-            raise ValueError("it has no tracker")
+            raise ValueError("the file has no tracker")
 
 
 def _baseline(content: _File) -> Baseline:

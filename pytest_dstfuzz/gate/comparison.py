@@ -102,12 +102,12 @@ def _expectations_not_comparable(baseline: Baseline, session: Session, pairing: 
     """Return why two builds have no comparable estimates, or ``""``."""
     if all(turn.failures is None for turns in baseline.groups.values() for turn in turns):
         return (
-            "the baseline has no estimates: its search did not make them (use --dst-search=noise), "
+            "the baseline has no estimates: its search makes none (use --dst-search=noise), "
             "or an earlier pytest-dstfuzz wrote it"
         )
     if others := other_estimates(baseline.campaign, session.campaign):
         return "; ".join(others)
-    return "" if pairing.failing else "no turn has an estimate in both builds"
+    return "" if pairing.failing else "no turn has an estimate in both the baseline and this run"
 
 
 #: Default limit of new violations, for a deterministic bot.
@@ -134,7 +134,9 @@ def compare_violations(baseline: Baseline, session: Session, pairing: Pairing) -
         "new": [name for asked in alike for name in asked.broke],
         "known": [name for asked in alike for name in asked.known],
         "repeats": baseline.repeats is not False and pairing.repeats and not session.varies,
-        "reason": "" if alike else "; ".join(why) or "the builds have no relation in common",
+        "reason": ""
+        if alike
+        else "; ".join(why) or "the baseline and this run have no relation in common",
     }
 
 
@@ -179,10 +181,10 @@ def compare_weaknesses(
     """
     figures: dict[str, Any] = {"reason": "", "caveat": "", "new": [], "fixed": [], "common": []}
     if baseline.weaknesses is None:
-        reason = "an earlier pytest-dstfuzz, which did not store weaknesses, wrote the baseline"
+        reason = "the baseline is from an earlier pytest-dstfuzz, which did not store weaknesses"
         return figures | {"reason": reason}
     if any(key_of_id(each.id) is None for each in baseline.weaknesses):
-        reason = "a pytest-dstfuzz that groups violations differently wrote the baseline"
+        reason = "the baseline is from a pytest-dstfuzz that groups violations differently"
         return figures | {"reason": reason}
     known = _shared(baseline, pairing)
     now = [KnownWeakness.of(each) for each in pairing.weaknesses.weaknesses]
@@ -500,10 +502,11 @@ def _not_comparable(pairing: Pairing, relation: RelationGate | None, session: Se
         return ["the baseline and this run have no turn in common"]
     if not pairing.asked:
         before, now = map(", ".join, (pairing.only_baseline_relations, pairing.only_run_relations))
-        return [f"the builds share no relation: {before} in the baseline, {now} now"]
+        relations = f"{before} in the baseline, {now} now"
+        return [f"the baseline and this run have no common relation: {relations}"]
     share = pairing.share
     if share is None or not pairing.variants:
-        return ["no variant was answered in both builds"]
+        return ["no variant has an answer in both the baseline and this run"]
     if share >= LEAST_SHARE:
         return []
     search, hint = session.campaign["search"], ""

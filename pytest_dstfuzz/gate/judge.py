@@ -69,7 +69,7 @@ _RULE: Final = (
 )
 #: Why turns may lack results although nothing ended the run, and how to leave tests out.
 UNRUN: Final = (
-    "Their tests were skipped, or did not use dst_turn.result: deselect tests that need not count"
+    "Their tests were skipped or did not use dst_turn.result. Deselect tests that should not count"
 )
 _FAILURE_RATE: Final = next(one for one in LIMITS if one.name == "max-failure-rate")
 
@@ -95,7 +95,7 @@ def judge(
     gated = gates.given or baseline is not None
     short = troubles.cut_short(missing, session.ended or unrun) if gated else ""
     covered = session.by_budget and troubles.enough(missing)
-    partly = f"the gate is about a part of the run: {short}" if short and covered else ""
+    partly = f"the gate judged only a part of the run: {short}" if short and covered else ""
     if short:
         why = "" if session.ended else f". {UNRUN}"
         short = "" if covered else f"{short}: {_RULE}{why}"

@@ -453,7 +453,7 @@ def judge_drift(
     words = (drift.moved[0].kind if drift.moved else BELIEF_STATES).words
     what = f"{words.slot}s"
     if not drift.turns:
-        reason = "no turn was answered in both builds"
+        reason = "no turn has an answer in both the baseline and this run"
     elif not drift.changed:
         reason = f"no clean answer changed ({drift.turns:,} turn{'' if drift.turns == 1 else 's'})"
     else:
@@ -469,7 +469,7 @@ def judge_drift(
             f"{labels}: {before} in the baseline, {after} now"
         )
         if drift.excused:
-            reason += f", and by the {labels} the changed answers are not worse"
+            reason += ", so the changed answers are not worse"
     drifted = over(share, limit)
     reason += _silenced_text(drift, words)
     if drift.silenced or (drift.changed and (drifted or not drift.excused or drift.unlabelled)):
@@ -477,7 +477,7 @@ def judge_drift(
         reason += f"; {percent(share)} of the turns{without}, {allowed}"
     if drifted and disagreement:
         reason += (
-            f"; two answers to the same clean turn differ in {percent(disagreement)} of cases, so "
+            f"; two answers to one clean turn differ in {percent(disagreement)} of cases, so "
             "some changes may be chance: allow a share with dst_max_clean_drift"
         )
     if drift.changed and compared:

@@ -554,8 +554,8 @@ def _needed(verdict: Verdict, dialogues: int | None) -> tuple[int | None, str]:
     if verdict != "inconclusive":
         return None, ""
     if dialogues is None:
-        return None, "; no number of dialogues would decide, as the difference equals the limit"
-    return dialogues, f"; about {dialogues:,} dialogues would decide"
+        return None, "; more dialogues cannot decide, because the difference equals the limit"
+    return dialogues, f"; about {dialogues:,} dialogues are needed to decide"
 
 
 def _of(part: Part | None) -> str:

@@ -177,7 +177,8 @@ def cost_lines(
     fits = int(expected.turns * left / expected.first)
     if fits >= expected.turns:
         lines.append(
-            f"{budget.name} is enough for about {left:,.0f} of these calls: every turn gets some "
+            f"{budget.name} is enough for about {left:,.0f} of these calls, so every turn gets "
+            "only some "
             f"of its {format_count(settings.variant.variants, 'variant')}"
         )
         return lines

@@ -315,9 +315,13 @@ class RunContext:
         used = self.relations(self.settings)
         outcome = self.settings.reply.outcome
         names = [one.name for one in relations_named(ALL, outcome=outcome) if one not in used]
-        text = f"all leaves out {REPEATS}: it equals metamorphic if the clean answer is right"
+        text = f"'all' leaves out {REPEATS}, which equals metamorphic if the clean answer is right"
         apart = ", ".join(names)
-        return f"{text}; no turn of the data fits these relations: {apart}" if names else text
+        return (
+            f"{text}. It also leaves out relations that no turn of the data fits: {apart}"
+            if names
+            else text
+        )
 
     @property
     def not_own_questions(self) -> str:

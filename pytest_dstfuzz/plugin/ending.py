@@ -467,7 +467,7 @@ class SessionEnd:
         unseen = [name for name in asked if name not in self._collector.relations]
         if len(asked) == 1 or not unseen:
             return ""
-        return f"; none under {', '.join(unseen)}: relations run in the given order"
+        return f"; no results for {', '.join(unseen)}, because relations run in the given order"
 
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
         """Judge the session and write the requested files."""
@@ -536,8 +536,8 @@ class SessionEnd:
         unjudged = [] if gated or self.stored is None else self.stored.unjudged
         if unjudged:
             text = (
-                f"failed: nothing judged the results under {', '.join(unjudged)}, because their "
-                "tests did not run: deselect tests that need not count, or set a limit"
+                f"failed: the results of {', '.join(unjudged)} were not judged, because their "
+                "tests did not run. Run or deselect these tests, or set a limit"
             )
             self._last_lines.append(StyledLine(text, "bad"))
         context = self._context

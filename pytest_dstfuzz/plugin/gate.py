@@ -279,11 +279,13 @@ class SessionGate:
         relations = relations_named(how.relation, outcome=self._settings.reply.outcome)
         if all(relation.edits == "own" for relation in relations):
             names = ", ".join(relation.name for relation in relations)
-            lacks = f"{names} makes its own edits, and metamorphic uses those of the search"
+            lacks = (
+                f"{names} makes its own edits; use metamorphic, whose edits come from the search"
+            )
         elif not search_by_name(how.search, seed=how.seed, k=how.transformations).by_density:
-            lacks = f"the search {how.search} ignores how likely a variant is"
+            lacks = f"the search {how.search} does not use the probabilities of variants"
         elif how.stop_at_first:
-            lacks = "with stop-at-first, a turn does not get all its variants"
+            lacks = "stop-at-first leaves out variants of a turn"
         if lacks:
             raise UserError(
                 "limits on estimated failures (max-estimated-failures, max-estimated-rise) need "

@@ -96,7 +96,7 @@ class RegressionCorpus:
                 continue
             if problem := unknown_slot({change.slot: "" for change in entry.changed}, ontology):
                 raise DataError(
-                    f"{self.path}: the regression {entry.id} is about {problem}. Correct its line, "
+                    f"{self.path}: the regression {entry.id} has {problem}. Correct its line, "
                     f"or remove it with dstfuzz retire {entry.id}"
                 )
         return corpus
@@ -169,7 +169,7 @@ class RegressionCorpus:
         if entry.outcome != outcome:
             was, now = (KINDS[one].words.one for one in (entry.outcome, outcome))
             return (
-                f"the regression {entry.id} is about {was}, and this run tests {now}: "
+                f"the regression {entry.id} needs a test of {was}, but this run tests {now}: "
                 f"add --dst-outcome={entry.outcome}"
             )
         history = self._settings.reply.history
@@ -212,7 +212,7 @@ class RegressionCorpus:
             lines.append(StyledLine(f"{text}: dstfuzz retire {fixed.names}", "good"))
         if unclear := self._named("unclear"):
             count = f"{unclear.number} of {format_count(len(replayed), 'regression')}"
-            text = f"{count} may or may not be fixed, because {_UNCLEAR}"
+            text = f"it is unclear whether {count} would be fixed, because {_UNCLEAR}"
             lines.append(StyledLine(f"{text}: {unclear.names}", "warning"))
         if self._settings.output.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
@@ -270,7 +270,7 @@ class RegressionCorpus:
                 new, left = len(after) - len(before), found.left_out(after)
         except UserError as error:
             return StyledLine(f"failed: no violation was remembered: {error}", "bad")
-        more = f"; {left} more were not (at most {MOST_OF_ONE} of one weakness)" if left else ""
+        more = f"; {left} more were not (limit: {MOST_OF_ONE} of one weakness)" if left else ""
         told = f"{format_count(new, 'new violation')} {'was' if new == 1 else 'were'} remembered"
         return StyledLine(f"{told} in {self.path}{more}")
 

@@ -67,7 +67,7 @@ def other_side(relation: str, side: Side, called: str, what: str) -> str:
     asks = "change" if side == "should-change" else "stay the same"
     other = "value-swap" if called == ASSERTIONS["should-change"] else "metamorphic"
     return (
-        f"dst_turn.{called}() does not fit the relation {relation!r}, under which the {what} must "
-        f"{asks}: write dst_turn.{ASSERTIONS[side]}(), or assert_holds(), which fits both. To "
+        f"dst_turn.{called}() does not fit the relation {relation!r}: the {what} must "
+        f"{asks}. Write dst_turn.{ASSERTIONS[side]}(), or assert_holds(), which fits both. To "
         f"test only one relation, name it: @pytest.mark.dst(relation={other!r})"
     )

@@ -550,7 +550,7 @@ class StoredRelation:
         errors = self.outcomes["error"]
         tested = self.outcomes["violation"] + errors + self.outcomes["held"]
         if not tested:
-            pytest.skip(f"no turn was tested under the relation {self._relation}")
+            pytest.skip(f"the relation {self._relation} was tested on no turn")
         if self._settings.gate.fail_on == "gate":
             return
         if broken or errors:
@@ -560,7 +560,7 @@ class StoredRelation:
 
     def _failed(self, broken: int, errors: int, tested: int) -> str:
         turns = "turn" if tested == 1 else "turns"
-        of = f"of {tested:,} tested {turns} under the relation {self._relation}"
+        of = f"of {tested:,} {turns} tested with the relation {self._relation}"
         parts = []
         if broken:
             parts.append(f"{broken:,} {of} {'is' if broken == 1 else 'are'} broken; the plainest:")

@@ -133,7 +133,7 @@ class RunSelection:
             if not typed or has_fixtures or self.by_name or self.narrowed:
                 return ""
             return (
-                "no robustness test ran: no bot is named beside "
+                "no robustness test ran: no bot is named, only "
                 f"{format_list(typed, _MOST_NAMED)}. Name it, such as --dst-model=my_bot:answer "
                 "or --dst-model=http://localhost:8000, or write tests with the fixtures dst_model "
                 "and dst_turn"

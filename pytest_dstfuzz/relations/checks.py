@@ -445,7 +445,7 @@ class _CheckedTurnRelation(TurnRelation):
         return None if found is None else self._relation.checked(found, self._scene, "propose")
 
 
-UNKNOWN_WORD: Final = "each rewrite has a new word that the tracker's vocabulary lacks"
+UNKNOWN_WORD: Final = "each rewrite has a new word that is not in the tracker's vocabulary"
 
 
 class KnownWordsRelation(CheckedRelation):
@@ -491,7 +491,7 @@ def overrides(relation: object, method: str) -> bool:
 def unsound(rewrite: Rewrite, scene: Scene) -> str:
     """Return why a rewrite of a turn is invalid, or ``""`` if it is valid."""
     if not rewrite.seen.exchanges or not rewrite.reference.exchanges:
-        return "it removes the whole dialogue"
+        return "it removes all rounds of the dialogue"
     if rewrite.between:
         return _unsound_between(rewrite)
     last = len(rewrite.reference.exchanges) - 1
@@ -505,7 +505,7 @@ def unsound(rewrite: Rewrite, scene: Scene) -> str:
 def _unsound_between(rewrite: Rewrite) -> str:
     """Return why a rewrite is invalid, if it is compared with another rewrite; otherwise ``""``."""
     if rewrite.seen == rewrite.reference:
-        return "it is the same as its reference"
+        return "it equals its reference"
     if rewrite.separable:
         return "separable=True is allowed only if the reference is a clean context"
     if rewrite.expected.deltas:

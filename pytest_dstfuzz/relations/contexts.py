@@ -783,7 +783,7 @@ _UNSURE: Final = "the checks cannot tell whether a context is equivalent"
 _NOT_CLEAN: Final = "the clean context itself fails the checks"
 _NO_EQUIVALENT: Final = "no sequence asks the question in an equivalent context"
 _NO_LOST: Final = "no sequence has a lost context"
-_FALLBACK: Final = "the clean reply is a fallback, which need not change"
+_FALLBACK: Final = "the clean reply is a fallback reply, which need not change"
 _FEWER_THAN_TWO: Final = "fewer than two sequences ask the question in an equivalent context"
 _NOT_BOTH: Final = "no sequence has an equivalent context, or no sequence has a lost context"
 

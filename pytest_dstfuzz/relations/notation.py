@@ -19,7 +19,7 @@ from pytest_dstfuzz.relations.values import inflections
 from pytest_dstfuzz.relations.wording import Change, Wording
 
 _NO_NUMBER: Final = "the turn has no number, time or date with another usual notation"
-_OTHER_VALUE: Final = "in the other notation, a value would count as a different value"
+_OTHER_VALUE: Final = "a value in the other notation would count as another value"
 #: Numbers from two to twelve, which people write both in words and in digits.
 _IN_WORDS: Final = {word: str(number) for number, word in enumerate(NUMBER_WORDS[2:13], 2)}
 _IN_DIGITS: Final = {digits: word for word, digits in _IN_WORDS.items()}

@@ -42,9 +42,9 @@ from pytest_dstfuzz.relations.should_change.sites import split_spoken
 from pytest_dstfuzz.relations.values import inflections
 
 NO_VERB: Final = "the turn has no verb"
-IS_NEGATED: Final = "the first verb is negated already"
+IS_NEGATED: Final = "the first verb is already negated"
 NO_ANTONYM: Final = "no verb, adjective or adverb of the turn has an antonym in the lexicon"
-FALLBACK: Final = "the clean reply is a fallback, which need not change"
+FALLBACK: Final = "the clean reply is a fallback reply, which need not change"
 
 #: Verbs that take `not` directly after them.
 _AUXILIARIES: Final = word_set(
@@ -177,7 +177,7 @@ class ValuesOnly(ShouldChange):
 
     name = "values-only"
     on = ("state",)
-    expects = "no slot is filled by its value alone (a diagnostic, not a fault)"
+    expects = "no slot is filled from its value alone (this is a diagnostic, not a fault)"
     source = "correct forms of the misspellings in the lexicon"
     reasons = (NO_WORD, NOTHING_GIVEN, TAKEN_AWAY, UNSAID, NO_OTHER_WORD)
 

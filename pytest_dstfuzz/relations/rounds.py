@@ -526,7 +526,7 @@ class Restart(Relation):
     """
 
     name = "restart"
-    expects = "the same dialogue, asked again, gives the same {answers}"
+    expects = "a repeated dialogue gets the same {answers}"
     on = ("state", "reply")
     edits = "own"
     unit = "dialogue"

@@ -207,7 +207,7 @@ _ANSWERED: Final = word_set("yo yes yeah yep ok okay sure no nope well great and
 _FAREWELL: Final = word_set("thanks thank bye goodbye cheers")
 _LONGEST: Final = 18
 _FEWEST: Final = 3
-_NO_POLITENESS: Final = "no polite words can be added to the turn or removed from it"
+_NO_POLITENESS: Final = "no polite words can be added or removed"
 
 
 def requests(sentence: Sentence) -> bool:

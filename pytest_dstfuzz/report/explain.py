@@ -215,7 +215,7 @@ def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
 MOST_SHOWN = 5
 _WIDTH = 100
 _NOT_REPEATED = (
-    "asked once more, the variant or its clean turn got another answer: this may be noise"
+    "the variant or its clean turn got another answer when repeated, so this may be noise"
 )
 #: A word that pytest accepts for -k, and the characters that it does not accept.
 _WORD = re.compile(r"[\w:+\-.\[\]\\/]+")
@@ -482,7 +482,7 @@ def blame(minimal: Minimal) -> str:
         where = "an earlier turn" if len(minimal.context_edits) == 1 else "earlier turns"
         alone = f"one edit of {where} alone"
         return alone if size == 1 else f"{size} edits of {where}, each of them needed"
-    return f"{size} edits, of this turn and of earlier turns, each of them needed"
+    return f"{size} edits of this turn and of earlier turns, each of them needed"
 
 
 def doubts(variant: VariantResult) -> list[str]:

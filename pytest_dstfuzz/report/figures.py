@@ -70,15 +70,15 @@ def list_moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[
     suite = comparison.get("suite", {})
     found = {
         "new dialogues, not compared": [str(name) for name in suite.get("added", ())],
-        "dialogues that are gone": [str(name) for name in suite.get("removed", ())],
+        "removed dialogues": [str(name) for name in suite.get("removed", ())],
         "dialogues that changed, compared up to the change": [
             str(name) for name in suite.get("changed", ())
         ],
-        "renamed dialogues, with only clean answers compared, since variants depend on the name": [
+        "renamed dialogues: only clean answers are compared, because variants depend on the name": [
             f"{old} (now {new})" for old, new in suite.get("renamed", ())
         ],
         "new relations, not compared": comparison.get("only_run_relations", []),
-        "relations that are gone": comparison.get("only_baseline_relations", []),
+        "removed relations": comparison.get("only_baseline_relations", []),
     }
     return [(text, names) for text, names in found.items() if names]
 
@@ -194,9 +194,9 @@ def noise_text(noise: Noise, violations: int) -> str:
     """Return estimates as text: how many violations are noise, and how many would repeat."""
     low, high = noise.real_violations
     text = (
-        f"of {violations:,} violations about {noise.expected_noise:.1f} are noise, and about "
-        f"{noise.expected_missed:.1f} were missed. If everything is asked again, {low:,} to "
-        f"{high:,} violations occur (95 % interval), whether or not the answers are right. The "
+        f"about {noise.expected_noise:.1f} of {violations:,} violations are noise, and about "
+        f"{noise.expected_missed:.1f} were missed. A repeated run would find {low:,} to "
+        f"{high:,} violations (95 % interval), whether or not the answers are right. The "
         f"majority vote rejected {noise.outvoted:,} more"
     )
     if noise.expected_noise > max(1.0, _MUCH * violations):
@@ -235,8 +235,11 @@ def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[
         return
     if not spreads:
         if any(replied for replied, *_ in turns):
-            why = "by --dst-error-rate=no, or since the bot declares that its answers do not vary"
-            yield f"not measured: each clean turn was asked once, {why}", "plain"
+            why = (
+                "because of --dst-error-rate=no, or because the bot declares that its answers do "
+                "not vary"
+            )
+            yield f"not measured: each clean turn was requested only once, {why}", "plain"
         return
     unstable = int(sum(row[1] for row in turns))
     one = sum(kinds <= 1 for *_, kinds, _ in spreads)

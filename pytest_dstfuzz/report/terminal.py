@@ -313,7 +313,7 @@ def show_figures(
     if summary.malformed:
         text = (
             f"{summary.malformed:,} answers could not be read, {percent(summary.malformed_share)} "
-            "of all; each was asked for again"
+            "of all; each was requested again"
         )
         page.field(label("malformed"), text, "warning")
     if text := causes_text(section.reasons.causes):
@@ -456,7 +456,7 @@ def _skipped_texts(totals: Totals, reason: str) -> list[str]:
     if len(totals.relations) == 1:
         return [text]
     some = ", ".join(f"{name} {number:,}" for name, number in skipped.most_common())
-    order = "relations run in the order in which they are named, so name first what matters most"
+    order = "relations run in the given order, so name the most important ones first"
     return [text, f"not tested: by relation {some}; {order}"]
 
 

@@ -32,7 +32,7 @@ EXPECTED: Final = "estimated failures"
 #: The name of figures of whole conversations with slips.
 AT_ALL_TURNS: Final = "slips at all turns"
 #: Remark on the failure rate if a noise model draws the variants: it is not a rate of user turns.
-ALL_DISTORTED: Final = "all of them with slips; likely and unlikely ones count alike"
+ALL_DISTORTED: Final = "all with slips; likely and unlikely variants count equally"
 
 
 class UserTurns(NamedTuple):
@@ -88,7 +88,7 @@ def taken_out(expected: EstimatedFailures) -> list[tuple[str, str]]:
         ),
         ("of 1,000 others: with slips", per_1000(expected.distorted_per_1000)),
         (
-            "of 1,000 others: not judged (too much edited, or no answer), counted as no failure",
+            "of 1,000 others: not judged (too many edits, or no answer), counted as no failure",
             per_1000(expected.unjudged_per_1000),
         ),
     ]
@@ -207,7 +207,7 @@ MOST: Final = 10
 #: Number of unchanged characters on each side of an edit.
 _MARGIN: Final = 40
 #: The heading of weaknesses without a known frequency.
-_UNKNOWN: Final = "under edits whose frequency among users is unknown"
+_UNKNOWN: Final = "from edits with an unknown frequency among users"
 #: Ranking -> its description.
 _RANKED: Final[dict[Ranking, str]] = {
     "estimated failures": "by estimated failures and broken turns",
@@ -337,7 +337,7 @@ def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
         return "", []
     text = f"{counted_weaknesses(len(new), 'new ')}, {len(fixed)} fixed, {len(common)} in both"
     if found["caveat"]:
-        text += f"; not every build may have looked for each of them: {found['caveat']}"
+        text += f"; a build may not have tested each of them: {found['caveat']}"
     lines = []
     for kind, those, where in (("new", new, ""), ("fixed", fixed, " in the baseline")):
         for each in those:

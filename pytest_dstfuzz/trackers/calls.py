@@ -282,6 +282,6 @@ def _count(label: Outcome, found: Outcome, counts: dict[str, Counter[str]]) -> N
 def _refuse_unrecorded(data: DialogueSet, labelled: Sequence[object]) -> None:
     if not labelled:
         raise UserError(
-            f"no turn of {data.name!r} is followed by a recorded message: the share of right "
+            f"no turn of {data.name!r} is followed by a recorded message. The share of right "
             "messages needs the assistant's messages after some turns"
         )

@@ -385,9 +385,9 @@ def values(probe: TrackerProbe) -> CheckOutcome:
             (seldom if copied else often).append(shown)
     if often:
         return failed(
-            f"values differ in spelling from the data: {first_few(often)}",
-            "Spell values as the ontology of the data does. Another spelling counts as another "
-            "value, so as wrong.",
+            f"values are spelled otherwise than in the data: {first_few(often)}",
+            "Spell values as the ontology of the data does. Another spelling counts as a wrong "
+            "value.",
         )
     if seldom:
         return warned(
@@ -400,9 +400,7 @@ def values(probe: TrackerProbe) -> CheckOutcome:
             f"values are converted to the spelling of the data: {first_few(rewritten)}",
             "Nothing has to be done.",
         )
-    return passed(
-        f"{format_count(len(dialogues), 'value')}, none in another spelling than the data"
-    )
+    return passed(f"{format_count(len(dialogues), 'value')}, all spelled as in the data")
 
 
 def find_meant_value(value: str, known: Iterable[str]) -> str | None:
@@ -506,7 +504,7 @@ def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
         probe.ask([*turns, *probe.few])
     except DstFuzzError as error:
         return failed(
-            f"odd utterances are answered one by one, but not in a batch with others: {error}",
+            f"odd utterances get answers alone, but not in a batch: {error}",
             "Check the padding of empty inputs, and the longest context.",
         )
     return passed(f"{kinds} odd utterances are answered")
@@ -616,7 +614,7 @@ def deterministic(probe: TrackerProbe) -> CheckOutcome:
     for other in others:
         if moved := _moved(second, other, probe.few):
             return failed(
-                f"the same batch has different answers if it is asked twice ({moved})",
+                f"a repeated batch has different answers ({moved})",
                 "Switch off dropout and sampling (temperature 0), and seed random numbers. If that "
                 f"is not possible, {VOTE}.",
             )
@@ -645,7 +643,7 @@ def batch_order(probe: TrackerProbe) -> CheckOutcome:
     moved = sum(one.state != other.state for one, other in zip(alone, together, strict=True))
     if moved and _states(alone) == _states(together):
         return failed(
-            f"the answers to a batch of {len(probe.few)} are right, but in the wrong order: "
+            f"the answers to a batch of {len(probe.few)} are in the wrong order: "
             f"{moved} are at the place of another context",
             "If the tracker sorts the batch, for example by length, return the answers in the "
             "order of the contexts.",
@@ -686,7 +684,7 @@ def batch_alone(probe: TrackerProbe) -> CheckOutcome:
         count = min(len(alone), len(found.predictions))
         if moved := _moved(found.predictions[:count], alone[:count], probe.many[:count]):
             return failed(
-                f"in batches of {size}, a context has another answer than alone ({moved})",
+                f"in batches of {size}, a context gets another answer than alone ({moved})",
                 advice,
             )
     long = ProbeTurn("2,000 characters", "", Context((Exchange("", LONG),)))
@@ -848,16 +846,16 @@ def check_tracker(
 def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Finding:
     """Return the result of a check. Skip it if an earlier finding explains its failure."""
     if not (check.unanswered or probe.answers):
-        return Finding(check.name, "skipped", "not asked: no clean turn has an answer")
+        return Finding(check.name, "skipped", "not tested, because no clean turn has an answer")
     try:
         finding = Finding(check.name, *check.run(probe))
     except DstFuzzError as error:
-        advice = "It answered the same contexts before: look for a cause that differs each time."
+        advice = "It answered the same contexts before, so look for a cause that varies."
         finding = Finding(check.name, "failed", f"{probe.kind.words.who} failed: {error}", advice)
     # A warning also explains failures: a tracker that is not deterministic may get only a warning.
     found = {earlier.check for earlier in before if earlier.status in ("failed", "warned")}
     cause = next((name for name in check.explained_by if name in found), None)
     if finding.status == "failed" and cause is not None:
-        message = f"not judged: the check {cause} explains it"
+        message = f"not judged, because the check {cause} failed and explains it"
         return replace(finding, status="skipped", message=message, advice="")
     return finding

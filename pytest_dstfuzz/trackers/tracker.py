@@ -257,7 +257,7 @@ def fingerprint_problem(tracker: object) -> str:
         if found is not None and not isinstance(found, str):
             return f"it is {kind_of(found)}"
         if found and _is_copied(thing):
-            return "it is that of the wrapped object: give the wrapper one of its own"
+            return "it belongs to the wrapped object: give the wrapper its own fingerprint"
     return ""
 
 
@@ -344,7 +344,7 @@ def reply_problem(text: object) -> str:
     if text is None:
         return "no reply"
     if not isinstance(text, str):
-        return f"{kind_of(text)} instead of a reply, which must be a text"
+        return f"{kind_of(text)} instead of a text as the reply"
     if not text.strip():
         return "an empty reply"
     if len(text) > _LONGEST_REPLY:

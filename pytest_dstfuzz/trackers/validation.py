@@ -578,7 +578,7 @@ def preflight(
         raise UserError(_changes_its_mind(asker.who, moved, again))
     if moved := difference(first, singles):
         raise UserError(
-            f"{asker.who}'s answer depends on the batch: a context has one answer alone and "
+            f"{asker.who}'s answer depends on the batch: a context gets one answer alone and "
             f"another in a batch of {len(batch)} ({moved}). Mask the padding, and keep no data "
             "between contexts."
         )

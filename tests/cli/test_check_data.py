@@ -58,7 +58,7 @@ def test_what_was_understood_of_a_conversation_with_calls(check: Any) -> None:
     assert "speakers user 3, assistant 2, assistant with calls 1, tool 1" in shown
     assert "tools 1, 1 call" in shown
     assert "book 2 1 1" in shown
-    assert "calls in the next message for 1 turn, none for 1, unknown for 1" in shown
+    assert "calls recorded after 1 turn, none after 1, unknown for 1" in shown
     assert "locked 2 known values of 2 slots" in shown
     # The number is said as a word.
     assert "50.0 % of 2 values in the labels of 1 turn occur word for word" in shown

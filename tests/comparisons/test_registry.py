@@ -113,5 +113,5 @@ def test_a_suite_registers_a_function_or_an_object(monkeypatch: pytest.MonkeyPat
             return before == found
 
     assert says(as_comparison(shouting, "dst_compare", PLAIN), "a", "A").same
-    with pytest.raises(UserError, match=r"dst_compare: int is not a comparison, because it lacks"):
+    with pytest.raises(UserError, match=r"dst_compare: int is not a comparison: it lacks"):
         as_comparison(3, "dst_compare", PLAIN)

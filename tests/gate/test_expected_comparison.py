@@ -128,7 +128,7 @@ def test_other_variants_of_another_seed_are_compared_by_what_they_estimate() -> 
     assert judgement.not_compared == ("seed: 0 in the baseline, 1 now",)
     assert figures(judgement)["difference"] == pytest.approx(40)
     judgement = compared(run(["hhhhv"] * 10), run(["hhhvv"] * 10, text="!"))
-    assert judgement.not_compared == ("no variant was answered in both builds",)
+    assert judgement.not_compared == ("no variant has an answer in both the baseline and this run",)
     assert figures(judgement)["difference"] == pytest.approx(40)
 
 
@@ -200,7 +200,7 @@ def test_a_rise_that_is_not_decided_says_how_many_dialogues_would() -> None:
     )
     assert finding.reason.startswith(text)
     assert finding.reason.endswith(
-        f"+2.0 are allowed; about {finding.dialogues_needed:,} dialogues would decide"
+        f"+2.0 are allowed; about {finding.dialogues_needed:,} dialogues are needed to decide"
     )
     few = compared(run(["h" * 30]), run(["h" * 31]), limits).findings[1]
     assert (few.verdict, few.dialogues_needed) == ("inconclusive", 6)

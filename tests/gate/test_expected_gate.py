@@ -87,14 +87,14 @@ def test_a_run_over_the_limit_fails_and_one_within_passes(bot: pytest.Pytester) 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--dst-search=random",), "the search random ignores how likely a variant is"),
+        (("--dst-search=random",), "the search random does not use the probabilities of variants"),
         (
             ("--dst-validity=natural", "--dst-search=greedy"),
-            "the search greedy ignores how likely a variant is",
+            "the search greedy does not use the probabilities of variants",
         ),
         (
             (*NATURAL, "--dst-stop-at-first"),
-            "with stop-at-first, a turn does not get all its variants",
+            "stop-at-first leaves out variants of a turn",
         ),
     ],
 )

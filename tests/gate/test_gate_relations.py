@@ -200,7 +200,7 @@ def test_a_relation_of_one_side_is_told_and_not_compared() -> None:
     assert told["new relations, not compared"] == ["value-swap", "duplicate"]
     back = judged(plain, old=both)
     assert back.comparison is not None
-    assert dict(list_moved_dialogues(back.comparison))["relations that are gone"] == [
+    assert dict(list_moved_dialogues(back.comparison))["removed relations"] == [
         "duplicate",
         "value-swap",
     ]
@@ -257,17 +257,22 @@ def test_limits_of_parts_say_why_a_relation_with_other_variants_is_not_compared(
         ("relation duplicate", "pass"),
         ("slot hotel-area", "inconclusive"),
     ]
-    assert found[0].reason.endswith("is not compared: no variant was answered in both builds")
+    assert found[0].reason.endswith(
+        "is not compared: no variant has an answer in both the baseline and this run"
+    )
     assert found[2].reason == (
         "slot hotel-area is not compared, because the relation metamorphic is not: no "
-        "variant was answered in both builds"
+        "variant has an answer in both the baseline and this run"
     )
 
 
 def test_without_a_relation_in_common_the_clean_answers_are_compared() -> None:
     judgement = judged(run(swap="hhhhh"), old=run(plain="hhhhh"))
     assert judgement.not_compared == (
-        "the builds share no relation: metamorphic in the baseline, value-swap now",
+        (
+            "the baseline and this run have no common relation: "
+            "metamorphic in the baseline, value-swap now"
+        ),
     )
     assert judgement.comparison is not None
     assert judgement.comparison["clean"]["turns"] == 40

@@ -60,13 +60,15 @@ def test_the_rule(
 ) -> None:
     finding = judge_difference(None, 0.02, difference, interval, 321)
     assert finding.verdict == expected
-    assert ("about 321 dialogues would decide" in finding.reason) == (expected == "inconclusive")
+    assert ("about 321 dialogues are needed to decide" in finding.reason) == (
+        expected == "inconclusive"
+    )
     assert finding.dialogues_needed == (321 if expected == "inconclusive" else None)
 
 
 def test_a_difference_at_the_margin_is_never_decided() -> None:
     finding = judge_difference(None, 0.02, 0.02, (0.0, 0.04), None)
-    assert "no number of dialogues would decide" in finding.reason
+    assert "more dialogues cannot decide" in finding.reason
 
 
 def test_a_reason_has_all_figures() -> None:
@@ -242,7 +244,9 @@ def test_too_few_identical_variants_are_not_compared() -> None:
     )
     (reason,) = other_texts(3, "agent").not_compared
     assert reason.endswith("agent may depend on predictions: compare with --dst-search=random")
-    assert other_texts(5).not_compared == ("no variant was answered in both builds",)
+    assert other_texts(5).not_compared == (
+        "no variant has an answer in both the baseline and this run",
+    )
 
 
 def test_no_turn_in_common() -> None:

@@ -207,8 +207,8 @@ def test_a_baseline_of_an_earlier_version_is_read_and_has_no_weaknesses(tmp_path
         "inconclusive",
         None,
         (
-            "the weaknesses are not compared with the baseline: an earlier pytest-dstfuzz, which "
-            "did not store weaknesses, wrote the baseline"
+            "the weaknesses are not compared with the baseline: the baseline is from an earlier "
+            "pytest-dstfuzz, which did not store weaknesses"
         ),
     )
 

@@ -37,7 +37,7 @@ def test_what_is_wrong_is_said_with_advice(bot: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         [
             "13 checks: * failed, *",
-            "batch-alone: in batches of 2, a context has another answer than alone (dialogue *",
+            "batch-alone: in batches of 2, a context gets another answer than alone (dialogue *",
             "  Mask the padding in attention, *",
         ]
     )

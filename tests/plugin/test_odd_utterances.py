@@ -143,7 +143,7 @@ def test_what_is_too_long_is_not_edited_and_said_so(odd: pytest.Pytester) -> Non
         *("--dst-report=out.json", "--dst-fail-on=gate"),
     )
     reason = (
-        "the utterance has 164,500 characters, and only utterances of at most 10,000 are edited"
+        "the utterance has 164,500 characters, but only utterances of at most 10,000 are edited"
     )
     result.stdout.fnmatch_lines([f"SKIPPED*{reason}"])
     report = read_report(odd.path / "out.json")

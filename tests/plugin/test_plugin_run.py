@@ -280,5 +280,5 @@ def test_an_interrupt_names_the_relations_that_were_not_run(bot: pytest.Pytester
         "--dst-relation=metamorphic,value-swap,negation",
         no_reraise_ctrlc=True,
     )
-    unseen = "none under value-swap, negation: relations run in the given order"
+    unseen = "no results for value-swap, negation, because relations run in the given order"
     result.stdout.fnmatch_lines([f"* selected turns have no result (interrupted); {unseen}"])

@@ -81,9 +81,9 @@ def test_the_other_assertion_is_a_mistake_that_names_the_right_one(desk: pytest.
     run = desk.runpytest_inprocess(RIGHT, "--dst-relation=value-swap")
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     assert (
-        "dst_turn.assert_unchanged() does not fit the relation 'value-swap', under which the "
-        "belief state must change: write dst_turn.assert_changes(), or assert_holds(), which fits "
-        "both. To test only one relation, name it: @pytest.mark.dst(relation='metamorphic')"
+        "dst_turn.assert_unchanged() does not fit the relation 'value-swap': the belief state must "
+        "change. Write dst_turn.assert_changes(), or assert_holds(), which fits both. To test only "
+        "one relation, name it: @pytest.mark.dst(relation='metamorphic')"
     ) in run.stdout.str()
 
 

@@ -158,7 +158,7 @@ def test_fixtures_of_a_suite_say_what_is_asked_again_and_how_it_is_compared(
     found = pytester.runpytest("--dst-data=talks.jsonl", f"--dst-replay={kept.id}", "--tb=line")
     found.assert_outcomes(**counts)
     if outcome == "state":
-        found.stdout.fnmatch_lines(["*and this run tests a state: add --dst-outcome=reply*"])
+        found.stdout.fnmatch_lines(["*but this run tests a state: add --dst-outcome=reply*"])
 
 
 def test_one_of_another_history_is_skipped_with_what_to_add(pytester: pytest.Pytester) -> None:

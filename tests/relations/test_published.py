@@ -62,8 +62,8 @@ def test_the_first_verb_is_negated_whatever_it_says(user: str, negated: str):
     ("name", "user", "reason"),
     [
         ("first-negation", "The boat", "the turn has no verb"),
-        ("first-negation", "I don't want a boat", "the first verb is negated already"),
-        ("first-negation", "We are not late", "the first verb is negated already"),
+        ("first-negation", "I don't want a boat", "the first verb is already negated"),
+        ("first-negation", "We are not late", "the first verb is already negated"),
         ("first-antonym", "The boat", "no verb, adjective or adverb of the turn has an antonym"),
     ],
 )
@@ -76,7 +76,7 @@ def test_why_they_say_nothing(name: str, user: str, reason: str):
 @pytest.mark.parametrize("name", ["first-negation", "first-antonym"])
 def test_a_fallback_need_not_change(name: str):
     found = said(name, "I want a cheap boat", "Sorry, I do not understand.")
-    assert found == "the clean reply is a fallback, which need not change"
+    assert found == "the clean reply is a fallback reply, which need not change"
 
 
 def test_the_first_word_with_an_antonym_becomes_each_of_them():

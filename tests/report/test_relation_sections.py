@@ -162,8 +162,8 @@ def test_what_a_budget_left_out_is_said_by_relation(mixed: list[TurnResult]) -> 
     assert quiet[-2:] == [
         f"dstfuzz: not tested: 2 turns of 2 dialogues: {why}",
         (
-            "dstfuzz: not tested: by relation value-swap 2; relations run in the order in which "
-            "they are named, so name first what matters most"
+            "dstfuzz: not tested: by relation value-swap 2; relations run in the given order, "
+            "so name the most important ones first"
         ),
     ]
     assert f"not tested    2 turns of 2 dialogues: {why}" in text
@@ -255,7 +255,7 @@ def test_weaknesses_that_nobody_knows_the_frequency_of_have_a_list_of_their_own(
     show_weaknesses(page, [replace(first, expected=2.0), *others], verbose=False)
     kinds = (
         "1 weakness, by estimated failures and broken turns",
-        "3 weaknesses under edits whose frequency among users is unknown, by the turns",
+        "3 weaknesses from edits with an unknown frequency among users, by the turns",
     )
     text = [line.text for line in page.lines]
     heads = [line for line in text if line.startswith(kinds)]

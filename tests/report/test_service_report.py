@@ -59,8 +59,8 @@ def test_noise_is_told_with_the_interval_of_what_repeats() -> None:
         "differ in 12.3 % of all cases (95 % interval 8.0 to 17.0)"
     )
     text = noise_text(NOISE, 22)
-    assert text.startswith("of 22 violations about 4.2 are noise, and about 0.4 were missed. ")
-    assert "If everything is asked again, 15 to 24 violations occur (95 % interval)" in text
+    assert text.startswith("about 4.2 of 22 violations are noise, and about 0.4 were missed. ")
+    assert "A repeated run would find 15 to 24 violations (95 % interval)" in text
     # Asking again tells nothing of what is right.
     assert " real" not in text
     assert text.endswith(

@@ -192,7 +192,7 @@ def test_a_relation_is_an_item(pytester: pytest.Pytester, results: Path) -> None
     done.assert_outcomes(passed=2, failed=2, deselected=2)
     done.stdout.fnmatch_lines(["*dstfuzz::results[[]metamorphic] FAILED*"])
     done.stdout.fnmatch_lines(
-        ["*of * tested turns under the relation value-swap are broken; the plainest:"]
+        ["*of * turns tested with the relation value-swap are broken; the plainest:"]
     )
     done.stdout.fnmatch_lines(["::error title=*"])
     text = Path("j.xml").read_text(encoding="utf-8")
@@ -224,7 +224,7 @@ def test_results_that_no_test_judged_do_not_pass(
     pytester.makeconftest(f"import pytest\n{UNRUN[way]}\n")
     done = judged(pytester, "--junitxml=j.xml")
     assert done.ret == 1
-    done.stdout.fnmatch_lines(["failed: nothing judged the results under metamorphic, value-*"])
+    done.stdout.fnmatch_lines(["failed: the results of metamorphic, value-* were not judged*"])
     assert "nothing judged" in Path("j.xml").read_text(encoding="utf-8")
     assert judged(pytester, "--dst-max-failure-rate=100%").ret == 0
 
@@ -235,7 +235,7 @@ def test_failures_of_the_tracker_fail(pytester: pytest.Pytester) -> None:
     done = judged(pytester)
     assert done.ret == 1
     done.stdout.fnmatch_lines(
-        ["the tracker failed at * under the relation metamorphic: *out of order*"]
+        ["the tracker failed at * turns tested with the relation metamorphic: *out of order*"]
     )
 
 

@@ -25,7 +25,7 @@ def test_a_reply_is_tested_alone(answered: object) -> None:
         (None, "returned no reply"),
         (Prediction(BeliefState({"a-b": "c"})), "leave --dst-outcome=reply out"),
         (" \n", "returned an empty reply"),
-        (7, "returned an int instead of a reply, which must be a text"),
+        (7, "returned an int instead of a text as the reply"),
         (
             {"hotel-area": "north"},
             "if it is a tracker of belief states, leave --dst-outcome=reply out",

@@ -293,8 +293,8 @@ class RasaTracker:
         elif ran and not self._acted:
             names = {name for name, _ in told.actions} & self.actions
             raise TrackerError(
-                f"the bot ran {format_list(sorted(names), _ACTIONS_SHOWN)} and got neither an "
-                "event nor a message in return, so its action server seems to fail or not to run: "
+                f"the bot ran {format_list(sorted(names), _ACTIONS_SHOWN)} but got neither an "
+                "event nor a message back, so its action server seems to fail or not to run: "
                 "start it, or see the bot's log. An action that does nothing on purpose must "
                 "return an event"
             )

@@ -174,9 +174,9 @@ _ABOUT: Final[Mapping[str, tuple[Any, str]]] = {
     "slots": (tuple[str, ...], 'a list of texts, ["domain-slot"]'),
     "dialogues": (
         Annotated[int, msgspec.Meta(ge=1)],
-        "the most dialogues per request, a whole number of at least 1",
+        "the maximum number of dialogues per request, at least 1",
     ),
-    "repeatable": (bool, "false if the same dialogue may get different answers, else true"),
+    "repeatable": (bool, "false if the same dialogue may get different answers, otherwise true"),
 }
 #: A tracker's answer to one context of several. An error gives the reason for no answer.
 ServiceAnswer: TypeAlias = Prediction | Mapping[str, str] | str | TrackerError

@@ -212,8 +212,8 @@ class WebTracker:
             return
         shown = self.transport.secrets.redact(", ".join(slots))
         raise UserError(
-            f"the service at {self.transport.address} ({self.about.name or 'no name'}) knows none "
-            f"of the slots of the data. Its slots: {shown}. Those of the data: "
+            f"the service at {self.transport.address} ({self.about.name or 'no name'}) has none of "
+            f"the slots of the data. Its slots: {shown}. Those of the data: "
             f"{', '.join(ontology.slots)}."
         )
 

@@ -111,7 +111,7 @@ def test_a_lost_context_wants_another_reply_than_the_clean_one(data: DialogueSet
 
     found = run(LostContext(6), data, gives_up)
     reasons = {turn.reason for turn in found if turn.turn_index}
-    assert "the clean reply is a fallback, which need not change" in reasons
+    assert "the clean reply is a fallback reply, which need not change" in reasons
     assert not any(turn.violations for turn in found)
 
 

@@ -109,7 +109,7 @@ def test_a_declared_version_is_the_fingerprint(serve: Serve) -> None:
         (Says({"version": 7}), 'says that its "version" is int 7; write a text'),
         (
             Says({"name": "pizza bot", "slots": ["order-size"]}),
-            r"\(pizza bot\) knows none of the slots of the data. Its slots: order-size. Those",
+            r"\(pizza bot\) has none of the slots of the data. Its slots: order-size. Those",
         ),
     ],
 )
