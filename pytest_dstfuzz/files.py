@@ -120,7 +120,7 @@ def encoding_name(encoding: str) -> str:
 
 
 def read_json(path: Path, what: str) -> Any:
-    """Return the JSON value of a file; see `read_text` and `parse_json`."""
+    """Return the JSON value of a file. See `read_text` and `parse_json`."""
     text = read_text(path, what)
     try:
         return parse_json(text)
@@ -165,7 +165,7 @@ def read_table(path: Path, name: str) -> Any:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` as UTF-8, atomically; see `utf8`. Missing folders are created."""
+    """Write ``text`` as UTF-8, atomically. Missing folders are created."""
     write_bytes(path, utf8(text))
 
 
@@ -188,7 +188,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write ``content`` atomically; missing folders are created.
+    """Write ``content`` atomically. Missing folders are created.
 
     The content goes to a new file in the same folder, which then replaces ``path``. If anything
     fails, an existing file keeps its content. A symbolic link stays a link.

@@ -40,7 +40,7 @@ def to_json(value: object) -> Any:
 
 
 def from_json(kind: type[_Kind], data: object) -> _Kind:
-    """Build an object of type ``kind`` from values that `to_json` returned; ignore unknown keys.
+    """Build an object of type ``kind`` from values of `to_json`. Ignore unknown keys.
 
     Raises:
         ValueError: the data have another shape; the message names the place.
@@ -52,7 +52,7 @@ def from_json(kind: type[_Kind], data: object) -> _Kind:
 
 
 def json_encoded(value: object) -> bytes:
-    """Return the values of `to_json` as compact JSON text; floats are exact."""
+    """Return the values of `to_json` as compact JSON text. Floats are exact."""
     return msgspec.json.encode(value, enc_hook=_plain)
 
 

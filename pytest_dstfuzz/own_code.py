@@ -249,7 +249,7 @@ class _Walk:
         return known[file] if loaded else content_of(file)
 
     def _needed_by(self, file: Path) -> Iterator[tuple[Path, str]]:
-        """Yield the files that a file needs, each with the name by which it imports it, if any."""
+        """Yield the files that a file needs, each with the name of its import, if any."""
         root = _root_of(file)
         yield from ((one / "__init__.py", "__init__") for one in _between(root, file))
         # Of an installed package only the files of the same package count.
@@ -318,7 +318,7 @@ def _loaded_as(name: str) -> Iterator[Path]:
 
 
 def _referred(module: ModuleType) -> Iterator[Path]:
-    """Yield the files of the user's modules to which the names of a module refer."""
+    """Yield the files of the user's modules that the names of a module refer to."""
     for value in list(vars(module).values()):
         if isinstance(value, FunctionType | type):
             value = sys.modules.get(value.__module__ or "")  # noqa: PLW2901

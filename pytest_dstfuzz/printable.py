@@ -1,8 +1,8 @@
 r"""Text that is safe to print: no control characters, and no commands to a CI runner.
 
-Ids, slots, values, utterances and error bodies come from data and services. `printable` cleans
-everything that goes to a terminal: the messages of this package's errors, the texts of failed
-tests, the summary, and the output of the commands.
+Ids, slots, values, utterances and error bodies come from data and services. `printable` cleans all
+terminal output: error messages of this package, texts of failed tests, the summary, and the output
+of commands.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def printable(text: str) -> str:
 
 
 def without_commands(text: str) -> str:
-    """Return ``text`` without commands to a CI runner; colour codes stay."""
+    """Return ``text`` without commands to a CI runner. Colour codes stay."""
     return _COMMANDS.sub(
         lambda found: (found["blanks"] or "") + by_number(found.group()[-1]),
         text,

@@ -166,8 +166,8 @@ def rewrites(
 
     Raises:
         UserError: the turn or the relation does not exist. Two errors are raised when the first
-            example is drawn: the relation leaves the edits to a search, or, outside of a test, the
-            relation does not apply to the turn. The message gives the reason.
+            example is drawn: the relation leaves the edits to a search, or the relation does not
+            apply to the turn (outside of a test). The message gives the reason.
     """
     index = _index(dialogue, turn_index)
     found = (
@@ -349,7 +349,7 @@ def _beginnings(dialogue: Dialogue, max_turns: int) -> st.SearchStrategy[Dialogu
 
 
 def _made_up(news: Sequence[Sequence[tuple[str, str]]]) -> Dialogue:
-    """Return a dialogue in which the user says the given values of each turn."""
+    """Return a dialogue with the given values in the user's words."""
     turns: list[Turn] = []
     state: dict[str, str] = {}
     for index, pairs in enumerate(news):

@@ -121,7 +121,7 @@ SLIP: Final = "slip"
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One way to carry out a transformation; see `operator`.
+    """One way to carry out a transformation. See `operator`.
 
     Attributes:
         transformation: the name of the transformation.

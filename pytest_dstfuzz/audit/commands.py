@@ -45,7 +45,7 @@ def _audit_options(parser: Parser) -> None:
     parser.option(
         "--relation",
         metavar="NAME",
-        help="relation whose violations are judged, if the report has several",
+        help="relation to judge, if the report has several",
     )
     parser.option(
         "--judge", metavar="NAME", default="judge", help="name of the judge (default: judge)"

@@ -455,7 +455,7 @@ def _put(text: str, start: int, end: int, new: str) -> tuple[str, str]:
 
 
 def _one_word_apart(one: list[str], two: list[str]) -> bool:
-    """Return whether two names differ in one word by more than spelling or an article."""
+    """Return whether two names differ in one word, and not only in spelling or an article."""
     if len(one) != len(two):
         return False
     apart = [(a, b) for a, b in zip(one, two, strict=True) if a != b]
@@ -583,8 +583,8 @@ def draw_decoys(
     if any(variant.expected for _, variant in drawn):
         if fine:
             raise UserError(
-                "there are no fine decoys for a relation that expects a change, because only the "
-                "stated change can be made wrong: use --decoys"
+                "there are no fine decoys for a relation that expects a change, because no small "
+                "edit makes the stated change wrong: use --decoys"
             )
         coarse_kinds, make_coarse = STATED_KINDS, StatedDecoyMaker(known, turns).make
         bases = [(turn, variant) for turn, variant in bases if variant.expected]

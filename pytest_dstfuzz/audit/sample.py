@@ -67,7 +67,7 @@ VIOLATION = "violation"
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """The parameters by which a sample is drawn."""
+    """The parameters for drawing a sample."""
 
     #: Maximum number of violations.
     violations: int = 200

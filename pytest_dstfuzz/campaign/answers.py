@@ -286,7 +286,7 @@ Answer = Prediction | TrackerFailure
 
 
 def count_asked(contexts: Collection[Context], answers: Mapping[Context, Answer]) -> int:
-    """Return the number of distinct contexts for which the tracker was called."""
+    """Return the number of distinct contexts that were sent to the tracker."""
     found = (answers.get(context) for context in contexts)
     return sum(answer is not None and getattr(answer, "asked", True) for answer in found)
 

@@ -499,7 +499,7 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
 
 
 def attempt_conversation(turns: Sequence[TurnAttempts], number: int) -> Iterator[Attempt | None]:
-    """Yield each turn of the context ``number``, in which the noise model types all turns.
+    """Yield each turn of the context ``number``. The noise model types all its turns.
 
     Yield ``None`` as long as the context is unmodified. `CampaignSpec.conversations` has the
     numbers.

@@ -212,8 +212,8 @@ def shrink(
 def _comes_apart(attempt: Attempt) -> bool:
     """Return whether some edits of an attempt may be left out.
 
-    All edits are needed in two cases: the relation made the edits and expects the result of all of
-    them together, or the relation moved rounds.
+    All edits are needed in two cases. In the first, the relation made the edits and expects their
+    combined result. In the second, the relation moved rounds.
     """
     rewrite = attempt.proposal.rewrite
     return rewrite is None or (rewrite.separable and not rewrite.moves)
@@ -670,8 +670,8 @@ class _DialogueSteps:
     def _requested(self, place: int) -> list[JudgedVariant]:
         """Return a turn's requested variants. Return none if the relation does not apply.
 
-        Variants of other turns do not count as generated. Passes in which the search skips the turn
-        do not count either.
+        Variants of other turns do not count as generated. Passes without the turn, because the
+        search skips it, do not count either.
         """
         turn, only = self._turns[place], self._rules.settings.variant
         if not turn.applicable and isinstance(turn.clean, Prediction):

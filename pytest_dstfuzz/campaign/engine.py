@@ -1,4 +1,4 @@
-"""The engine of a campaign. It runs a plan of turns, whose results may be read in any order."""
+"""The engine of a campaign. It runs a plan of turns and returns results in any order."""
 
 from __future__ import annotations
 
@@ -456,7 +456,7 @@ def _relative_error(turns: Sequence[int], calls: Sequence[int], planned: int) ->
 
 
 class _Course:
-    """The dialogues from which a search learns during a campaign, and their results.
+    """The dialogues that a search learns from during a campaign, and their results.
 
     Args:
         rounds: the dialogues, round by round.
@@ -757,8 +757,8 @@ class CampaignEngine:
     def _look_ahead(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
         """Return the dialogues of the next window: the first dialogue and those that fit.
 
-        With a budget, a dialogue begins only if the budget suffices for it in the worst case,
-        because an unfinished dialogue costs calls without a result.
+        With a budget, a dialogue begins only if the budget suffices for the worst case. An
+        unfinished dialogue would cost calls without a result.
         """
         budget = self._predictor.budget
         if self._spread:
@@ -799,7 +799,7 @@ class CampaignEngine:
         return sorted(plan, key=lambda planned: rank_in_draw(seed, planned[0].id))
 
     def _spread_over(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
-        """Return the dialogues for which the budget allows one variant per turn."""
+        """Return the dialogues that the budget can give one variant per turn."""
         drawn, each = self._drawn(waiting), _first_variant(self._rules.decider)
         least = accumulate((last + 1) * each for _, last in drawn)
         # The speed may change, so spread the seconds over several windows, one after the other.

@@ -531,7 +531,7 @@ def ignore(event: Event) -> None:
 
 
 class MappedResults(Collection[TurnResult]):
-    """Results to which a function is applied when they are read."""
+    """Results that a function changes when they are read."""
 
     def __init__(self, results: Results, change: Callable[[TurnResult], TurnResult]) -> None:
         self._results: Final = results

@@ -207,7 +207,7 @@ class _Model:
         self.wobble = float(self._weights @ np.repeat(_MEANS, len(_SIZES)))
 
     def draws(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw the numbers of real violations and of reported violations that are noise.
+        """Draw two numbers: real violations, and reported violations that are only noise.
 
         Each of the two arrays has `DRAWS` random numbers.
         """

@@ -280,7 +280,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def admissible(values: Sequence[object]) -> Rule:
-    """Return a rule by which all given values are equivalent to each other.
+    """Return a rule that treats all given values as equivalent.
 
     If the values are lists, each list is a separate group: only values of one group are equivalent.
 

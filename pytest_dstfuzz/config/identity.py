@@ -126,7 +126,7 @@ def _with_contents(item: Option, text: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _keyed(name: str, shown: str, secret: str) -> str:
-    """Return a digest of a secret; it is slow to compute, and differs for each use."""
+    """Return a digest of a secret. It is slow to compute and differs for each use."""
     key = f"{name}\0{shown}".encode(errors="replace")
     text = secret.encode(errors="replace")
     return hashlib.scrypt(text, salt=key, n=1 << 14, r=8, p=1, dklen=16).hex()

@@ -174,7 +174,7 @@ def parse_error_rates(text: str) -> tuple[float, ...]:
 def parse_limit(text: str) -> float:
     """Parse the limit of a rate: a share such as 0.05, or a percentage.
 
-    The number 1 is rejected. As a share, 1 would be a limit that no rate exceeds, but a user who
+    The number 1 is rejected because it is ambiguous. As a share, no rate exceeds it. But a user who
     writes 1 next to limits such as 5 % means 1 %.
     """
     number = parse_rate(text)
@@ -262,9 +262,9 @@ class Value(NamedTuple):
 class Option(NamedTuple):
     """One setting as the user sees it.
 
-    ``name`` is the field in its part of `Settings`. pytest spells it ``--dst-<name>`` and
-    ``dst_<name>`` (ini), the ``dstfuzz`` command ``--<name>``, and a marker ``<name>``, with the
-    usual dashes or underscores.
+    ``name`` is the field in its part of `Settings`. In pytest, it becomes ``--dst-<name>`` and
+    ``dst_<name>`` (ini). In the ``dstfuzz`` command, it becomes ``--<name>``, and in a marker
+    ``<name>``. Dashes and underscores are as usual.
     """
 
     name: str

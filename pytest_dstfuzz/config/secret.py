@@ -127,7 +127,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class OwnKey:
-    """A key with its value for the factory of a tracker; only the key is shown.
+    """A key with its value for the factory of a tracker. Only the key is shown.
 
     The whole value may be an environment variable, ``$NAME``, which is read when the tracker is
     made.

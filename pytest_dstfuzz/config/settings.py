@@ -178,7 +178,7 @@ class OutputSettings:
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """The conditions under which a run fails."""
+    """The conditions for failing a run."""
 
     max_failure_rate: float | None = None
     min_accuracy: float | None = None
@@ -301,7 +301,7 @@ def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:
 
 
 def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
-    """Reject a sequential test if each context is asked only once."""
+    """Reject a sequential test if each context is requested only once."""
     for name in ("noise_floor", "error_rate"):
         if getattr(tracker, name):
             raise UserError(

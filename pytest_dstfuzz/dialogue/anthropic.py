@@ -135,7 +135,7 @@ def _block(kind: type[Any], block: dict[str, Any], place: str) -> Any:
 
 
 def _picture(block: dict[str, Any]) -> dict[str, Any]:
-    """Convert an image block of the user to OpenAI's form; return other blocks unchanged."""
+    """Convert an image block of the user to OpenAI's form. Return other blocks unchanged."""
     source = block.get("source")
     if block.get("type") != "image" or not isinstance(source, dict):
         return block
@@ -229,7 +229,7 @@ def _id(text: str) -> str:
 
 
 def tools_of(tools: Sequence[Json]) -> list[Json]:
-    """Convert tools from OpenAI's form to that of a request to Anthropic's API."""
+    """Convert tools from OpenAI's form to the form for requests to Anthropic's API."""
     found = []
     for tool in tools:
         function = tool["function"]
@@ -242,7 +242,7 @@ def tools_of(tools: Sequence[Json]) -> list[Json]:
 
 
 def choice_of(choice: object) -> Json:
-    """Convert a tool choice from OpenAI's form to that of a request to Anthropic's API."""
+    """Convert a tool choice from OpenAI's form to the form for requests to Anthropic's API."""
     if isinstance(choice, str):
         return {"type": _CHOICES[choice]}
     assert isinstance(choice, Mapping)  # noqa: S101 - see `convert_choice`

@@ -207,9 +207,9 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
 
     Args:
         message: a message in the form of OpenAI's API, as a dictionary or as an object with the
-            same attributes, such as a message of LangChain. A message of Anthropic's API, whose
-            content has calls among its blocks, is accepted too. The text of a message is not
-            searched for calls.
+            same attributes, such as a message of LangChain. A message of Anthropic's API, with
+            calls as blocks of its content, is accepted too. The text of a message is not searched
+            for calls.
 
     Raises:
         MalformedAnswerError: If it is not a message, or if a call cannot be read. The error names

@@ -178,7 +178,7 @@ _KEPT: Final = 10
 
 
 class GameAdversary(ABC):
-    """A strategy of the agent's counterpart, who wants the opposite of the agent's goal.
+    """Base class of strategies against the agent. An adversary wants the opposite of its goal.
 
     `learn` is called once, then `script` for each scenario of the report. `script` may first play
     test games in its scenario, within its budget.

@@ -96,7 +96,7 @@ class DealGame:
 
 
 def valuations(counts: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return all valuations of single items in which all items together are worth `TOTAL`."""
+    """Return all valuations of single items that give all items together the value `TOTAL`."""
     every = product(*(range(TOTAL // count + 1) for count in counts))
     return [
         values

@@ -361,7 +361,7 @@ def campaign_identity(
 def changes(
     before: Mapping[str, Any], after: Mapping[str, Any], *, own_edits: bool = False
 ) -> list[str]:
-    """Return the differences between two campaigns, one phrase each; empty if they are comparable.
+    """Return the differences between two campaigns, one phrase each. None if comparable.
 
     ``own_edits``: ignore the settings of the search, because the relation makes its own edits.
     """

@@ -421,7 +421,7 @@ def _judge_relations(
     session: Session,
     ways: Mapping[str, Sequence[str]],
 ) -> dict[str, LimitFinding]:
-    """Judge each relation with a limit; all together may cause a false alarm in 5 % of the runs.
+    """Judge each relation with a limit. Together they may raise false alarms in 5 % of the runs.
 
     If a limit names a relation that the baseline lacks, the verdict is ``inconclusive``. The same
     holds for a relation with an entry in ``ways``, the reasons why variants cannot be compared.
@@ -470,7 +470,7 @@ def _undecided_parts(
 
 
 def _judge_parts(pairing: Pairing, gates: Gates, seed: int) -> Iterator[LimitFinding]:
-    """Judge domains, slots and transformations; all together have an error rate of 5 %."""
+    """Judge domains, slots and transformations, with a joint error rate of 5 %."""
     margins = _margins(gates)
     level = 1 - (1 - LEVEL) / max(1, len(margins))
     return (_judge(pairing, part, most, level, seed) for part, most in margins.items())

@@ -217,10 +217,10 @@ def _with_idle_limits(
 def _judge_idle_limits(
     every: Sequence[RelationGate], gates: Gates, figures: Sequence[LimitFinding]
 ) -> Iterator[LimitFinding]:
-    """Yield a regression if there are violations, but no limit that could judge them has a figure.
+    """Yield a regression if there are violations but no limit can judge them.
 
-    With such a limit, violations fail no test. Therefore they must fail the gate. An estimate may
-    lack only data, so it stays inconclusive.
+    A limit without a figure cannot judge. With a limit, violations fail no test, so they must fail
+    the gate. An estimate that only lacks data stays inconclusive.
     """
     broken = sum(one.summary.violations for one in every)
     judging = {limit.name for limit in gates.known if limit.of_violations}

@@ -89,7 +89,7 @@ class PairedViolations:
 
     @classmethod
     def of(cls, tallies: Iterable[Tally]) -> PairedViolations:
-        """Create the arrays from the tallies of dialogues; each tally has at least one variant."""
+        """Create the arrays from the tallies of dialogues. Each tally has at least one variant."""
         return cls.of_rows((tally.before, tally.after, tally.variants) for tally in tallies)
 
     @classmethod
@@ -191,7 +191,7 @@ def dialogues_needed(paired: PairedViolations, margin: float, level: float = LEV
 
 
 def _subsets(count: int, rng: np.random.Generator) -> Iterable[Floats]:
-    """Yield arrays of ones and zeros, [subsets, dialogues]; each row is a set of dialogues."""
+    """Yield arrays of ones and zeros, [subsets, dialogues]. Each row is a set of dialogues."""
     if 2**count - 1 <= RESAMPLES:
         numbers = np.arange(1, 2**count)[:, None]
         yield (numbers >> np.arange(count) & 1).astype(np.float64)
@@ -219,7 +219,7 @@ class Matching:
     renamed: tuple[tuple[str, str], ...] = ()
 
     def of_tested(self, tested: Collection[str]) -> Matching:
-        """Return a copy in which only the ``tested`` dialogues may count as added."""
+        """Return a copy that counts only ``tested`` dialogues as added."""
         return replace(self, added=tuple(sorted(set(tested) - set(self.known.values()))))
 
     def to_json(self) -> dict[str, Any]:
@@ -293,8 +293,7 @@ class OwnAnswersTally:
         reason = (
             f"{percent(now)} of the repeated answers to a turn differ from the most frequent one, "
             f"{percent(was)} in the baseline ({turns:,} turns in {len(rows):,} dialogues), and "
-            f"{percent(limit)} more are allowed: the same question is answered differently each "
-            "time"
+            f"{percent(limit)} more are allowed: answers to the same question vary more than before"
         )
         bounds = interval(paired, rng, LEVEL)
         verdict: Verdict = "inconclusive"
@@ -377,7 +376,7 @@ class Drift:
         return self.turns + self.silenced
 
     def to_json(self, *, hidden: bool = False) -> dict[str, Any]:
-        """Return the entry ``clean`` of a comparison; if ``hidden``, show values as ``x``."""
+        """Return the entry ``clean`` of a comparison. If ``hidden``, show values as ``x``."""
         return {
             "turns": self.turns,
             "silenced": self.silenced,
@@ -493,7 +492,7 @@ def judge_drift(
 
 
 def _silenced_text(drift: Drift, words: Words) -> str:
-    """Return a text on the turns on which the tracker failed now, or ``""`` without such turns."""
+    """Return a text about turns with a failure of the tracker only now, or ``""``."""
     if not drift.silenced:
         return ""
     named = f" ({'; '.join(drift.failures)})" if drift.failures else ""
@@ -624,7 +623,7 @@ class Pairing:
         return self.shared.moved(-1)
 
     def failed(self, *, hidden: bool) -> tuple[str, ...]:
-        """Return the first turns that the baseline answers and on which the tracker failed now.
+        """Return the first turns with an answer in the baseline and a failure of the tracker now.
 
         Each turn has its error message, unless texts are ``hidden``.
         """

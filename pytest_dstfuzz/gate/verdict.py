@@ -136,7 +136,7 @@ class Limit:
         return Figure(found, f"{self.what} {UNITS[self.unit].show(found)}")
 
     def parse(self, value: object, at: str) -> float:
-        """Parse a limit in the TOML table, in the same way as an option; ``at`` is its place."""
+        """Parse a limit in the TOML table like an option. ``at`` is its place."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             message = f"{at}: {self.name} must be a number or a text such as '5%', not "
             raise UserError(f"{message}{describe(value)}")
@@ -270,7 +270,7 @@ class Gates:
 
 
 def read_gates(path: Path, known: tuple[Limit, ...] = LIMITS) -> Gates:
-    """Read the table ``[tool.dstfuzz.gates]`` of a ``pyproject.toml``; no table means no limits."""
+    """Read the table ``[tool.dstfuzz.gates]`` of a ``pyproject.toml``. No table means no limits."""
     table = read_table(path, _TABLE)
     try:
         return _gates(table, known)
@@ -279,7 +279,7 @@ def read_gates(path: Path, known: tuple[Limit, ...] = LIMITS) -> Gates:
 
 
 def check_relations(gates: Gates, known: Sequence[str]) -> None:
-    """Raise an error for limits of unknown relations; a known relation need not be tested."""
+    """Raise an error for limits of unknown relations. A known relation need not be tested."""
     for part in gates.parts:
         if part.kind == "relation" and part.name not in known:
             raise unknown_name(f"relation in {_TABLE}", part.name, known)
@@ -478,7 +478,7 @@ def judge_figure(
 
 
 def failure_rate(part: Part | None, counts: Counts) -> Figure:
-    """Return the failure rate of a session or part; only a session or relation has an interval."""
+    """Return the failure rate of a session or part. Only sessions and relations have intervals."""
     rate = counts.failure_rate
     if rate is None:
         return Figure(None, f"no valid variant{_of(part)} was answered")
@@ -489,7 +489,7 @@ def failure_rate(part: Part | None, counts: Counts) -> Figure:
 
 
 def judge_rise(limit: float, found: Mapping[str, Any] | None, needed: int | None) -> LimitFinding:
-    """Judge the rise of estimated failures in the same way as `judge_difference`.
+    """Judge the rise of estimated failures, like `judge_difference`.
 
     ``found`` is ``estimated_failures`` of a comparison, or ``None`` without estimates.
     """

@@ -35,7 +35,7 @@ class BeliefStates(AnswerKind):
         return dialogue.turns[index].state
 
     def adds_up(self, history: History) -> bool:
-        """Return true, because a state covers the whole dialogue whatever the history is."""
+        """Return true, because a state always covers the whole dialogue."""
         del history
         return True
 

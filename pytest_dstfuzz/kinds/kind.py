@@ -163,7 +163,7 @@ class AnswerKind(ABC):
     def locked_values(
         self, data: DialogueSet, turn: Turn, clean: Outcome | None
     ) -> tuple[str, ...]:
-        """Return the values that no edit of a turn may change, sorted; lists are split.
+        """Return the values that no edit of a turn may change, sorted. Lists are split.
 
         These are the values that `values` yields, and the values of the turn's belief state if the
         data has one.

@@ -89,28 +89,28 @@ TRAININGS: dict[str, Training] = {
             "patience": "end the training after this number of rounds without a better result",
             "start": "checkpoint to harden (default: the shipped one)",
             "measured": (
-                "data whose split test will measure the tracker: its dialogues are refused, and "
-                f"{NOTHING} is none (default: the same as --data)"
+                "data whose test split will measure the tracker; its dialogues are not used for "
+                f"training; {NOTHING} means none (default: as --data)"
             ),
             "relations": "relations that rewrite single turns",
             "rewrites": "number of rewrites of each relation in a round",
             "draws": (
-                "number of rewrites to draw for one that is used: those that break the tracker "
-                "are used first"
+                "number of rewrites to draw for each one that is used; rewrites that break the "
+                "tracker come first"
             ),
             "replay": "number of clean turns for each rewrite",
             "answers": (
-                "training on turns whose state should change: repaired uses the state that the "
-                "relation expects, old uses the old state, margin makes the old state less "
+                "label of turns whose state should change: repaired is the state that the "
+                "relation expects, old is the old state, margin makes the old state less "
                 "likely than in the clean turn"
             ),
-            "first_weights": "share of the first weights in the saved weights",
+            "first_weights": "share of the first weights in the weighted mean that is saved",
             "loss_limit": (
-                "maximum loss of joint goal accuracy on validation; the training keeps the round "
-                "with the highest accuracy on rewritten turns among those that lose no more"
+                "maximum loss of joint goal accuracy on validation; of the rounds within this limit, "
+                "the training keeps the best one on rewritten turns"
             ),
-            "dialogues": "number of validation dialogues whose clean turns are measured",
-            "checked": "number of rewrites of each relation that are measured on validation",
+            "dialogues": "number of validation dialogues to measure clean turns on",
+            "checked": "number of rewrites of each relation to measure on validation",
         },
     ),
     "simpletod": Training(

@@ -237,7 +237,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         """Write the model and its description."""
 
     def best(self) -> F:
-        """Return the epoch whose model is kept: the first one with the highest accuracy."""
+        """Return the best epoch, whose model is kept. It is the first with the highest accuracy."""
         return max(self.history, key=lambda figures: figures.joint_goal_accuracy)
 
     def impatient(self) -> bool:

@@ -162,7 +162,7 @@ def _doubled(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
 
 
 def _dropped(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Yield dropped words with the blank before them; the first word stays."""
+    """Yield dropped words with the blank before them. The first word stays."""
     for index, word in enumerate(place.words, place.first):
         value = forms.get(word.lower, {}).get(ANY_WORD)
         if value is not None and index and place.parts.gaps[index].endswith(" "):
@@ -178,7 +178,7 @@ def _filled(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
 
 
 def _restarted(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Yield repetitions of the first words; the table gives the numbers of words."""
+    """Yield repetitions of the first words. The table gives the numbers of words."""
     if place.first:
         return
     words, gaps = place.parts.words, place.parts.gaps

@@ -150,7 +150,7 @@ def propose_two(
 
 
 def _shorter(word: str) -> set[str]:
-    """Return a word without up to two of its letters."""
+    """Return the word, and all shorter texts without one or two of its letters."""
     one = {word[:place] + word[place + 1 :] for place in range(len(word))}
     two = {text[:place] + text[place + 1 :] for text in one for place in range(len(text))}
     return {word} | one | two

@@ -165,7 +165,7 @@ class Site:
         return Site(self.utterance, self.start, self.end, parts, self._lost + lost)
 
     def probability_given(self, rate: float) -> float:
-        """Return the probability of the condition from `given`; 1 without a condition."""
+        """Return the probability of the condition from `given`, or 1 without a condition."""
         return 1.0 - self._factor(rate) * self._lost
 
     @property
@@ -300,7 +300,7 @@ class NoisyUtterance:
         return NoisyUtterance(self.text, tuple([site.given(kept(site)) for site in self.sites]))
 
     def probability_given(self, rate: float) -> float:
-        """Return the probability of the condition from `given`; 1 without a condition."""
+        """Return the probability of the condition from `given`, or 1 without a condition."""
         _check_rate(rate)
         return math.prod(site.probability_given(rate) for site in self.sites)
 
@@ -418,7 +418,7 @@ class NoisyUtterance:
         return self._several(rate)[0][0]
 
     def draw_several(self, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
-        """Draw edits on the condition that at least two sites slip; see `draw`.
+        """Draw edits under the condition that at least two sites slip. See `draw`.
 
         Raises:
             ValueError: fewer than two sites can slip.
@@ -541,15 +541,15 @@ class NoiseModel:
         return tuple(site.slips for site in self.of(utterance).sites)
 
     def probability_clean(self, utterance: str, rate: float) -> float:
-        """Return the probability that an utterance has no slip; see `NoisyUtterance`."""
+        """Return the probability that an utterance has no slip. See `NoisyUtterance`."""
         return self.of(utterance).probability_clean(rate)
 
     def log_probability(self, utterance: str, text: str, rate: float) -> float:
-        """Return the log probability that an utterance becomes ``text``; see `NoisyUtterance`."""
+        """Return the log probability that an utterance becomes ``text``. See `NoisyUtterance`."""
         return self.of(utterance).log_probability(text, rate)
 
     def draw(self, utterance: str, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
-        """Draw the slips in an utterance, as edits; see `NoisyUtterance`."""
+        """Draw the slips in an utterance, as edits. See `NoisyUtterance`."""
         return self.of(utterance).draw(generator, rate)
 
     def _find(self, utterance: str) -> NoisyUtterance:
@@ -639,7 +639,7 @@ class NoiseModel:
         return changes + [change._replace(weight=change.weight * scale) for change in letters]
 
     def weight_of(self, slip: LetterSlip) -> float:
-        """Return the weight of a slip of a letter in any word; see `Slip.weight`."""
+        """Return the weight of a slip of a letter in any word. See `Slip.weight`."""
         return self._factor(slip.kind, slip.features) * self._scales.get(slip.kind, 0.0)
 
     def _product(self, kind: str, features: tuple[str, ...]) -> float:

@@ -381,7 +381,7 @@ RATE_COLUMNS: Final[Columns] = {
 
 
 def inertia_share(inertia: float, k: int | None) -> float:
-    """Divide an inertia by that of uniform sampling with equally many transformations.
+    """Divide an inertia by the inertia of uniform sampling with as many transformations.
 
     If ``k`` is ``None``, the search makes one edit per step.
     """

@@ -89,7 +89,7 @@ class HardeningTable:
 
 
 def relations_of(checkpoint: str | None) -> frozenset[str]:
-    """Return the relations whose rewrites a checkpoint of TRADE was trained on."""
+    """Return the relations whose rewrites were used to train a checkpoint of TRADE."""
     config = read_json(folder_of(checkpoint) / CONFIG_FILE, "TRADE checkpoint")
     settings = config.get("about", {}).get("settings", {})
     return frozenset(filter(None, settings.get("relations", "").split(",")))

@@ -144,7 +144,7 @@ def read_kept(path: Path, kind: type[T]) -> T:
 
 
 def force_selection(arena: Arena, played: PlayedGame) -> PlayedGame:
-    """Return a game in which the target makes its selection right after the first attack.
+    """Return a game with the target's selection right after the first attack.
 
     The published code of Cheng et al. counts games in this way. It uses the target's most likely
     selection, even if the target would continue to talk.

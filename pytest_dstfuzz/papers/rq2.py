@@ -1,10 +1,10 @@
 """The second question of the thesis: how much better than random is a trained agent?
 
-``dstfuzz experiment rq2 --model trade --data PATH --search agent:PATH`` uses only dialogues that
-the tracker gets right at every turn, and that no agent was trained on. It runs the agent and random
-sampling with k = 1 to 6 combined transformations, and prints the tables. With ``--output``, they
-are written as ``rq2.md`` and ``rq2.csv``, with charts. Policies of several training seeds count as
-one search, see `rq3`.
+``dstfuzz experiment rq2 --model trade --data PATH --search agent:PATH`` uses only held-out
+dialogues that the tracker gets right at every turn. No agent was trained on them. It runs the agent
+and random sampling with k = 1 to 6 combined transformations, and prints the tables. With
+``--output``, they are written as ``rq2.md`` and ``rq2.csv``, with charts. Policies of several
+training seeds count as one search, see `rq3`.
 """
 
 from __future__ import annotations

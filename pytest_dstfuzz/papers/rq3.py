@@ -1,7 +1,7 @@
 """Which search breaks the most turns per tracker call, with equally many variants?
 
-``dstfuzz experiment rq3 --model trade --data PATH --searches random,agent:PATH`` uses only
-dialogues that the tracker gets right at every turn, and that no agent was trained on. All searches
+``dstfuzz experiment rq3 --model trade --data PATH --searches random,agent:PATH`` uses only held-out
+dialogues that the tracker gets right at every turn. No agent was trained on them. All searches
 choose from the same edits and get equally many variants per turn. The command prints the table.
 With ``--output``, it also writes ``rq3.md`` and ``rq3.csv``.
 

@@ -519,7 +519,7 @@ def _parts(gap: str) -> bool:
 
 
 def _belong(facts: Sequence[WordFacts], index: int, left: str, right: str) -> bool:
-    """Return whether nothing may be inserted between a word and the word before it."""
+    """Return whether two neighbouring words must stay together, without an inserted word."""
     if left in _ANSWERS or (left in SOLID and right in SOLID):
         return True
     named = left in _NAMED or right in _NAMED

@@ -199,7 +199,7 @@ _SPELLED: Final = re.compile(
 
 
 class ExactSpan(NamedTuple):
-    """A span ``text[start:end]`` in which no edit may change or insert a character."""
+    """A span ``text[start:end]``. No edit may change or insert a character in it."""
 
     start: int
     end: int

@@ -74,7 +74,7 @@ NUMBER, WEEKDAY, VALUE, NEGATION, NAME = "number", "weekday", "value word", "neg
 
 
 class _Typed(NamedTuple):
-    """The words that a text may stand for, without those of the dialogue."""
+    """The possible words for a text, without the words of the dialogue."""
 
     #: The original and other words that are one slip away from the text -> weight.
     weights: Mapping[str, float]
@@ -278,7 +278,7 @@ class SlipReader:
         return text in self._known or _CLITIC.sub("", text) in self._known
 
     def _refusal(self, word: str, typed: str) -> str:
-        """Return why an edit is never recoverable, whatever its probability."""
+        """Return why an edit is never recoverable, regardless of its probability."""
         if _is_exact(word) or _is_exact(typed):
             return EXACT
         if NEGATION in self._classes.get(word, ()) and len(word) <= _SHORT_NEGATION:

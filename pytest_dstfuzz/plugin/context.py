@@ -280,8 +280,8 @@ class RunContext:
     def tests_its_tracker(self, *others: object) -> bool:
         """Return whether this run tests the tracker of the settings.
 
-        If only an ini file names the tracker, the run tests it only if one of ``others`` is true,
-        for example if a test uses turns.
+        An ini file may name the tracker for other tests. In this case, the run tests the tracker
+        only if one of ``others`` is true, for example if a test uses turns.
         """
         return self.settings.tracker.model is not None and (
             self.model_on_command_line or any(others)
@@ -309,7 +309,7 @@ class RunContext:
 
     @property
     def left_out(self) -> str:
-        """The shipped relations that ``all`` does not run, with the reasons; otherwise ``""``."""
+        """The shipped relations that ``all`` does not run, with the reasons, or ``""``."""
         if self.settings.variant.relation != ALL or self.mistake is not None or self.stored:
             return ""
         used = self.relations(self.settings)
@@ -325,7 +325,7 @@ class RunContext:
 
     @property
     def not_own_questions(self) -> str:
-        """A note that the bot is asked the shipped questions; otherwise ``""``."""
+        """A note that the bot gets the questions of the shipped dialogues, or ``""``."""
         if KINDS[self.settings.reply.outcome].words.values or self.settings.data.data != SAMPLE:
             return ""
         return (
@@ -391,7 +391,7 @@ class RunContext:
         return sample_set(self.data, wanted.turns, seed, wanted.domains)
 
     def first_contexts(self) -> list[Context]:
-        """Return the contexts of the preflight, which are the same for all shards."""
+        """Return the contexts of the preflight. All shards have the same ones."""
         turns = (
             (dialogue, index)
             for dialogue, last in self.drawn(self.settings)

@@ -232,12 +232,12 @@ class _FailureLine:
         return self.text
 
     def toterminal(self, writer: Any) -> None:
-        """Print the line; pytest calls this method of a failure's text."""
+        """Print the line. pytest calls this method of a failure's text."""
         writer.line(self.text)
 
 
 def in_short(reports: Sequence[Any], data: DialogueSet) -> list[Any]:
-    """Return reports of failures. Shorten those after the fifth failure of a weakness to one line.
+    """Return reports of failures. After the fifth failure of a weakness, use one line each.
 
     Failures are counted in the order of the data. The order of tests and the number of workers do
     not matter. The function returns copies, because other plugins may use the given reports.
@@ -369,7 +369,7 @@ class SessionEnd:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
-        """Print the summary at the very end, so that it stands right above the prompt."""
+        """Print the summary at the very end, right above the prompt."""
         failed = terminalreporter.stats.get("failed", [])
         quiet = terminalreporter.config.get_verbosity() <= 0
         if quiet and any(hasattr(report, "dstfuzz_brief") for report in failed):
@@ -450,7 +450,7 @@ class SessionEnd:
         """Yield results with violations that are not accepted. They are either new or not compared.
 
         The results are redacted if the settings ask for it. Call this only if annotations are
-        wanted, because reading a large folder of results takes long.
+        wanted, because it may have to read a large folder of results.
         """
         redact = self._context.settings.output.redact
         for one in self._models if self._collector else ():

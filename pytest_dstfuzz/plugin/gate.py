@@ -491,7 +491,7 @@ def _compared(judgement: Judgement) -> Iterator[str]:
 
 
 def _not_compared(figures: Mapping[str, Any]) -> str:
-    """Return the words that say what was not compared."""
+    """Return ``variants not`` if estimated failures were compared, otherwise ``not``."""
     expected = figures.get("estimated_failures")
     return "not" if expected is None or expected["reason"] else "variants not"
 

@@ -183,7 +183,7 @@ def place_of(item: pytest.Item) -> tuple[str, int] | None:
 
 
 def test_belief_state_survives(dst_turn: DstTurn) -> None:
-    """The meaning is the same, so the predicted belief state must be the same."""
+    """The meaning is unchanged, so the predicted belief state must be unchanged, too."""
     # A fixture may provide a relation of either side.
     dst_turn.assert_holds()
 
@@ -194,7 +194,7 @@ def test_belief_state_follows(dst_turn: DstTurn) -> None:
 
 
 def test_reply_survives(dst_turn: DstTurn) -> None:
-    """The meaning is the same, so the bot's reply must say the same."""
+    """The meaning is unchanged, so the bot's reply must have the same content."""
     dst_turn.assert_holds()
 
 
@@ -204,7 +204,7 @@ def test_reply_follows(dst_turn: DstTurn) -> None:
 
 
 def test_tool_calls_survive(dst_turn: DstTurn) -> None:
-    """The meaning is the same, so the assistant must make the same calls."""
+    """The meaning is unchanged, so the assistant must make the same calls."""
     dst_turn.assert_holds()
 
 
@@ -220,7 +220,7 @@ class OwnModule(pytest.Module):
     wanted: Collection[str] = OWN_TESTS
 
     def funcnamefilter(self, name: str) -> bool:
-        """Return whether to collect a function, whatever ``python_functions`` says."""
+        """Return whether to collect a function. Ignore ``python_functions``."""
         return name in self.wanted
 
     def classnamefilter(self, name: str) -> bool:  # noqa: ARG002  # there is no test class

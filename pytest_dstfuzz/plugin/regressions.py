@@ -165,7 +165,7 @@ class RegressionCorpus:
         return DstRegression(self._settings, entry, replayed, changes)
 
     def _not_of_this_run(self, entry: Regression, outcome: OutcomeKind) -> str:
-        """Return why a run cannot replay a regression, and how to change that; otherwise ``""``."""
+        """Return why a run cannot replay a regression, and the option to add, or ``""``."""
         if entry.outcome != outcome:
             was, now = (KINDS[one].words.one for one in (entry.outcome, outcome))
             return (

@@ -84,7 +84,7 @@ def _is_own(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
 
 
 def _raised_in(excinfo: pytest.ExceptionInfo[BaseException]) -> Path:
-    """Return the file whose code raised an exception directly or through pytest."""
+    """Return the file with the code that raised an exception, directly or through pytest."""
     paths = [Path(str(one.path)) for one in excinfo.traceback]
     return next((path for path in reversed(paths) if _PYTEST not in path.parents), paths[-1])
 

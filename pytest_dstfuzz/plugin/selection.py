@@ -41,8 +41,8 @@ class RunSelection:
 
     Attributes:
         ids: ids of tests that the plugin adds, as pytest prints them.
-        files: files and tests on the command line. Folders do not count, nor does ``testpaths`` of
-            an ini file.
+        files: files and tests on the command line. Folders and the ``testpaths`` of an ini file do
+            not count.
         narrowed: whether some tests are excluded, for example by ``-k``.
     """
 

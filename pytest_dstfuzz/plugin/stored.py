@@ -61,7 +61,7 @@ class StoredRun(ABC):
 
     @property
     def decided(self) -> Mapping[str, Any]:
-        """The settings that decided the results, see `identity_of`; empty if unknown."""
+        """The settings that decided the results, see `identity_of`. Empty if unknown."""
         return {}
 
     @property

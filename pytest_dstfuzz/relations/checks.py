@@ -198,7 +198,7 @@ def lock_share(
 
 
 def _mention(dialogue: Dialogue, index: int, value: str) -> tuple[int, range] | None:
-    """Return the last turn in which the user says a value, and the indices of its words."""
+    """Return the last turn with a value in the user's words, and the indices of its words."""
     wanted = word_list(value)
     for at in range(index, -1 if wanted else index, -1):
         words = [word.text.lower() for word in take_apart(dialogue.turns[at].user).words]
@@ -240,7 +240,7 @@ def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> I
 def why_hopeless(relation: Relation, data: DialogueSet, scenes: Scenes) -> str:
     """Return why a relation applies to no turn of the data, or ``""`` if it may apply to one.
 
-    The search ends at the first turn to which the relation applies. If the data has no labels, only
+    The search ends at the first turn that the relation applies to. If the data has no labels, only
     `Relation.impossible` can decide.
     """
     if why := relation.impossible(data):
@@ -386,7 +386,7 @@ class CheckedRelation(Relation):
         return UserError(f"{method}() of the relation {self.name!r} returned {shown}: {wrong}")
 
     def applies(self, clean: Outcome, label: Outcome | None) -> bool:
-        """Return whether the relation applies; by default it applies to every turn."""
+        """Return whether the relation applies. By default it applies to every turn."""
         ask = getattr(self.wrapped, "applies", super().applies)
         with blame_errors(f"applies() of the relation {self.name!r}"):
             return bool(ask(clean, label))
@@ -503,7 +503,7 @@ def unsound(rewrite: Rewrite, scene: Scene) -> str:
 
 
 def _unsound_between(rewrite: Rewrite) -> str:
-    """Return why a rewrite is invalid, if it is compared with another rewrite; otherwise ``""``."""
+    """Return why a rewrite that is compared with another one is invalid, or ``""``."""
     if rewrite.seen == rewrite.reference:
         return "it equals its reference"
     if rewrite.separable:

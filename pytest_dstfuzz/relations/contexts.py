@@ -458,7 +458,7 @@ class SemanticCheck:
     name = "semantic"
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Return whether the question needs no context, whatever rounds precede it."""
+        """Return whether the question needs no context. The rounds before it do not matter."""
         reading = read(asked.question, asked.lexicon)
         return len(reading.lowers) >= _FEWEST_WORDS and not reading.unresolved
 
@@ -566,7 +566,7 @@ def context_checks_named(names: Sequence[str]) -> tuple[ContextCheck, ...]:
 
 
 def equivalent(checks: Sequence[ContextCheck], asked: AskedQuestion) -> bool | None:
-    """Combine checks. Any true wins, then any undecided; otherwise the result is false."""
+    """Combine checks. Any true wins, then any undecided. Otherwise the result is false."""
     unsure = False
     for check in checks:
         with blame_errors(f"the context check {check.name!r}"):
@@ -680,7 +680,7 @@ class QuestionOrder(NamedTuple):
 def sequences(
     dialogue: Dialogue, names: tuple[str, ...], draws: int, seed: int
 ) -> Iterator[QuestionOrder]:
-    """Yield the sequences of a dialogue. Perturbations take turns until each has its number.
+    """Yield the sequences of a dialogue, one from each perturbation in turn.
 
     Sequences do not depend on the question or the relation. So the tested system answers each
     prefix of a sequence only once.

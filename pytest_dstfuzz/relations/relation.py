@@ -586,7 +586,7 @@ class Relation(Protocol):
 
     @property
     def on(self) -> tuple[OutcomeKind, ...]:
-        """The kinds of answer that the relation supports; by default all."""
+        """The kinds of answer that the relation supports. The default is all."""
         return get_args(OutcomeKind)
 
     @property

@@ -517,7 +517,7 @@ def _rewrite_dropped(scene: Scene, one: SpokenRound) -> Rewrite:
 
 @register_relation
 class Restart(Relation):
-    """Repeats the whole dialogue. The states must be the same the second time.
+    """Repeats the whole dialogue. Both times, the states must be the same.
 
     Each variant of a turn requests the same context again, without edits. If a tracker carries data
     over from an earlier dialogue, its answer changes.

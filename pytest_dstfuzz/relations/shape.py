@@ -137,7 +137,7 @@ def _given(scene: Scene) -> list[str]:
 
 
 def _needs_before(scene: Scene) -> Iterator[str]:
-    """Yield earlier sentences whose needs are still part of the state."""
+    """Yield earlier sentences with needs that the state still contains."""
     values = scene.kind.slot_values(scene.now) if scene.kind.has_tools else scene.now
     for turn in scene.dialogue.turns[: scene.index]:
         for one in sentences(turn.user):

@@ -409,7 +409,7 @@ def _place(table: ValueTable, system: str, user: str, slots: Sequence[str]) -> _
 
 
 def _nouns(table: ValueTable, slot: str) -> frozenset[str]:
-    """Return the nouns with which a system asks for this kind of slot, except its name."""
+    """Return the nouns that a system uses to ask for this kind of slot, except its name."""
     return _ASKED.get(table.kinds.get(slot, "name"), frozenset())
 
 

@@ -1,4 +1,4 @@
-"""Relations whose edits come from the search. The answer must stay the same."""
+"""Relations with edits from the search. The answer must stay the same."""
 
 from __future__ import annotations
 

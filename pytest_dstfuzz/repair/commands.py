@@ -121,7 +121,11 @@ def _print_page(found: MendingResult, model: str) -> None:
     for line in _promises(best):
         page.field("              ", line)
     if found.advised is None:
-        page.field("advice        ", "no remedy: each mends too little, or breaks more", "warning")
+        page.field(
+            "advice        ",
+            "no remedy helps: each restores too few answers, or breaks too many",
+            "warning",
+        )
     else:
         page.field("advice        ", f"put {best.remedy.name} before the bot", "good")
     print_page(page)
@@ -188,7 +192,7 @@ def _export_options(parser: Parser) -> None:
         "--measured",
         required=True,
         metavar="DATA",
-        help="dialogues on which the trained bot is measured, which are refused: a path or a name "
+        help="dialogues that measure the trained bot, and are therefore refused: a path or a name "
         f"as for --data, or {_NOTHING}",
     )
     parser.value(

@@ -92,7 +92,7 @@ def call_lines(turn: TurnResult, changes: Sequence[Difference]) -> list[str]:
 def call_changes(
     turn: TurnResult, changes: Sequence[Difference], *, page: bool = False
 ) -> list[CallChange]:
-    """Return the changed calls of a turn's message; empty for other kinds of answer.
+    """Return the changed calls of a turn's message. Other kinds of answer have none.
 
     For a ``page``, values may be longer.
     """
@@ -246,7 +246,7 @@ def _value(
 
 
 def _place(path: AnswerPath) -> list[tuple[int, str]]:
-    """Return a sort key that keeps paths in the order of lists."""
+    """Return a sort key for paths, in which list items keep their order."""
     return [(step, "") if isinstance(step, int) else (-1, f".{step}") for step in path[2:]]
 
 
@@ -406,7 +406,7 @@ def why_lines(change: Difference, own: Spread | None) -> Iterator[tuple[str, str
 def reply_pairs(
     turn: TurnResult, changes: Sequence[Difference]
 ) -> list[tuple[Spans, Spans, list[str]]]:
-    """Return pairs of old and new reply for display, with reasons; empty for belief states.
+    """Return pairs of old and new reply for display, with reasons. Belief states have none.
 
     Marks show deleted text in the old reply, and inserted text in the new reply.
     """

@@ -474,7 +474,7 @@ def unlike(name: str) -> str:
 
 
 def blame(minimal: Minimal) -> str:
-    """Return how many edits a violation needs, and at which turns, as text."""
+    """Return the number of edits that a violation needs, and their turns, as text."""
     size = minimal.size
     if minimal.cause == "turn":
         return "this edit alone" if size == 1 else f"these {size} edits, each of them needed"
@@ -524,7 +524,7 @@ def change_lines(changes: Sequence[Difference], turn: TurnResult) -> list[str]:
 
 
 def _by_label(change: Difference, turn: TurnResult) -> str:
-    """Return the verdict of the label.
+    """Return the verdict of the label. Include a label that is neither the old nor the new value.
 
     Include the label if it is neither the old nor the new value.
     """

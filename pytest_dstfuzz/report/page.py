@@ -36,7 +36,7 @@ class TerminalPage:
     """
 
     def __init__(self, width: int = 100, encoding: str = "utf-8") -> None:
-        """Create an empty page; the width is at least 40 columns."""
+        """Create an empty page. The width is at least 40 columns."""
         self.width = max(width, _NARROWEST)
         self.lines: list[StyledLine] = []
         self.encoding = encoding
@@ -46,7 +46,7 @@ class TerminalPage:
         self.field("", text, style)
 
     def field(self, head: str, text: str, style: Style = "plain") -> None:
-        """Add a paragraph whose lines start after ``head``."""
+        """Add a paragraph with lines that start after ``head``."""
         head = encodable(printable(head), self.encoding)
         body = encodable(printable(text), self.encoding)
         lines = list(hanging(head, body, self.width, break_words=True))

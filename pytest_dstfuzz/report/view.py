@@ -169,7 +169,7 @@ class View:
 
     @property
     def own_spread(self) -> tuple[str, ...]:
-        """Sentences about how much a bot's own replies vary; empty for belief states."""
+        """Sentences about how much a bot's own replies vary. Belief states have none."""
         compared = str(self.report.get("outcome", {}).get("compared", ""))
         return tuple(text for text, _ in spread_texts(self.totals.replies.rows(), compared))
 

@@ -61,8 +61,8 @@ def ray_options(parser: Parser, meaning: str = "") -> None:
         "--ray-gpus",
         _gpus,
         "SHARE",
-        help="number of accelerators for each actor: with 0.5, two actors share one, 0 uses none "
-        "(default: 1 if there are any)",
+        help="number of accelerators for each actor; with 0.5, two actors share one; with 0, none "
+        "is used (default: 1 if there are any)",
     )
 
 

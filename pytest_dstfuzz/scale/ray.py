@@ -26,7 +26,8 @@ def refuse_what_cannot_be_kept(settings: Settings) -> None:
     for flag, limit in (("--max-tokens", budget.max_tokens), ("--max-cost", budget.max_cost)):
         if limit is not None:
             raise UserError(
-                f"{flag} cannot be combined with --ray: if an actor dies, its use is unknown. "
+                f"{flag} cannot be combined with --ray: the usage of an actor that dies is "
+                "unknown. "
                 "Leave one out, or use --max-calls"
             )
 
@@ -119,7 +120,7 @@ class Room:
 
 
 def room_for(options: RayOptions, nodes: list[dict[str, Any]]) -> Room:
-    """Return how many actors fit on the nodes of a cluster, and with which resources.
+    """Return the number of actors that fit on the nodes of a cluster, and their resources.
 
     Raises:
         UserError: the cluster has too few resources.

@@ -454,8 +454,8 @@ class ResultFolder:
         """
         if path.is_file():
             raise DataError(
-                f"{path} is a file, but results are read from a folder: dstfuzz campaign "
-                "--results DIR writes one, and with --shard K/N one part"
+                f"{path} is a file, not a folder of results: write a folder with dstfuzz campaign "
+                "--results DIR (with --shard K/N, the folder of one part)"
             )
         if not path.is_dir():
             raise DataError(
@@ -474,7 +474,7 @@ class ResultFolder:
 
     @property
     def parts(self) -> Sequence[Path]:
-        """The results files, in the order in which they were created."""
+        """The results files, ordered by their creation."""
         return self._parts
 
     @staticmethod

@@ -38,7 +38,7 @@ class FolderRun(StoredRun):
 
     @property
     def settings(self) -> Settings:
-        """The settings with which the run was made."""
+        """The settings of the run."""
         return self._manifest.read_settings()
 
     @property

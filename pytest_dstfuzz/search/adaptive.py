@@ -1,4 +1,4 @@
-"""The search ``adaptive``, which learns during a run what breaks the bot under test."""
+"""The search ``adaptive``, which learns during a run which edits break the bot."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class TriedVariant(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """The results of a finished turn, from which a search may learn for other dialogues."""
+    """The results of a finished turn. A search may learn from them for other dialogues."""
 
     task: SearchTask
     tried: tuple[TriedVariant, ...]
@@ -152,7 +152,7 @@ class Search(Protocol):
 
     @property
     def order(self) -> str:
-        """The order in which position parameters count the words: ``reading`` or ``distance``."""
+        """The order of the words for position parameters: ``reading`` or ``distance``."""
         return "reading"
 
     @property
@@ -266,7 +266,7 @@ def impurity_difference(clean: Prediction, perturbed: Prediction) -> float:
     impurity over slots of the variant minus the mean impurity of the clean turn, in (-1, 1). It is
     positive if the variant is closer to a change of the prediction (``gini_dif`` of the thesis). If
     one side has no impurities, because the tracker generated nothing, its mean is 0. If both sides
-    have none, the result is the share of slots in which the states differ, in [0, 1].
+    have none, the result is the share of slots with different values, in [0, 1].
     """
     if clean.impurities or perturbed.impurities:
         return _mean_impurity(perturbed) - _mean_impurity(clean)

@@ -133,10 +133,10 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
 def default_search(settings: Settings) -> str:
     """Return the search of a run if the user names none.
 
-    If the profile has a noise model, the noise model draws half of the variants, from which the
-    failure rates are estimated. The other half come from the search that finds most violations per
-    call: the scorer that was trained on a shipped tracker (``examples/curves``) if it is installed,
-    otherwise ``random``.
+    If the profile has a noise model, this model draws half of the variants, for estimates of
+    failure rates. A search makes the other half. This is the search with the most violations per
+    call: the scorer trained on a shipped tracker (``examples/curves``), or ``random`` if it is not
+    installed.
     """
     validity, model = settings.variant.validity, settings.tracker
     search = RandomSearch.name

@@ -213,7 +213,7 @@ class ReasonsTally:
 
 
 class AppliedTally:
-    """Counts the turns to which a relation applied, and the reasons if it did not."""
+    """Counts the turns that a relation applied to, and the reasons if it did not."""
 
     def __init__(self) -> None:
         self.applied = 0

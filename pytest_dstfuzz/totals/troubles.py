@@ -156,7 +156,7 @@ class TroublesTally:
 
 
 def _asked(turns: Counter[TurnOutcome]) -> int:
-    """Return the number of turns to which a relation applies."""
+    """Return the number of turns that a relation applies to."""
     return turns.total() - turns["inapplicable"]
 
 

@@ -192,7 +192,7 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
 
 
 def _written_last(tracker: object, *methods: str) -> str:
-    """Return the one of two methods that the most derived class defines, or the object itself."""
+    """Return the name of the method that the object or its most derived class defines."""
     written = [getattr(tracker, "__dict__", {}), *map(vars, type(tracker).__mro__)]
     # The classes of a proxy define none of the methods.
     written.append({name: None for name in methods if hasattr(tracker, name)})

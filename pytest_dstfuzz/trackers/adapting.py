@@ -124,7 +124,7 @@ class EventLoop:
     def results(self, jobs: Sequence[Callable[[], object]], at_once: int, take: Tell) -> None:
         """Run jobs that may return an awaitable, at most ``at_once`` at a time.
 
-        Each result goes to ``take`` in this thread as soon as it is there. An exception of the bot
+        Each result goes to ``take`` in this thread as soon as it arrives. An exception of the bot
         goes to ``take``, too. Any other exception propagates. If ``take`` raises, the remaining
         jobs are cancelled.
         """

@@ -72,7 +72,7 @@ class Evaluation:
 
     @property
     def joint_goal_accuracy(self) -> float:
-        """Share of turns whose whole state is right."""
+        """Share of turns with a completely right state."""
         return self.right / self.turns
 
     @property

@@ -273,7 +273,7 @@ class _Rollout:
         self._before.append(turn)
 
     def turn(self, depth: int) -> _OpenTurn:
-        """Return an utterance without its answer yet."""
+        """Return an utterance that has no answer yet."""
         return _OpenTurn(self, depth)
 
     def context(self, depth: int, after: Sequence[str] = ()) -> Context:
@@ -337,7 +337,7 @@ class _CallRollout(_Rollout):
         return [call for turn in self._before for call in turn.calls]
 
     def turn(self, depth: int) -> _OpenTurn:
-        """Return an utterance without its answer yet."""
+        """Return an utterance that has no answer yet."""
         return _CallTurn(self, depth)
 
     def context(self, depth: int, after: Sequence[str] = ()) -> Context:

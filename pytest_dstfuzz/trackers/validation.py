@@ -288,7 +288,7 @@ def _checked_reply(answered: object) -> Prediction:
         text = answered.state
     if isinstance(text, Mapping):
         raise MalformedAnswerError(
-            f"the bot returned {kind_of(text)} instead of a reply, which must be a text; if it is "
+            f"the bot returned {kind_of(text)} instead of a text as the reply; if it is "
             "a tracker of belief states, leave --dst-outcome=reply out"
         )
     if problem := reply_problem(text):
@@ -672,7 +672,7 @@ class _Asker(NamedTuple):
 def _disagreement(
     asker: _Asker, batch: list[Context], singles: list[Prediction], ontology: Ontology | None
 ) -> Disagreement:
-    """Request all answers twice more. Count the contexts whose answers are not all equal.
+    """Request all answers twice more. Count the contexts with different answers.
 
     A context is left out if any of its requests failed, because such a tracker may fail sometimes.
     """

@@ -180,8 +180,8 @@ def _states(
 ) -> Iterator[dict[str, str]]:
     """Yield possible states of the clean turn, which differ in the slots that did not change.
 
-    The states differ in three ways: whether other slots of the same domain have the values, whether
-    slots of another domain have the values, and whether the edited words name slots.
+    The states differ in three ways. Other slots of the same domain may have the values. Slots of
+    another domain may have the values. The edited words may name slots.
     """
     domain = domain_of(change.slot)
     for here, there, named in product((False, True), repeat=3):
@@ -345,7 +345,7 @@ class WeaknessTally:
 
 
 def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
-    """Return the weaknesses of a run, worst first; the order of the results does not matter."""
+    """Return the weaknesses of a run, worst first. The order of the results does not matter."""
     return tally_results(WeaknessTally(), results).weaknesses
 
 
@@ -354,8 +354,8 @@ def worst_first(found: Sequence[tuple[Weakness, int]]) -> tuple[Weakness, ...]:
 
     A weakness has a share in the estimated failures, and a share in the broken turns, of all
     weaknesses. The mean of the two shares decides the order. The estimate alone depends on the few
-    failing variants of the sample. The broken turns alone depend on what the search finds easily,
-    not on what users meet. If there is no estimate, only the broken turns count.
+    failing variants of the sample. The broken turns alone depend on the search, which may find rare
+    failures easily. If there is no estimate, only the broken turns count.
 
     Args:
         found: each weakness with the number of turns that it breaks. A turn that breaks only

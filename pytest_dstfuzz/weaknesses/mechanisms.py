@@ -1,4 +1,4 @@
-"""Mechanisms: the ways in which a state, a call or a reply goes wrong."""
+"""Mechanisms: the ways a state, a call or a reply can go wrong."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Edited(NamedTuple):
 
     @property
     def reached(self) -> tuple[str, ...]:
-        """The lower-case clean words that the edits overlap; empty for pure insertions."""
+        """The lower-case clean words that the edits overlap. Pure insertions overlap none."""
         words = take_apart(self.clean).words
         spans = list(source_spans(self.edits))
         found = (

@@ -1,4 +1,4 @@
-"""The environment in which the agent learns. It plays several dialogues in parallel.
+"""The environment for training the agent. It plays several dialogues in parallel.
 
 An episode is one dialogue. In each step, the agent edits one user turn and gets a reward.
 """

@@ -247,9 +247,9 @@ class Reader:
     def detect(self, file: SourceFile, head: str) -> float:
         """Return a confidence from 0 to 1 that a file has this format.
 
-        The reader with the highest confidence is used; the first one among equals. The shipped
-        readers return at most 0.9. A confidence below 0.5 is a guess. A guess only counts for a
-        file that the user names directly, if no other reader recognises the file.
+        The reader with the highest confidence is used. If several are equal, the first one is used.
+        The shipped readers return at most 0.9. A confidence below 0.5 is a guess. A guess only
+        counts for a file that the user names directly, if no other reader recognises the file.
 
         Args:
             file: ``file.name`` has forward slashes. ``lines()`` and ``json()`` read all of it.

@@ -1,9 +1,9 @@
-"""Iterative adversarial training, in which a negotiator and an attack on it take turns.
+"""Iterative adversarial training: a negotiator and an attack on it learn in turns.
 
 The method follows Cheng et al. (2019, formula 9). The attack is trained by policy gradient. Its
 reward is its score minus the target's, and it gets all items that the target does not take. The
 target learns from games against the attack, with the opposite reward. It also learns from equally
-many games against a partner, in which both must agree. An attack always agrees, so without the
+many games against a partner, and both must agree there. An attack always agrees, so without the
 partner the target would learn to take everything.
 """
 

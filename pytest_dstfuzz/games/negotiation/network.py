@@ -145,7 +145,7 @@ def load_network(path: Path) -> NegotiatorNetwork:
         network = NegotiatorNetwork(words, shape)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
-            f"{path} is not a negotiator: it does not contain its shape ({error})"
+            f"{path} is not a negotiator: the sizes of its layers are missing ({error})"
         ) from None
     check_shapes(file, {name: tuple(part.shape) for name, part in network.state_dict().items()})
     network.load_state_dict({name: torch.tensor(part) for name, part in file.tensors.items()})

@@ -78,7 +78,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, ImportError, SafetensorError)
 
 @dataclass(frozen=True)
 class SimpleTodReading:
-    """The text formats of a model's training. The tracker must use the same."""
+    """The text formats of a model's training. The tracker must use the same formats."""
 
     common: bool  #: Whether utterances are in the form of `texts.utterance_words`.
     normalisation: str  #: Normalisation of labels and predictions.

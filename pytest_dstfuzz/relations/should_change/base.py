@@ -410,7 +410,7 @@ def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[RewritesOrReaso
 
 
 def some(rewrites: Iterator[Rewrite]) -> Iterator[Rewrite] | None:
-    """Return the rewrites, or ``None`` if there are none. Make the first one to find out."""
+    """Make the first rewrite. Return ``None`` if there is none, otherwise all rewrites."""
     first = next(rewrites, None)
     return None if first is None else chain((first,), rewrites)
 

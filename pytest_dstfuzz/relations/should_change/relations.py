@@ -656,7 +656,7 @@ class Negation(ShouldChange):
         return negate_statement(scene) if scene.kind.name == REPLY else super().begin(scene)
 
     def edited(self, scene: Scene) -> EditedTurn:
-        """Return a rewrite for each slot whose value is the only one of its clause."""
+        """Return a rewrite for each slot with the only value of its clause."""
         flags, sites = flags_of(scene), sites_of(scene)
         made = [_negated(scene, flag.unwanted, flag.first, flag.last) for flag in flags.found]
         made += [_unwanted(scene, site) for site in sites.found]
@@ -976,7 +976,7 @@ def neutral_words(scene: Scene, table: ValueTable, tools: str = "") -> Iterator[
 
 @lru_cache(maxsize=8)
 def _pool(lexicon: Lexicon) -> tuple[str, ...]:
-    """Return the words from which random texts are drawn, in the order of the lexicon."""
+    """Return the words for random texts, in the order of the lexicon."""
     stop = frozenset(lexicon.stop_words)
     return tuple(
         word

@@ -159,7 +159,7 @@ def _is_part(scene: Scene, site: ValueSite) -> bool:
 
 
 def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
-    """Return whether the neighbouring word belongs to the same name: `North Gate`."""
+    """Return whether the neighbouring word belongs to the name of the mention: `North Gate`."""
     word = scene.parts.words[neighbour]
     if word.lower in _BEFORE_NAMES and word.text[0].isupper() and site.surface[0].isupper():
         return True

@@ -131,7 +131,7 @@ def insides(script: str = "", data: Any = None) -> dict[str, Any]:
 
 
 def trusted(text: str) -> Markup:
-    """Mark a text as safe; use it only for texts that this package generated and escaped."""
+    """Mark a text as safe. Use it only for texts that this package generated and escaped."""
     return Markup(text)  # noqa: S704 - style, script and plots are ours, the data is escaped
 
 
@@ -356,8 +356,9 @@ def _turn(turn: TurnResult) -> dict[str, Any]:
 def command_parts(command: str, baseline: str) -> dict[str, list[str]]:
     """Return the fixed parts of the commands that repeat and accept a violation.
 
-    The page inserts the number of the variant and the keyword of the turn between the parts of
-    ``repeat``, and the keyword and the name of the turn between those of ``accept``.
+    The page inserts two texts between the parts of ``repeat``: the number of the variant and the
+    keyword of the turn. It also inserts two texts between the parts of ``accept``: the keyword and
+    the name of the turn.
     """
     return {
         "repeat": _parted(repeat_command(command, _WORD, _NUMBER), _NUMBER, _WORD),

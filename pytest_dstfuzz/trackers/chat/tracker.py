@@ -217,7 +217,7 @@ def _example(slots: Sequence[PromptSlot]) -> str:
 
 
 def _line(error: BaseException) -> int:
-    """Return the line of the template at which an exception was raised, counted from 1."""
+    """Return the line of the template that raised an exception, counted from 1."""
     walk = traceback.walk_tb(error.__traceback__)
     lines = [line for frame, line in walk if frame.f_code.co_filename == _INNER_NAME]
     return lines[-1] if lines else 1

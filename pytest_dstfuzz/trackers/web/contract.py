@@ -210,7 +210,7 @@ def request_json(
 
 
 def _beside(context: Context, outcome: OutcomeKind, opening: OpeningRole) -> dict[str, Any]:
-    """Return the keys of a request besides the dialogue."""
+    """Return the keys of a request except the dialogue."""
     if outcome == TOOL_CALLS:
         return messages_and_tools(context, opening)._asdict()
     return {} if outcome == "state" else {"messages": messages_of(context, opening)}
