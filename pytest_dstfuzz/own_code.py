@@ -106,7 +106,7 @@ def _own_file(file: str) -> Path | None:
 
 
 class _Loads:
-    """The content of files when Python loaded them, and what each file read at its import."""
+    """The content of files when Python loaded them, and the files that each import read."""
 
     def __init__(self) -> None:
         self.content: dict[Path, str] = {}
@@ -215,7 +215,7 @@ class _Walk:
         self._read = {one for file in self._modules for one in _LOADS.read.get(file, ())}
 
     def over(self, files: Iterable[Path]) -> set[str]:
-        """Return a line for each file, with its place, and for each import, with its name.
+        """Return a line for each file, with its place, and a line for each import, with its name.
 
         Each line also identifies the content. A place is relative to the folder of modules, so the
         lines are the same on each machine.

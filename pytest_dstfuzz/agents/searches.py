@@ -236,7 +236,7 @@ def threshold(number: int, variants: int) -> float:
 
 
 def most_likely(single: Floats, quota: int) -> float:
-    """Return the highest probability of a changed slot that ``quota`` candidates can reach."""
+    """Return the highest probability that ``quota`` candidates together change a slot."""
     return chance_of_variant(single, np.argsort(-single, kind="stable")[:quota].tolist())
 
 

@@ -68,7 +68,7 @@ class KnownTurns:
         return self._seen[slot, value]
 
     def has_counterpart(self, slot: str) -> bool:
-        """Return whether another slot of the domain shares at least two values with this one."""
+        """Return whether another slot of the domain has at least two values of this slot."""
         values = self.values.get(slot, set())
         return any(
             other != slot
@@ -330,7 +330,7 @@ class FineDecoyMaker:
     """Makes fine decoys, which change the meaning by an edit as small as a slip."""
 
     def __init__(self, known: KnownTurns) -> None:
-        """Store the turns of the report, and the nouns for things that users ask for."""
+        """Store the turns of the report, and the words for things that users ask for."""
         self._known = known
         things = _THINGS | known.domains
         self._things = things | {f"{name}s" for name in things}
@@ -349,7 +349,7 @@ class FineDecoyMaker:
         return None if made is None else Decoy(kind, turn, variant, *made)
 
     def _another_cue(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text with "from" and "to" mixed up, or "with" and "without" a feature."""
+        """Yield the text with "from" and "to" swapped, or with "without" instead of "with"."""
         for mention in self._known.mentions(turn, text):
             before, after = text[: mention.start], text[mention.end :]
             if not self._known.has_counterpart(mention.slot):

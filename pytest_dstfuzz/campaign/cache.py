@@ -114,7 +114,7 @@ _SCHEMA: Final = (
 
 
 class _DamagedError(Exception):
-    """A value differs from the stored one."""
+    """A stored value is damaged."""
 
 
 class _ForeignError(Exception):

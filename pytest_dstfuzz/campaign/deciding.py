@@ -38,7 +38,7 @@ Repeated requests
 A tracker that must be repeatable gets one request for each context, except for a few checks.
 
 The preflight detects trackers with random answers. It misses a tracker that is random once in a
-hundred times, or one that only later carries data from one dialogue into the next. Therefore, some
+hundred times, or one that begins later to carry data from dialogue to dialogue. Therefore, some
 variants of a finished dialogue are requested again together with their clean turns. These are one
 violation in half of the turns with violations, and one held variant in an eighth of the turns with
 held variants. The seed selects these variants for each turn, so the result of a turn does not

@@ -302,9 +302,9 @@ class _ShrinkCase:
     def _changes(self, edits: Subset, answers: _Answers) -> tuple[Difference, ...]:
         """Return the changed slots if they include a slot of the violation.
 
-        The result is empty in three more cases. The slot may now be correct, which is a different
-        weakness. An utterance may not be a valid variant: without one of its typing errors, a word
-        may become another word. A sequential test may be undecided.
+        The result is empty in three more cases. First, the slot may now be correct, which is a
+        different weakness. Second, the utterance may be an invalid variant: if one typing error is
+        undone, a word may become another word. Third, a sequential test may be undecided.
         """
         return self._looks(edits, answers, open_too=False)
 

@@ -441,10 +441,10 @@ def predictor_for(
 
 
 def _relative_error(turns: Sequence[int], calls: Sequence[int], planned: int) -> float:
-    """Return the relative standard error of an estimate of calls from a sample of dialogues.
+    """Return the relative standard error of the estimated number of calls.
 
-    The estimate is a ratio: calls per turn. If its error cannot be estimated, the result is 0.
-    ``planned`` is the number of all turns.
+    The estimate is a ratio from a sample of dialogues: calls per turn. If its error cannot be
+    estimated, the result is 0. ``planned`` is the number of all turns.
     """
     whole, count = sum(calls), len(calls)
     if count < 2 or not whole:

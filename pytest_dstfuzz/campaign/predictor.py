@@ -51,7 +51,7 @@ _OTHERS = "Use --dst-max-calls or --dst-max-seconds"
 
 
 class Budget:
-    """Tracks the resources that a run has used and those that are left.
+    """Tracks the used and the remaining resources of a run.
 
     Seconds count from the first use or from the start of `deadline`. ``spent_seconds`` is the time
     of earlier parts of the run.
@@ -170,7 +170,7 @@ class Budget:
         return contexts[: max(most, int(self.room > _CHECKED_TIMES))]
 
     def spend_besides(self, contexts: int) -> None:
-        """Record contexts that the run requests but that are not calls of the campaign."""
+        """Record contexts that the run requests outside of the campaign."""
         self.others += contexts
 
     @contextmanager
@@ -258,7 +258,7 @@ class Budget:
         return max(left, 0.0)
 
     def _metered_limits(self) -> Iterator[tuple[float, float, str]]:
-        """Yield limit, usage and unit for tokens and for cost, if they are limited."""
+        """Yield limit, usage and unit for tokens, and then for cost, if they are limited."""
         usage = self.usage
         if usage is None:
             return

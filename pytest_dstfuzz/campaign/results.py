@@ -368,8 +368,8 @@ class TurnResult:
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary. Floats are not rounded.
 
-        Keys for replies and tool calls are left out if states were tested, and keys for labels if
-        there is no label.
+        Keys for replies and tool calls are left out if states were tested. Keys for labels are left
+        out without a label.
         """
         plain: dict[str, Any] = to_json(self)
         rare = ("model", "left_out", "malformed", "cases", "conversations", "conversation_calls")

@@ -141,7 +141,7 @@ def _place(turn: TurnResult) -> tuple[str, int, str, int]:
 
 
 def _differing(kinds: Sequence[int]) -> tuple[int, int]:
-    """Return the number of differing pairs of answers and the number of all pairs."""
+    """Count the differing pairs of answers, and all pairs."""
     count = len(kinds)
     same = sum(number * (number - 1) // 2 for number in Counter(kinds).values())
     return count * (count - 1) // 2 - same, count * (count - 1) // 2

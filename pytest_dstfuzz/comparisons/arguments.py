@@ -227,12 +227,12 @@ def same_unordered(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> 
 
 
 def found_is_subset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether the clean list or object contains each element of the found one."""
+    """Return whether all elements of the found value are in the clean value."""
     return _within(found, before, kind)
 
 
 def found_is_superset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Return whether the found list or object contains each element of the clean one."""
+    """Return whether all elements of the clean value are in the found value."""
     return _within(before, found, kind)
 
 

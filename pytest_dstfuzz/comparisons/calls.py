@@ -163,7 +163,7 @@ class ToolCallComparison(Comparison):
     def _ignore_tools(
         self, clean: Mapping[AnswerPath, CallTree], given: dict[AnswerPath, CallTree]
     ) -> None:
-        """Replace the found calls of ignored tools by the clean ones."""
+        """Replace the found calls of ignored tools by the clean calls."""
         for call in [call for call in given if self._is_ignored(call.tool)]:
             del given[call]
         given.update({call: tree for call, tree in clean.items() if self._is_ignored(call.tool)})
@@ -231,7 +231,7 @@ class ToolCallComparison(Comparison):
     def _part(
         self, slot: str, before: Tree | None, found: Tree | None, named: Rule | None
     ) -> Tree | None:
-        """Return the clean argument if it is equivalent to the found one, or the found one."""
+        """Return the clean argument if it equals the found one by its rule, or the found one."""
         rule = named or AUTO
         if before == found or rule.ignores:
             return before

@@ -89,7 +89,7 @@ class TextVectors(NamedTuple):
     total: Vector
 
     def shared(self, other: TextVectors) -> float:
-        """Return the number of common words as a share of the words of the longer text."""
+        """Return the share of the longer text's words that both texts have."""
         both = Counter(self.words) & Counter(other.words)
         return both.total() / max(len(self.words), len(other.words), 1)
 

@@ -370,7 +370,7 @@ class SameEntities(Comparison):
     name = "entities"
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
-        """Return whether no entity of one text is replaced in the other."""
+        """Return whether each entity is kept or missing, but never replaced."""
         del path, asked
         return _compare_entities(before, found)
 

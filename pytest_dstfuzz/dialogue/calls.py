@@ -133,7 +133,7 @@ def parse_list(text: str) -> list[object] | None:
 
 
 def format_value(value: str | None) -> str:
-    """Format a value for people: lists with commas, and ``none`` for no value.
+    """Format a value for people. Lists get commas, and ``none`` means no value.
 
     >>> format_value('["wifi", "window"]'), format_value(None), format_value("none")
     ('wifi, window', 'none', '"none"')

@@ -358,7 +358,7 @@ def answered_message(answer: object) -> object:
 
 
 def _parts_of(item: object) -> Sequence[object]:
-    """Return the parts of an item of a ``Response``: a call, or the texts of a message."""
+    """Return the parts of an item of a ``Response``. It is a call or a message with texts."""
     if _part(item, "type") in ("function_call", "custom_tool_call"):
         return [item]
     return _sequence(_part(item, "content")) if _part(item, "type") == "message" else []

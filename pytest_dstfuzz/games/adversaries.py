@@ -562,7 +562,7 @@ class HandedOnAdversary(HearingAdversary):
 
 
 def refuse_without_voice(adversary: HearingAdversary, voice: object) -> None:
-    """Check that an adversary has a voice, which is an agent for its side.
+    """Check that an adversary has a voice. A voice is an agent for its side.
 
     Raises:
         UserError: the adversary has no voice.

@@ -461,7 +461,7 @@ class Fluency:
         ]
 
     def surprise(self, said: TalkMessages) -> tuple[float, int]:
-        """Return the surprise in nats and the number of words of all lines of the adversary."""
+        """Return the total surprise in nats, and the number of words, of the adversary's lines."""
         if self.model is None:
             return 0.0, 0
         nats, words = 0.0, 0

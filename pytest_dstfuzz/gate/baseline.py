@@ -320,7 +320,7 @@ def failures_of(turn: TurnResult) -> float | None:
 
 
 def contents_of(data: DialogueSet) -> dict[str, tuple[str, ...]]:
-    """Return the keys of the turns of every dialogue, in the order of the data."""
+    """Return the keys of all turns by dialogue, in the order of the data."""
     return {dialogue.id: turn_keys(dialogue) for dialogue in data.dialogues}
 
 
@@ -662,7 +662,7 @@ class Pair:
 
 
 class Tally(NamedTuple):
-    """Number of compared variants of a dialogue or part, and of violations in each build."""
+    """Counts for a dialogue or part: compared variants, and violations in each build."""
 
     variants: int = 0
     before: int = 0
@@ -678,7 +678,7 @@ class Failing(NamedTuple):
 
 
 class VariantSums:
-    """Sums over the variants that two builds share, by dialogue, and the variants that changed."""
+    """Sums over the shared variants of two builds, by dialogue, and the changed variants."""
 
     def __init__(self) -> None:
         #: Number of variants that either build ran on shared turns, and of identical variants
@@ -822,7 +822,7 @@ class RelationGate:
         return rows[part.kind].get(part.name, Counts())
 
     def limit(self, whole: float | None, own: float | None) -> tuple[Part | None, float] | None:
-        """Return the limit that applies and the part that it belongs to, or ``None``.
+        """Return the limit that applies, with the part that it belongs to, or ``None``.
 
         The relation's limit ``own`` has priority. The session's limit ``whole`` applies only to
         relations that expect no change.

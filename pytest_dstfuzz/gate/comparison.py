@@ -218,7 +218,7 @@ def compare_weaknesses(
 
 
 def _shared(baseline: Baseline, pairing: Pairing) -> Sequence[KnownWeakness]:
-    """Return the baseline's weaknesses that belong to a relation which the run tested, too."""
+    """Return the baseline's weaknesses that belong to relations of this run."""
     known = baseline.weaknesses or ()
     if not (pairing.only_baseline_relations and pairing.asked):
         return known

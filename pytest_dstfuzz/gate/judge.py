@@ -156,7 +156,7 @@ def judge_answers(totals: Totals) -> tuple[LimitFinding, ...]:
 def _judge_figures(
     session: Session, gates: Gates, every: Sequence[RelationGate]
 ) -> list[LimitFinding]:
-    """Judge the figures of each relation of the session, and the failure rates of its parts."""
+    """Judge the figures of each relation, and the failure rates of its parts."""
     found: list[LimitFinding] = []
     given = [one for one in gates.known if one.figure is not None and one.key in gates.whole]
     own = {

@@ -276,7 +276,7 @@ class OwnAnswersTally:
         self._rows[dialogue] = (was + before.share, now + after.share, turns + 1)
 
     def finding(self, limit: float, rng: np.random.Generator) -> LimitFinding | None:
-        """Judge the rise of the share of repeated answers that differ from the most frequent one.
+        """Judge the rise of inconsistent answers: the share that differs from the usual answer.
 
         Return ``None`` if the share is unknown, did not rise above the limit, or rose in too few
         dialogues.
@@ -362,12 +362,12 @@ class Drift:
 
     @property
     def share(self) -> float:
-        """Share of the turns that changed or lost their answer, except turns that labels excuse."""
+        """Share of turns that changed or lost their answer. Labels may excuse turns."""
         return self.changed_share + (self.silenced / self._all if self._all else 0.0)
 
     @property
     def changed_share(self) -> float:
-        """Share of the turns that changed, except turns that labels excuse."""
+        """Share of turns that changed their answer. Labels may excuse turns."""
         count = self.unlabelled if self.excused else len(self.changed)
         return count / self._all if self._all else 0.0
 

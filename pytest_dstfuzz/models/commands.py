@@ -106,8 +106,8 @@ TRAININGS: dict[str, Training] = {
             ),
             "first_weights": "share of the first weights in the weighted mean that is saved",
             "loss_limit": (
-                "maximum loss of joint goal accuracy on validation; of the rounds within this limit, "
-                "the training keeps the best one on rewritten turns"
+                "maximum loss of joint goal accuracy on validation; of the rounds within this "
+                "limit, the training keeps the best one on rewritten turns"
             ),
             "dialogues": "number of validation dialogues to measure clean turns on",
             "checked": "number of rewrites of each relation to measure on validation",

@@ -377,7 +377,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
             self.parts.append(self._part())
 
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield weights, averages and the optimiser's state, for saving and for restoring."""
+        """Yield weights, averages and the optimiser's state, to save or to restore them."""
         named = self._module.named_parameters()
         for (name, parameter), mean in zip(named, self.average.values, strict=True):
             state = moments(self._optimiser, parameter)

@@ -240,7 +240,7 @@ def _fit_letters(
 
 
 def _per_word(cells: Mapping[Features, float], factors: Mapping[str, float], words: float) -> float:
-    """Return the mean over words of the sum of the products of factors."""
+    """Return the mean, over words, of the sum of products of factors."""
     total = math.fsum(
         times * math.prod(factors.get(feature, 1.0) for feature in cell)
         for cell, times in cells.items()

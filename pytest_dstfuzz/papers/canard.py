@@ -198,9 +198,10 @@ class RetrievalBot:
         return HeardQuestion(dialogue, index, tuple(before), opening, users, replies)
 
     def _dialogue(self, opening: str, users: Sequence[str]) -> Dialogue | None:
-        """Return the dialogue with the most of these questions, or ``None`` if several tie.
+        """Return the dialogue that has most of these questions, or ``None`` if several are equal.
 
-        Between tied dialogues with the same opening, the most similar questions decide.
+        If several dialogues with one opening are equal, the dialogue with the most similar
+        questions wins.
         """
         known = [one for user in users for one in self._questions.get(user, ())]
         found = {one.id: one for one in (self._openings.get(opening, ()) if opening else known)}

@@ -246,7 +246,10 @@ class Contender:
     associates: bool = True  #: See `Search.associates`.
 
     def ks(self, ks: Sequence[int]) -> tuple[int, ...]:
-        """Return the numbers of transformations to try. A search that ignores k needs only one."""
+        """Return the numbers of transformations to try.
+
+        One is enough for a search that ignores k.
+        """
         return tuple(ks if self.associates else ks[:1])
 
     def runs(self, seeds: Sequence[int]) -> list[tuple[str, int]]:

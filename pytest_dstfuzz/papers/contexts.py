@@ -266,7 +266,7 @@ NeedsContext = Callable[[Dialogue, int], bool]
 
 
 def needs_by(checks: Checks, gold: Rewrites) -> NeedsContext:
-    """Return the rule that a question needs its context unless the checks accept an empty one."""
+    """Return a rule: a question needs its context unless the checks accept an empty context."""
 
     def needs(dialogue: Dialogue, index: int) -> bool:
         titled, place = alone_with_title_before(dialogue, index)
@@ -314,7 +314,7 @@ NeededWords = Callable[[Dialogue, int], frozenset[str]]
 
 
 def list_shared_words(gold: Rewrites) -> NeededWords:
-    """Return the rule that a question needs words of earlier rounds that its answer also has."""
+    """Return a rule: a question needs the words that its answer shares with earlier rounds."""
 
     def needed(dialogue: Dialogue, index: int) -> frozenset[str]:
         question, answer = (read(text, gold.lexicon).units for text in round_of(dialogue, index))

@@ -109,7 +109,7 @@ class Rq2Table:
     rows: tuple[Rq2Row, ...]
 
     def of(self, validity: str, *, single: bool) -> list[Rq2Row]:
-        """Return the rows of a profile by k, for single runs or for the means over all runs."""
+        """Return the rows of a profile by k: single runs, or means over all runs."""
         return [
             row for row in self.rows if row.validity == validity and (row.run is not None) == single
         ]

@@ -150,7 +150,7 @@ class ActionSpace:
         return slice(start, start + self.repetitions * self._widths[transformation])
 
     def parameters(self, transformation: str) -> int:
-        """Return the number of parameters of each repetition of a transformation."""
+        """Return the number of parameters per repetition of a transformation."""
         return self._widths[transformation] - 1
 
     def single(self, action: Action, transformation: str) -> Action:
@@ -204,9 +204,9 @@ class ActionSpace:
     def effective(self, action: Action) -> Action:
         """Return an equivalent action with one half in each coordinate that has no effect.
 
-        A search leaves random values in coordinates without effect. These coordinates are the
-        parameters of unused transformations and of inactive repetitions. The trigger of the first
-        repetition is another one, because this repetition is always active.
+        A search leaves random values in coordinates without effect. Parameters of unused
+        transformations and of inactive repetitions have no effect. The trigger of the first
+        repetition has none either, because this repetition is always active.
         """
         vector = [_NEUTRAL] * self.dimension
         for name in self.selection.names:

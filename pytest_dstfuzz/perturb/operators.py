@@ -737,7 +737,7 @@ def _type(draft: Draft, used: UsedOperator, place: tuple[int, Typo], choice: flo
 
 
 def _slippable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
-    """Yield each word with a slip of the operator in the noise model, with its slips."""
+    """Yield the words that the noise model can mistype by this operator, with their slips."""
     tokens, name = draft.tokens, used.names
     joins = used.operator.kind == "join"
     if name not in draft.slipping or draft.quota < 1 + joins:
@@ -818,7 +818,7 @@ def _choose_place(places: Sequence[Any], parameter: float) -> Any:
 
 
 def _word_remoteness(draft: Draft, place: int) -> tuple[int, bool]:
-    """Return the distance of a word to a slot value, and whether the word is no cue word."""
+    """Return the distance of a word to a slot value, and false for cue words, which come first."""
     token = draft.tokens[place]
     return token.distance, token.role != TYPO
 

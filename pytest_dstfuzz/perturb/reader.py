@@ -1,9 +1,10 @@
 """Simulates a careful reader, who finds the intended word for a mistyped one.
 
-The reader uses a noisy-channel model. For each typed word, the candidates are the words of the
-lexicon, of the data and of the dialogue that are at most two slips away. The weight of a candidate
-is the probability of the slip under the noise model, times the probability of the word here. If the
-text is unclear by itself, the reader also uses the two words on either side: `i need ot go`.
+The reader uses a noisy-channel model. For each typed word, the candidates are words that are at
+most two slips away. They come from the lexicon, the data and the dialogue. The weight of a
+candidate is the probability of the slip under the noise model, times the probability of the word
+here. If the text is unclear by itself, the reader also uses the two words on either side: `i need
+ot go`.
 """
 
 from __future__ import annotations

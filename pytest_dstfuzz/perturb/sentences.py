@@ -99,7 +99,7 @@ class NeighbourCounts:
         ]
 
     def fit(self, words: Sequence[str], sides: WordsBeside) -> _Floats:
-        """Return how much likelier each word is in this context than in any other."""
+        """Return how much likelier each word is in this context than in general."""
         here = np.array([self._index.get(word, self._other) for word in words], dtype=np.int64)
         (far, left), (right, end) = (map(np.full_like, (here, here), side) for side in sides)
         chances = self._after(far, left, here) * self._after(left, here, right)

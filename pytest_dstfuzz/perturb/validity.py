@@ -134,7 +134,7 @@ class StrictCheck:
         return ""
 
     def _explain(self, source: Source, text: str, hunk: Hunk) -> tuple[int, str]:
-        """Return the number of words that a hunk touches, and the lock that forbids it."""
+        """Return how many words a hunk touches, and which lock forbids it."""
         old_text = source.text[hunk.start : hunk.end]
         new_text = text[hunk.new_start : hunk.new_end]
         first = bisect_right(source.parts.ends, hunk.start)

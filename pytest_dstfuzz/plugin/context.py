@@ -391,7 +391,7 @@ class RunContext:
         return sample_set(self.data, wanted.turns, seed, wanted.domains)
 
     def first_contexts(self) -> list[Context]:
-        """Return the contexts of the preflight. All shards have the same ones."""
+        """Return the contexts of the preflight, which are equal for all shards."""
         turns = (
             (dialogue, index)
             for dialogue, last in self.drawn(self.settings)

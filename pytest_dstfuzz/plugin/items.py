@@ -170,8 +170,8 @@ def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object
 def place_of(item: pytest.Item) -> tuple[str, int] | None:
     """Return file and line of a test for GitHub, or ``None`` if the suite has no such file.
 
-    The path is relative to the root of the repository. If that is not known, it is relative to the
-    folder in which pytest was started.
+    The path is relative to the root of the repository. If the root is unknown, the path is relative
+    to the folder where pytest was started.
     """
     file, line, _ = item.location
     path = item.config.rootpath / file

@@ -597,7 +597,7 @@ class FoundTally:
         self._ids = DistinctCount()
 
     def add(self, entry: Regression) -> None:
-        """Add a violation. If its weakness then has too many, drop the least simple one."""
+        """Add a violation. If its weakness then has too many, drop the least simple violation."""
         self._ids.add(entry.id)
         known = entry.id in self._known
         of_one = self._kept.setdefault("" if known else entry.weakness, {})

@@ -131,7 +131,7 @@ def _brought(
 
 @dataclass
 class LockShare:
-    """Counts of label values: how many users say literally, and how many of these are locked."""
+    """Counts of label values: literally in a user's words, and of these, locked ones."""
 
     #: Number of examined turns, and number of turns whose label has a value.
     turns: int = 0
@@ -160,7 +160,7 @@ def lock_share(
     user: Sequence[str] = (),
     most: int = 1000,
 ) -> LockShare:
-    """Count how many label values users say, and how many of these are locked.
+    """Count the label values in users' words, and how many of them are locked.
 
     At most ``most`` turns are counted, spread evenly over the data. Users say a value if its words
     occur one after the other in an utterance. The value is locked if all these words are locked.

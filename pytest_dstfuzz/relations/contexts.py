@@ -464,7 +464,7 @@ class SemanticCheck:
 
 
 class OntologyCheck:
-    """Checks that the earlier rounds have all units that the question and its answer reuse.
+    """Checks that earlier rounds have all words that the question and its answer reuse.
 
     The units of a round are the names, nouns and verbs in its question and recorded answer. MORTAR
     uses a graph of entities and relations instead. If the context of a round is not equivalent,
@@ -875,7 +875,7 @@ class SameContext(ContextRelation):
         return _NO_EQUIVALENT if equivalent(checks, asked) else _NOT_CLEAN
 
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterator[Rewrite]:
-        """Return the versions with equivalent contexts, each compared with the clean context."""
+        """Return the versions with equivalent contexts. The reference is the clean context."""
         return (
             _against_clean(scene, one, UNCHANGED)
             for one in found
@@ -894,7 +894,7 @@ class LostContext(ContextRelation):
     wants_answer = True
 
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterator[Rewrite]:
-        """Return the versions with a lost context, each compared with the clean context."""
+        """Return the versions with a lost context. The reference is the clean context."""
         return (_against_clean(scene, one, OTHER_REPLY) for one in found if one.equivalent is False)
 
 
@@ -930,7 +930,7 @@ class ContextsDiffer(ContextRelation):
     wants_answer = True
 
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterator[Rewrite]:
-        """Return pairs of a version with an equivalent context and one with a lost context."""
+        """Return pairs of versions: one with an equivalent context, one with a lost context."""
         del scene
         alike = [one for one in found if one.equivalent]
         lost = [one for one in found if one.equivalent is False]

@@ -331,7 +331,7 @@ class _Bonds:
         self._points = [one.points(scene.lexicon) for one in rounds]
 
     def between(self, one: SpokenRound, other: SpokenRound) -> str:
-        """Return why two rounds may not be swapped, or ``""`` if they are independent."""
+        """Return why two rounds must keep their order, or ``""`` if they are independent."""
         if not (one.delta and other.delta) or not one.system:
             return _FEW
         if not one.slots.isdisjoint(other.slots):

@@ -72,7 +72,7 @@ def with_tools(clean: Transcript, tools: Iterable[Tool]) -> Transcript:
 
 
 def once_each(scene: Scene, made: Iterable[RenamedTools]) -> Iterator[RenamedTools]:
-    """Yield at most `MOST` different dialogues, none equal to the clean one."""
+    """Yield at most `MOST` different dialogues. None equals the clean dialogue."""
     seen = {scene.context.transcript}
     for about, one in made:
         if len(seen) > MOST:

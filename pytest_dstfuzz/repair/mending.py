@@ -398,7 +398,7 @@ class _Measurement:
         return MendingCounts(turns=1, altered=1, changed=int(not right))
 
     def _right(self, case: _Case, clean: Prediction, answer: Prediction, seen: Context) -> bool:
-        """Return whether an answer agrees with the label, or with the clean answer without one."""
+        """Return whether an answer agrees with the label, or otherwise with the clean answer."""
         folded = self._folding.to_clean([answer], [clean], clean.state, case.clean, seen=seen)
         if folded[0].state == clean.state:
             return True

@@ -31,7 +31,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class LabelledRewrite:
-    """A rewrite of a turn, with the labels of the turn and of the rewrite."""
+    """A rewrite of a turn, with the labels before and after the rewrite."""
 
     relation: str
     clean: Context

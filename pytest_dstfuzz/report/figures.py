@@ -310,7 +310,7 @@ MOST_UNDECIDED: Final = 0.1
 
 
 def undecided_share(took: WhatItTook | JudgeFacts) -> float:
-    """Return the share of pairs of replies without a verdict of the judge."""
+    """Return the share of reply pairs without a verdict of the judge."""
     return (took.unsure + took.past_budget) / max(1, took.pairs + took.past_budget)
 
 

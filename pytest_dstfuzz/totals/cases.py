@@ -24,7 +24,7 @@ TOGETHER: Final = "together"
 
 @dataclass(frozen=True, slots=True)
 class CaseFigures:
-    """The figures of the test cases of one relation, or of all relations together."""
+    """The figures of the test cases, of one relation or of all relations together."""
 
     name: str
     #: Number of test cases: dialogue, perturbation and draw. Cases without a check count, too.

@@ -40,7 +40,7 @@ EDIT_RATE_RANGES = (
 
 @dataclass(frozen=True, slots=True)
 class RateRow:
-    """Counts of a group of variants, and the 95 % intervals of its rates over dialogues."""
+    """Counts of a group of variants, and the 95 % intervals of its rates."""
 
     name: str
     counts: Counts

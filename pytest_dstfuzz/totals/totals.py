@@ -378,7 +378,7 @@ class Totals:
 
     @property
     def fallbacks(self) -> tuple[int, int]:
-        """The numbers of distinct turns with a fallback as clean reply, and with any reply."""
+        """Count the distinct turns whose clean reply is a fallback, and those with any reply."""
         rows = self._unanswered.rows()
         return sum(none > 0 for (none,) in rows), len(rows)
 
@@ -403,7 +403,7 @@ class Totals:
 
 
 def outcome_columns(sections: Sequence[RelationTotals], *, follows: bool) -> dict[str, list[int]]:
-    """Return the columns of a table of relations: the numbers of their rewrites by outcome.
+    """Return table columns: for each relation, the numbers of rewrites by outcome.
 
     There is a column for errors if the tracker failed on a rewrite. Such a rewrite neither holds
     nor breaks the relation.

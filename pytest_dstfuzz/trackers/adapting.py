@@ -54,7 +54,7 @@ def arriving(tracker: object, take: Take) -> Iterator[None]:
 
 
 def taker_of(tracker: object) -> Take:
-    """Return the callback that `arriving` set for this tracker, or one that does nothing.
+    """Return the callback that `arriving` set for this tracker, or else an empty function.
 
     A tracker may pass part of a batch to an inner tracker. The inner tracker does not know the
     positions in the batch, so its callback does nothing.

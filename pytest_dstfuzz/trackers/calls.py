@@ -210,7 +210,7 @@ def evaluate_calls(
     batch_size: int,
     progress: Progress | None = None,
 ) -> CallEvaluation:
-    """Request the next message at each turn with a recorded one. Compare their tool calls.
+    """Request the next message at each turn whose next message is recorded. Compare the calls.
 
     Raises:
         UserError: no turn has a recorded message after it.

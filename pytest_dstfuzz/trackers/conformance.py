@@ -582,7 +582,7 @@ def input_kept(probe: TrackerProbe) -> CheckOutcome:
 
 
 def own_states(probe: TrackerProbe) -> CheckOutcome:
-    """Check that contexts have separate answer objects, and that later calls change none."""
+    """Check that contexts do not share answer objects, and that later calls change no answer."""
     answers = probe.raw([turn.context for turn in probe.few])
     kept = [probe.checked(answer) for answer in answers]
     states = [state_of(answer) for answer in answers]

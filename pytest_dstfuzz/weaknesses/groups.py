@@ -178,7 +178,7 @@ def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[Difference]
 def _states(
     change: Difference, values: Sequence[str], words: Sequence[str]
 ) -> Iterator[dict[str, str]]:
-    """Yield possible states of the clean turn, which differ in the slots that did not change.
+    """Yield possible states of the clean turn. They agree in the changed slot.
 
     The states differ in three ways. Other slots of the same domain may have the values. Slots of
     another domain may have the values. The edited words may name slots.
@@ -294,7 +294,7 @@ class WeaknessTally:
     """
 
     def __init__(self, corrector: SpellingCorrector | None = None) -> None:
-        """Create an empty tally, which also counts the violations that a ``corrector`` mends."""
+        """Create an empty tally. It also counts the violations that ``corrector`` would prevent."""
         self._corrector = corrector
         self._clean, self._altered = DistinctCount(), DistinctCount()
         self._groups: dict[Key, _Group] = {}

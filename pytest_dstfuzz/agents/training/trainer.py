@@ -411,7 +411,7 @@ class LearningTrainer(ABC):
         return TrainerState(Counters(before, begun, steps, self.updates), tuple(self.history))
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield all learned weights and the replay memory, for saving and for restoring."""
+        """Yield all learned weights and the replay memory, to save or to restore them."""
         for network in _NETWORKS:
             for name, tensor in getattr(self.learner, network).state_dict().items():
                 yield f"{network}.{name}", tensor

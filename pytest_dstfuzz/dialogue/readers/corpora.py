@@ -530,7 +530,7 @@ def schema_phrases(file: SourceFile, normalisation: str) -> dict[str, str]:
 
 
 def schema_tools(file: SourceFile) -> dict[str, tuple[Tool, ...]]:
-    """Return the tools of each service of SGD: its intents, in the order of the schema.
+    """Return the intents of each SGD service as tools, in the order of the schema.
 
     A tool is named ``service_intent``, because two services of a dialogue may have an intent with
     the same name. Its arguments are texts, as in the recorded calls.

@@ -134,7 +134,7 @@ def _check(schema: Mapping[str, Any], where: str) -> None:
 
 
 def enum_members(tool: Tool) -> Iterator[tuple[str, object]]:
-    """Yield each argument of a tool with each member of its enum, including items of lists.
+    """Yield each argument of a tool with each enum member, also for items of lists.
 
     Arguments have the names of `AnswerPath.argument`, without indices of lists: ``guests.kind``.
     An argument without items or nested arguments is also yielded once with ``None``.

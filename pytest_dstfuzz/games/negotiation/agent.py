@@ -152,8 +152,9 @@ def negotiate(
 ) -> tuple[GameScores, bool]:
     """Let two negotiators talk. Then let each make a selection separately.
 
-    Returns the scores, and whether the selections add up to the counts. If they do not, both scores
-    are 0.
+    Returns:
+        The scores, and whether the selections add up to the counts. If they do not, both scores
+        are 0.
     """
     game = DealGame()
     target.start(scenario.target)

@@ -78,7 +78,7 @@ class NegotiationBatch:
 
 
 def _losses(network: NegotiatorNetwork, rows: NegotiationBatch) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the summed losses of words and of selections, and the logits of the amounts."""
+    """Return the total losses of words and of selections, and the logits of the amounts."""
     embedded, goal = network.embedding(rows.words), network.encode_goal(rows.goal)
     outputs = network.read(embedded, goal).outputs
     said = nn.functional.cross_entropy(

@@ -626,7 +626,7 @@ class SlotsAsked:
 
 
 def _overlap(turn: TurnText, rows: Array) -> tuple[float, float]:
-    """Return how well words match the assistant's text, and how well the user's.
+    """Return two numbers: how well words match the assistant's text, and the user's text.
 
     A word's match is the highest product of its vector with a word of the text. The result is the
     mean over ``rows``, for each text.

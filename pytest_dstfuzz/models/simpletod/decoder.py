@@ -145,9 +145,10 @@ class KVBatch:
     ) -> tuple[list[int], list[float]]:
         """Run the model on each row's new tokens, and on the guessed tokens after them.
 
-        Finished rows have no tokens. The result is for the last token of each feed and for each
-        guess, row by row: the most likely next token, and the Gini impurity of its distribution.
-        ``positions`` are the positions of the first tokens.
+        Finished rows have no tokens. The result has two lists with an entry for the last token of
+        each feed and for each guess, row by row. The first has the most likely next token. The
+        second has the Gini impurity of its distribution. ``positions`` are the positions of the
+        first tokens.
         """
         lines = [feed + guess for feed, guess in zip(feeds, guesses, strict=True)]
         width = max(map(len, lines))
@@ -446,7 +447,7 @@ class SpeculativeDecoder:
         return found or [(0, len(prompt))]
 
     def _ready(self, texts: Sequence[_Text]) -> tuple[list[_Text], list[_Text]]:
-        """Split texts into those to generate now and those to generate after others.
+        """Split texts into two lists: those to generate now, and those to generate afterwards.
 
         Of several texts with the same prefix, one is generated now. The others wait for its cached
         prefix. Texts of earlier turns come first.

@@ -363,7 +363,7 @@ class ShouldChange(Relation):
     english: ClassVar[bool] = True
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the rewrites of a turn with a belief state or with tool calls, or the reason."""
+        """Return the rewrites of a turn, or the reason why there are none."""
         if not scene.kind.has_tools:
             return self.edited(scene)
         if not scene.now:

@@ -68,7 +68,7 @@ _LONGEST: Final = 5
 
 
 class ValueSite(NamedTuple):
-    """A slot that the turn filled, with the only place that mentions its value."""
+    """A slot that the turn filled. Exactly one place in the dialogue mentions its value."""
 
     slot: str
     kind: SlotKind

@@ -237,7 +237,7 @@ class _PerturbedTurns:
         self._numbers: dict[tuple[int | None, int, str, tuple[Edit, ...]], int] = {}
 
     def add(self, shown: VariantResult) -> int | None:
-        """Add the perturbed turns of a context. Return the index of the last one."""
+        """Add the perturbed turns of a context. Return the index of the last turn."""
         last: int | None = None
         for index, source, edits in earlier_edits(shown):
             key = (last, index, source, edits)

@@ -72,7 +72,7 @@ def other_kind(body: object, outcome: OutcomeKind) -> str:
 
 
 def show_without_key(body: object, key: str) -> str:
-    """Return the beginning of an answer that lacks a key, and a similar key if it has one."""
+    """Return the beginning of an answer without the key, and a similar key if there is one."""
     keys = map(str, body) if isinstance(body, Mapping) and key not in body else ()
     guess = nearest(key, keys)
     return describe(body) + (f' (there is a key "{guess}")' if guess else "")
@@ -111,7 +111,7 @@ def call_context(messages: object, tools: object, place: str) -> Context:
 
 
 def call_contexts(keys: Mapping[str, object], count: int) -> list[Context]:
-    """Return the contexts of ``count`` dialogues from lists of messages and of tools."""
+    """Return the contexts of ``count`` dialogues, from lists of messages and lists of tools."""
     messages, tools = (_lists(keys, name, count) for name in ("messages", "tools"))
     places = (f'"messages"[{place}]' for place in range(count))
     return [call_context(*each) for each in zip(messages, tools, places, strict=True)]
