@@ -87,7 +87,7 @@ class Edits(NamedTuple):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The names in use, before any are removed."""
+        """The names in use. Names with a minus sign may still remove some of them."""
         return (*self.only, *self.added)
 
 

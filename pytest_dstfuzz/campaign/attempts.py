@@ -267,7 +267,7 @@ class TurnAttempts:
         if rules.reply.reference != "answer" or rewrite is None or not rewrite.case:
             return None
         if rewrite.between:
-            return None  # Two rewrites are compared, and neither is the recorded dialogue.
+            return None  # Two rewrites are compared. The recorded dialogue is not one of them.
         return rules.kind.label(self.dialogue, len(rewrite.reference.exchanges) - 1)
 
     def _is_clean(self, attempt: Attempt, found: Outcome) -> bool:

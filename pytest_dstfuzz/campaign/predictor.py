@@ -286,9 +286,9 @@ class Budget:
 
 
 #: If a tracker gives no answer to this number of contexts, it is not called again. Otherwise a
-#: service that is down would cost two calls for each remaining context. If a tracker has answered
-#: once, it is always called, even if it fails on all other contexts: results must not depend on the
-#: order of contexts, which depends on windows and batches.
+#: service that is down would cost two calls for each remaining context. A tracker that has answered
+#: once is always called, even if it fails on all other contexts. Otherwise results would depend on
+#: the order of contexts, and so on windows and batches.
 GIVE_UP_AFTER = 256
 #: Number of final tries with contexts of all lengths. Contexts are requested by length, and a
 #: tracker may fail only on short ones.

@@ -345,10 +345,10 @@ class Calibration:
     def threshold(self) -> float:
         """The maximum distance of equivalent replies, to two digits.
 
-        If the bot's own replies are known, the threshold balances two error rates: the share of
-        replies to the same question above the threshold, and the share of replies to different
-        questions below it. Otherwise 95 % of the replies to different questions are above the
-        threshold.
+        If the bot's own replies are known, the threshold balances two error rates. The first is the
+        share of replies to one question that are farther apart than the threshold. The second is
+        the share of replies to different questions that are nearer. If the bot's own replies are
+        unknown, 95 % of the replies to different questions are farther apart than the threshold.
         """
         if not self.own:
             return math.floor(100 * self.different[int(TAKEN * len(self.different))]) / 100

@@ -86,8 +86,8 @@ _MERIDIEM: Final = (
 )
 _PARTS: Final = (
     (
-        # An address is looked for once a word, from its start to its first @, and not from each
-        # letter: that would take the square or cube of the length.
+        # Look for an address once per word, from its start to its first @. A search from each
+        # letter would take the square or cube of the length.
         r"(?P<skipped>https?://\S+|www\.\S+|(?<!\S)\S[^\s@]*+@\S+\.\w+|\[\d+\]"
         r"|^[^\S\n]*\d{1,2}[.)]\s)"
     ),

@@ -743,7 +743,7 @@ _TALKED: Final = 2
 #: the best lines.
 _POOR: Final = 0.5
 _REWRITTEN: Final = 2
-#: Number of best lines for which a second line is searched.
+#: Number of best lines to search a second line for.
 _FOLLOWED: Final = 6
 
 

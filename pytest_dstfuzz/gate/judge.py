@@ -205,7 +205,7 @@ def _with_idle_limits(
     *,
     recorded: bool,
 ) -> list[LimitFinding]:
-    """Return the findings of a session without a baseline, and about limits that judge nothing.
+    """Return the findings. Add findings about limits that judge nothing.
 
     ``recorded`` says whether violations fail no test.
     """

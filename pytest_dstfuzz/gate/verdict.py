@@ -325,13 +325,13 @@ def _entries(value: object, at: str) -> Mapping[str, Any]:
     return value
 
 
-#: ``drift``: too many clean answers differ from the baseline's, whatever else was found.
-#: ``regression``: the interval of the difference is above 0 and the difference above the margin; or
-#: a rate is over (an accuracy under) its limit; or the tracker gives the same answer to everything.
-#: ``pass``: every interval is below its margin, and every rate within its limit. ``inconclusive``:
-#: neither passed nor failed. ``not-compared``: only the clean answers could be compared with the
-#: baseline, because the settings, word lists or data differ. ``infrastructure``: the tracker failed
-#: too often, or the run ended early, after too few turns to pass and without a reason to fail it.
+#: ``drift``: too many clean answers differ from the baseline's. ``regression``: the interval of the
+#: difference is above 0 and the difference above the margin; or a rate is over (an accuracy under)
+#: its limit; or the tracker gives the same answer to everything. ``pass``: every interval is below
+#: its margin, and every rate within its limit. ``inconclusive``: neither passed nor failed.
+#: ``not-compared``: only the clean answers could be compared with the baseline, because the
+#: settings, word lists or data differ. ``infrastructure``: the tracker failed too often, or the run
+#: ended early, after too few turns to pass and without a reason to fail it.
 Verdict = Literal["pass", "drift", "regression", "inconclusive", "not-compared", "infrastructure"]
 
 PASSED: Final = 0

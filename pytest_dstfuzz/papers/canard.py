@@ -99,7 +99,7 @@ TIRED: Final = "I do not know what to say."
 UNSEEN: Final = "I do not understand."
 #: Number of earlier rounds that a bot with a short memory sees.
 _REMEMBERED: Final = 3
-#: Round from which a tired bot gives up.
+#: The first round in which a tired bot gives up.
 _TIRED_FROM: Final = 9
 #: Maximum number of words in a short question, for the parrot.
 _SHORT: Final = 5

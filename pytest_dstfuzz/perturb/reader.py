@@ -32,8 +32,8 @@ from pytest_dstfuzz.perturb.names import name_lists
 from pytest_dstfuzz.perturb.sentences import WordsBeside, neighbour_counts
 from pytest_dstfuzz.perturb.words import word_list
 
-#: A text is recoverable if the posterior probability of the original is at least the first number,
-#: and that of any rival (another word of the same class) is at most the second.
+#: A text is recoverable under two conditions. The posterior probability of the original is at least
+#: the first number. The probability of any rival (another word of its class) is at most the second.
 SURE: Final = 0.95
 RIVAL: Final = 0.01
 #: Shares of the prior probability: English words by frequency, words of the data, and words of the

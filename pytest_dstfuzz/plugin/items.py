@@ -257,7 +257,7 @@ def is_own(node: pytest.Item | pytest.Collector) -> bool:
     return node.nodeid.startswith(f"{NODE}::")
 
 
-#: Fixtures that, besides the settings, determine the result of a turn.
+#: Fixtures that determine the result of a turn, in addition to the settings.
 _DECIDING = (
     *("dst_model", "dst_search", "dst_relation", "dst_outcome", "dst_compare"),
     "dst_lexicon",

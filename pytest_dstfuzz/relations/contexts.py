@@ -799,7 +799,7 @@ class ContextRelation(Relation):
 
     on = ("reply",)
     edits = "own"
-    #: Reasons of the subclass, besides the common ones.
+    #: Reasons of the subclass, in addition to the common reasons.
     none: tuple[str, ...] = ()
     #: Whether the clean reply must be an answer rather than a fallback.
     wants_answer = False

@@ -283,7 +283,7 @@ _SHUFFLE_VALUES: Final = "a round mentions a value that another round sets"
 _SHUFFLE_TAKEN_BACK: Final = "a round mentions another value for a slot that another round fills"
 _SHUFFLE_POINTS: Final = "a round refers to earlier rounds"
 _SHUFFLE_DOMAINS: Final = "the domain of a round's values would be unclear"
-#: Number of random orders, besides those with one moved round.
+#: Number of random orders, in addition to those with one moved round.
 _DRAWN: Final = 4
 
 

@@ -39,7 +39,7 @@ class Theme(NamedTuple):
     lines: Sequence[str]
 
 
-#: Colours that everyone can distinguish, whatever their colour vision (Okabe and Ito).
+#: Colours that people with any colour vision can distinguish (Okabe and Ito).
 PLAIN: Final = Theme(
     *("#000000", "#000000", "#dddddd"),
     ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),

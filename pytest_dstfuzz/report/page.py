@@ -14,7 +14,7 @@ __all__ = ["TerminalPage", "encodable", "hanging"]
 Style = Literal["plain", "heading", "good", "bad", "warning", "dim"]
 
 _NARROWEST = 40
-#: Number of characters by which a text grows if a code point replaces a character.
+#: Growth of a text, in characters, if a code point replaces a character.
 _GROWTH = len("<U+003A>") - 1
 
 

@@ -41,7 +41,7 @@ from pytest_dstfuzz.search.protocol import (
 Floats = npt.NDArray[np.float64]
 
 NAME: Final = "adaptive"
-#: The number of dialogues from which the search learns at most.
+#: Maximum number of dialogues that the search learns from.
 LESSONS: Final = 64
 #: Kinds of words: lock of `Mask.reasons` -> name. Other words are fillers or contents.
 _KINDS: Final = {
@@ -298,7 +298,7 @@ class Past:
                 held.append(made)
 
 
-#: The share in a violation from which an edit is one of its causes.
+#: Minimum share in a violation for an edit that counts as a cause.
 _BLAMED: Final = 0.3
 
 
@@ -344,7 +344,7 @@ class EditView:
         self.candidates = tuple(candidates)
         self._places = {one.name: place for place, one in enumerate(self.candidates)}
         facts = _TurnFacts(task)
-        #: For each edit what it is about, and the names under which its results are counted.
+        #: For each edit, its key and the names that count its results.
         self.keys = [facts.key(one) for one in self.candidates]
         self.names = [facts.names(*pair) for pair in zip(self.candidates, self.keys, strict=True)]
         #: [candidates, FEATURES], without earlier attempts.
@@ -513,9 +513,9 @@ class AdaptiveTurn(TurnSearch):
         return Proposal(variant, NO_ACTION)
 
 
-#: Exponent by which an edit is worth less, the more violations with its key were found.
+#: Exponent of the discount for an edit with the number of violations that have its key.
 NOVELTY: Final = 0.3
-#: Factor by which an edit is worth less for each attempt that edited its word and held.
+#: Discount factor for an edit, per attempt that edited its word without effect.
 AGAIN_AT_WORD: Final = 0.5
 #: Required worth of a variant in the first pass, relative to the usual share of broken variants.
 FIRST: Final = 1.0

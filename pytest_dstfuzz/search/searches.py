@@ -28,7 +28,7 @@ from pytest_dstfuzz.search.protocol import (
 )
 from pytest_dstfuzz.transformations import of_word_level
 
-#: Number of draws from which the best is chosen.
+#: Number of draws. The best one is chosen.
 DRAWS: Final = 8
 #: Percent of edits that flip the prediction, by distance to a value: next to it, two or three
 #: words away, further.

@@ -22,7 +22,7 @@ LEAST_TELLING: Final = 20
 #: If at least this number of turns have recorded calls and no answer has a call, this is not by
 #: chance.
 LEAST_CALLS: Final = 3
-#: Outcomes of turns for which the tracker was tested.
+#: Outcomes of turns that tested the tracker.
 _TESTED: tuple[TurnOutcome, ...] = ("held", "violation", "error")
 
 

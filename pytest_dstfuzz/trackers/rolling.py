@@ -54,8 +54,9 @@ MOST_STEPS: Final = 8
 NOT_RECORDED: Final = canonical({"error": "no result of this call was recorded"})
 #: Errors in place of an answer that the caller must receive unchanged.
 _TOLD: Final = (GivenUpError, MalformedAnswerError)
-#: The key of an utterance has everything that affects its answer: the opening (for calls, also the
-#: tools and their names), the utterances so far, and the number of the repetition.
+#: The key of an utterance has everything that affects its answer. This is the opening, the
+#: utterances so far, and the number of the repetition. For calls, it also has the tools and their
+#: names.
 _Key: TypeAlias = tuple[str, tuple[str, ...], int]
 
 

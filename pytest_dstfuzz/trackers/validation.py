@@ -525,8 +525,8 @@ T = TypeVar("T")
 
 #: Number of contexts that the preflight predicts: enough for a batch of mixed lengths.
 PREFLIGHT_CONTEXTS = 8
-#: The order for predictions one by one. It is neither forwards nor backwards for any number of
-#: contexts from three to eight. For two contexts, it is backwards.
+#: The order for predictions one by one. For three to eight contexts, it is different from both the
+#: given and the reverse order. For two contexts, it is backwards.
 _MIXED = (1, 6, 3, 0, 5, 2, 7, 4)
 
 

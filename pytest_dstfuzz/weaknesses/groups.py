@@ -394,10 +394,10 @@ class _Group:
     def __init__(self, first: Member) -> None:
         self._example, self._plainness = first, _plainness(first)
         self.count = 0
-        #: Number of violations that a spelling corrector mends; ``None`` if there is no corrector.
+        #: Number of violations that a spelling corrector prevents; ``None`` without a corrector.
         self.mended: int | None = None
         self._turns = DistinctCount()
-        #: The turns with a violation for which not only earlier turns are to blame.
+        #: The turns with a violation that their own edits cause or help to cause.
         self._own_turns = DistinctCount()
         self._words: Counter[str] = Counter()
         self._slots: Counter[str] = Counter()

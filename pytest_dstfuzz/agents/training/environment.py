@@ -222,8 +222,8 @@ def environment_spec(
 #: Limit of both edit rates in the thesis, and the penalty above it.
 _GINI_LIMIT: Final = 0.25
 _GINI_PENALTY: Final = -100.0
-#: Price of one unit of edit rate, price of an attempt that cannot be run, and value of one unit of
-#: impurity. A rise of 0.03 earns the maximum.
+#: The price of one unit of edit rate, the price of an attempt that cannot be run, and the value of
+#: one unit of impurity. A rise of 0.03 earns the maximum.
 EDIT_PRICE: Final = 0.02
 WASTE_PRICE: Final = 0.05
 IMPURITY_WORTH: Final = 10.0

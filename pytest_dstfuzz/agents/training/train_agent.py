@@ -87,8 +87,8 @@ class AgentRun:
     #: Begin no round that would probably end later. ``None`` means no limit.
     max_minutes: float | None = None
     max_dialogues: int | None = None  #: Maximum per split. ``None`` means all.
-    #: Training dialogues besides the held-out ones: ``right``, those that the tracker gets right at
-    #: every turn, or ``all``.
+    #: Training dialogues other than the held-out ones: ``right``, those that the tracker gets right
+    #: at every turn, or ``all``.
     dialogues: str = "right"
     resume: bool = False  #: Resume after the last round in ``output``.
     tensorboard: Path | None = None  #: Folder for events. ``None`` writes no events.

@@ -1,9 +1,8 @@
 """Readers for lists of tools in all published forms, and for paraphrases of tools.
 
-A tool has a name and a JSON schema, in OpenAI's chat form
-(``{"type": "function", "function": {"name": ..., "parameters": ...}}``), as a function alone
-(``{"name": ..., "parameters": ...}``), in Anthropic's form (``input_schema``) or in MCP's form
-(``inputSchema``).
+A tool has a name and a JSON schema, in one of four forms. OpenAI's chat form is ``{"type":
+"function", "function": {"name": ..., "parameters": ...}}``, or the function alone. Anthropic's form
+has ``input_schema``, and MCP's form has ``inputSchema``.
 
 Users write paraphrases of tools as a JSON list::
 

@@ -405,7 +405,7 @@ def _value(value: str | None) -> str | None:
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
 _SHADE_NAMES: Final = ["0 %", *(f"to {100 * end:g} %" for end in _SHADES[1:]), "over 40 %"]
 _MOST_REASONS: Final = 20
-#: Maximum number of reasons for which a relation does not apply that are shown.
+#: Maximum number of reasons to show why a relation does not apply.
 _MOST_UNMET: Final = 5
 #: Maximum number of new or fixed violations in a list.
 _MOST_PLACES: Final = 25
