@@ -43,8 +43,8 @@ def _agent_options(parser: Parser) -> None:
         "--order",
         choice("order of positions", ORDERS),
         "NAME",
-        help="order of the positions of edits: distance from a slot value (default) or reading "
-        "order",
+        help="order in which the positions of edits are counted: distance from a slot value "
+        "(default) or reading order",
     )
     value(
         "--reward",

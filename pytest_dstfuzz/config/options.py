@@ -249,16 +249,16 @@ GATE_OPTIONS: Final = (
         "max_clean_drift",
         _RATE,
         "maximum share of turns with another clean answer than in the baseline, such as 2% "
-        "(default: 0). If it is exceeded, the exit status is 8, unless the labels show "
-        "that the answers did not get worse",
+        "(default: 0). Above it, the run fails with exit status 8, unless the labels show that "
+        "the answers did not get worse",
         scopes=("session", "baseline", "ini"),
     ),
     Option(
         "inconclusive",
         Value(parsers.choice("policy", parsers.INCONCLUSIVE), "WHAT"),
-        "result if the comparison with the baseline is inconclusive: warn (default; but if nothing "
-        "could be compared, the run fails with exit status 9), fail (exit "
-        "status 7) or allow (the run never fails for this reason)",
+        "result if the comparison with the baseline is inconclusive: warn (default), fail (exit "
+        "status 7) or allow. With warn, the run still fails if nothing could be compared (exit "
+        "status 9). With allow, it never fails for this reason",
         scopes=("session", "ini"),
     ),
     _session(
@@ -348,8 +348,8 @@ TRACKER_KEYS: tuple[Option, ...] = (
     Option(
         "request",
         Value(parsers.text, "TEXT"),
-        "for a service with its own JSON and sessions: the JSON of a message, with $text and "
-        "$session as placeholders, and a path before it if necessary; needs response",
+        "for a service with its own JSON and sessions: the JSON of a message, with the "
+        "placeholders $text and $session. A path may come before it. Needs response, too",
         scopes=("place",),
         of="tracker",
         kinds=("",),
@@ -723,9 +723,9 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     _mortar(
         "context_checks",
         Value(names, "NAME+...", str, ","),
-        "check that decides whether a question in another order has an equivalent context: "
-        "needed (default), semantic, ontology, story, mortar (these three together), or your "
-        "own",
+        "check that decides whether a question has an equivalent context if the questions come "
+        "in another order: needed (default), semantic, ontology, story, mortar (the last three "
+        "together), or your own",
         key="context-checks",
     ),
     _mortar(
@@ -828,23 +828,23 @@ _TRACKER = (
     Option(
         "noise_floor",
         parsers.count(2, 32),
-        "ask each clean turn N times before it is perturbed; a sequential test then replaces "
-        "the majority vote (default: a majority vote; 5 with error-rate)",
+        "number of answers to each clean turn before its variants are tested. A sequential test "
+        "then replaces the majority vote (default: a majority vote; 5 with error-rate)",
         scopes=("ini",),
     ),
     Option(
         "error_rate",
         Value(parsers.parse_error_rates, "RATE[,RATE]|no", float, separator=","),
-        "maximum false-positive rate, such as 5%, of a sequential test that decides if answers "
-        "vary. It is also the maximum false-negative rate, unless a second rate is given as in "
-        "5%,10%. With no, each context is asked only once (default: no test, but a majority "
-        "vote)",
+        "use a sequential test if answers vary, with this maximum false-positive rate, such as "
+        "5%. The same maximum applies to false negatives, unless there is a second rate, as in "
+        "5%,10%. With no, each context is requested only once (default: a majority vote "
+        "instead of a test)",
     ),
     _place(
         "tracker",
         Value(parsers.tracker_keys, "KEY=VALUE", separator="\n"),
-        "key of the tracker, which overrides the same key of the table [tool.dstfuzz.tracker] "
-        "of pyproject.toml. May be repeated (one per line in an ini file). Keys of services: "
+        "setting of the tracker. It overrides the table [tool.dstfuzz.tracker] of "
+        "pyproject.toml. May be repeated (one per line in an ini file). Keys of services: "
         f"{keys_of(SERVICES)}; of a shipped tracker: checkpoint, device; of Rasa: "
         f"{keys_of(('rasa',))}; of chat models: {keys_of(MODELS)}; of a tracker from a package "
         "or a conftest.py: the parameters of its factory",
@@ -855,9 +855,9 @@ _DATA = (
     Option(
         "suite",
         _WHEN,
-        "whether to add the built-in tests: auto (only if the command line names a tracker and no "
-        "file, and your suite has no robustness test; default), yes (also for the tracker of "
-        "an ini file) or no",
+        "whether to add the built-in tests: auto (default), yes or no. With auto, they are added "
+        "if the command line names a tracker but no file, and your suite has no robustness test. "
+        "With yes, they are also added for the tracker of an ini file",
         scopes=("neutral",),
     ),
     _read(
@@ -962,30 +962,29 @@ _VARIANT = (
         "search",
         _NAME,
         "search that chooses the edits. random, near-value, greedy and dialtest need no training. "
-        "adaptive learns the bot's weak points during the run. agent, agent:simpletod and "
-        "agent:PATH use a policy: trained on the shipped trade, on the shipped simpletod, or your "
-        "own. bandit and bandit:PATH use a scorer of edits: trained on the shipped trade, or your "
-        "own. noise makes typical slips of people, to estimate how many user turns fail; it needs "
-        "validity=natural. Packages and suites may add searches. (default: bandit for the shipped "
-        "trade under validity=natural, otherwise random; with validity=natural, half of the "
-        "variants come from noise)",
+        "adaptive learns the bot's weak points during the run. agent uses a policy trained on "
+        "the shipped trade, agent:simpletod one trained on simpletod, and agent:PATH your own. "
+        "bandit uses a scorer of edits trained on the shipped trade, and bandit:PATH your own. "
+        "noise makes typical slips of people, to estimate how many user turns fail; it needs "
+        "validity=natural. Packages and suites may add searches. (default with validity=natural: "
+        "noise for half of the variants, and bandit for the shipped trade or random for the "
+        "others; default with other profiles: random)",
         scopes=("test", "decides", "content"),
     ),
     _decides(
         "attack",
         Value(parsers.choice("attack design", parsers.ATTACKS), "DESIGN"),
-        "earlier user turns in the history of a variant: hybrid (each is perturbed with "
-        "probability one half; default), non-cumulative (all are clean) or cumulative (all are "
-        "perturbed). If the noise model draws variants, cumulative also tests whole conversations "
-        "with slips",
+        "edits of earlier user turns in the history of a variant: hybrid (in half of the turns, "
+        "at random; default), non-cumulative (in no turn) or cumulative (in all turns). If the "
+        "noise model draws variants, cumulative also tests whole conversations with slips",
     ),
     _decides(
         "validity",
         Value(parsers.choice("validity profile", VALIDITIES), "PROFILE"),
-        "profile that decides which edits are valid: natural (limited edit rates, and only "
-        "slips that people make, by the noise models; a word with meaning may have a slip only if "
-        "a reader recovers it; default), strict (limited edit rates and locked "
-        "meaning) or edit-rate (limited edit rates only)",
+        "profile that decides which edits are valid: natural (default), strict or edit-rate. All "
+        "three limit the edit rates. natural allows only slips of people, by the noise models; a "
+        "word that carries meaning may have a slip only if a reader recovers it. strict allows no "
+        "edit of words that carry meaning",
     ),
     Option(
         "noise",

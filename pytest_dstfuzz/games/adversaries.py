@@ -597,9 +597,9 @@ class LookingAdversary(HearingAdversary):
         super().__init__(arena)
         if not isinstance(arena.agent, TransparentAgent):
             raise UserError(
-                f"the adversary {self.name!r} needs access to the inside of an agent, which "
-                f"{name_of(arena.agent)!r} does not give (see TransparentAgent): use 'replace', "
-                "which rewrites words without it"
+                f"the adversary {self.name!r} needs an agent that shows its predictions (see "
+                f"TransparentAgent), and {name_of(arena.agent)!r} does not: use 'replace', which "
+                "rewrites words without predictions"
             )
         self._agent = arena.agent
 

@@ -168,8 +168,8 @@ class Prompt:
         first = _TRIAL.exchanges[0]
         if self.render(_TRIAL) == self.render(Context((first, Exchange("", "No.")))):
             raise UserError(
-                f"{place}: the prompt is the same for every dialogue: use the variable exchanges "
-                "or user in it"
+                f"{place}: the prompt is the same for every dialogue: use the variable "
+                "'exchanges' or 'user' in it"
             )
 
     def render(self, context: Context) -> str:
