@@ -239,7 +239,7 @@ class DecoyMaker:
                 yield rest, f"{mention.slot}: {text[start : mention.end]!r} left out"
 
     def _negated(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the text with a wish for a value changed to a refusal."""
+        """Yield the text with a wish changed to a refusal of the value."""
         for match in _WISH.finditer(text):
             who, modal, verb = match.groups()
             refused = re.match(r"\W+not\b", text[match.end() :], re.IGNORECASE)

@@ -207,9 +207,9 @@ class _Model:
         self.wobble = float(self._weights @ np.repeat(_MEANS, len(_SIZES)))
 
     def draws(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw two numbers: real violations, and reported violations that are only noise.
+        """Draw two arrays: numbers of real violations, and numbers of reported ones that are noise.
 
-        Each of the two arrays has `DRAWS` random numbers.
+        Each array has `DRAWS` random numbers.
         """
         reported = self._reported
         cells = rng.choice(len(self._weights), size=DRAWS, p=self._weights)

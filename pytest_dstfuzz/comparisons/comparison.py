@@ -183,7 +183,7 @@ class ComparisonCheck:
 
 
 def check_comparison_laws(comparison: Comparison, texts: Sequence[str]) -> ComparisonCheck:
-    """Compare given and unusual texts with themselves and each other, in both orders, twice."""
+    """Compare given and unusual texts with each other and themselves, twice in both orders."""
     own = list(dict.fromkeys(texts))
     near = range(1, len(own)) if len(own) <= _ALL_PAIRS else range(1, 3)
     pairs = [(own[at], own[at + by]) for by in near for at in range(len(own) - by)]

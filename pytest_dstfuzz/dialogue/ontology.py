@@ -263,7 +263,7 @@ def iterate_recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
 
 
 def iterate_recorded_calls(dialogue: Dialogue) -> Iterator[ToolCall]:
-    """Yield all calls in the messages of a dialogue whose arguments are valid JSON."""
+    """Yield all calls in the messages of a dialogue. Skip calls with invalid JSON as arguments."""
     for made in _made(dialogue):
         if (call := made.call) is not None:
             yield call

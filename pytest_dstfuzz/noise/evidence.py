@@ -223,6 +223,6 @@ def part_of(source: str, parts: int) -> int:
 
 
 def distinct_slips(slips: Iterable[SlipEvidence]) -> Counter[tuple[str, str]]:
-    """Count the dialogues with each (word, slip), sorted."""
+    """Count for each (word, slip) the dialogues that have it, in sorted order."""
     places = {(slip.word, slip.typed, slip.source) for slip in slips}
     return Counter((word, typed) for word, typed, _ in sorted(places))

@@ -683,8 +683,8 @@ def _markdown(curves: Curves) -> str:
 
 
 _FAILING_MASS: Final = (
-    "- failing mass: of 1,000 turns of real users, how many are expected to have exactly the edits "
-    "of a violation found; a lower bound, and mostly due to a few violations"
+    "- failing mass: expected number of 1,000 user turns with exactly the edits of a violation "
+    "that was found. It is a lower bound, and a few violations cause most of it"
 )
 
 
@@ -692,22 +692,22 @@ def _notes(curves: Curves) -> list[str]:
     noise = PROFILES[curves.ground.config.settings.variant.validity].noise
     return [
         (
-            "- calls: how many contexts the tracker answered, including the clean ones and those "
-            "that show the cause of a violation, but not those asked while shrinking"
+            "- calls: number of contexts that the tracker answered. Clean turns count, and "
+            "contexts that show the cause of a violation. Requests to find the smallest edits do "
+            "not count"
         ),
         (
-            "- all turns get one variant, then a second variant, and so on, until the calls of the "
-            "campaign are spent. If a search has no proposals left before that, its findings so "
-            "far count"
+            "- all turns get one variant, then a second variant, and so on, until the calls are "
+            "spent. A search may run out of proposals before; then its findings so far count"
         ),
         (
-            "- way: how the calls are spread over the turns, for each search in the better of two "
-            "ways; whole: all turns get the same number of variants; until broken: a turn gets no "
-            "more variants after its first violation"
+            "- way: the better of two ways for each search to spread its calls over the turns. "
+            "Whole: all turns get the same number of variants. Until broken: a turn gets no more "
+            "variants after its first violation"
         ),
         (
-            "- distinct weaknesses: number of different pairs (weakness, slot) of the shrunk "
-            "violations; the slot is the one with the most informative change"
+            "- distinct weaknesses: number of different pairs (weakness, slot) in the minimal "
+            "violations. The slot is the one with the most informative change"
         ),
         *([_FAILING_MASS] if noise else []),
         (

@@ -216,18 +216,19 @@ def _markdown(table: Rq3Table) -> str:
 def _notes(subject: str) -> list[str]:
     return [
         (
-            "- budget: variants per turn; whole: every turn uses the whole budget; until broken: a "
-            "turn gets no more variants after its first violation, and stays clean in the contexts "
-            "of later turns, so the rates of variants depend on when turns end"
+            "- budget: variants per turn. Whole: every turn uses the whole budget. Until broken: "
+            "a turn gets no more variants after its first violation, and stays clean in the "
+            "contexts of later turns. So the rates of variants depend on when turns end"
         ),
         (
-            "- calls: how many contexts the tracker answered, including the clean ones and those "
-            "that show the cause of a violation; searches need different numbers of calls for "
-            "equally many variants, so `dstfuzz experiment curves` compares them at equal calls"
+            "- calls: number of contexts that the tracker answered. Clean turns count, and "
+            "contexts that show the cause of a violation. Searches need different numbers of "
+            "calls for equally many variants. `dstfuzz experiment curves` compares them at equal "
+            "calls"
         ),
         (
-            "- k: number of transformations that a variant combines; each search uses the k at "
-            "which its first run breaks the most turns per call"
+            "- k: number of transformations that a variant combines. Each search uses the best k "
+            "of its first run, by turns broken per call"
         ),
         (
             f"- {subject} / search: turns broken per call by {subject}, divided by those of the "

@@ -388,7 +388,7 @@ def _without(scene: Scene, first: int, last: int) -> list[Replacement]:
     return edits
 
 
-NO_ROLE: Final = "the turn sets neither both ends of a journey nor a time of departure or arrival"
+NO_ROLE: Final = "the turn sets no time of departure or arrival, and not both ends of a journey"
 NO_CUE: Final = "the words before the value do not show its role"
 OTHER_HELD: Final = "the slot of the other role has a value"
 NO_OTHER_SLOT: Final = "no slot has the other role"
