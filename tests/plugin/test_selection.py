@@ -163,7 +163,7 @@ def test_options_without_a_bot_say_so(unit: pytest.Pytester) -> None:
     words = ("--dst-outcome=tool-calls", "--dst-data=sample")
     result = unit.runpytest_inprocess(*words)
     result.assert_outcomes(passed=1)
-    line = f"{UNTESTED}no bot is named beside --dst-data, --dst-outcome.*--dst-model=*"
+    line = f"{UNTESTED}no bot is named, only --dst-data, --dst-outcome.*--dst-model=*"
     result.stdout.fnmatch_lines([line])
     for part in (["test_unit.py"], ["-k", "unit"], ["--dst-suite=no"]):
         unit.runpytest_inprocess(*words, *part).stdout.no_fnmatch_line(UNTESTED)

@@ -52,7 +52,7 @@ def test_the_terminal_has_the_figure(sampled: list[TurnResult]) -> None:
     assert line.text.endswith("), at a slip rate of 2 % (typing,casual); effective sample size 40")
     assert line.style == "bad"
     rate = starting(shown, "failure rate").text
-    assert "of the valid variants, all of them with slips; likely and unlikely ones count" in rate
+    assert "of the valid variants, all with slips; likely and unlikely variants count" in rate
     assert "5 variants a turn; search noise" in starting(shown, "how").text
     assert not any("locked word or" in line.text for line in shown)
 

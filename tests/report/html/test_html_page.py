@@ -224,7 +224,7 @@ def test_estimated_failures_and_how_likely_each_violation_is(sampled: list[TurnR
     text = html_text(build(sampled))
     said = "2.0 of 1,000 user turns with slips in 2 % of the words change the belief state"
     assert f"<dt>estimate</dt><dd>{said} (95 % interval 0." in text
-    assert "of the valid variants, all of them with slips" in text
+    assert "of the valid variants, all with slips" in text
     left_out = "with a slip that this run does not make, or in a locked word: left out"
     assert f"<dt>{left_out}</dt><dd>80.0</dd>" in text
     record = page_data(sampled)["violations"][0]

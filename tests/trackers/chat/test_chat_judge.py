@@ -371,5 +371,5 @@ def test_a_remembered_violation_of_an_undecided_judge_is_not_fixed(
         result = project.runpytest_subprocess(*words, f"--dst-replay={name}")
     assert result.ret == 1
     printed = result.stdout.str()
-    assert "may or may not be fixed" in printed
+    assert "it is unclear whether" in printed
     assert "failed: the judge decided too few pairs of replies" in printed

@@ -141,7 +141,9 @@ def test_what_is_no_system_replies_to_nothing() -> None:
 
 
 def test_a_prediction_of_a_state_alone_is_no_reply() -> None:
-    with pytest.raises(TrackerError, match=r"a BeliefState instead of a reply.*leave --dst"):
+    with pytest.raises(
+        TrackerError, match=r"a BeliefState instead of a text as the reply.*leave --dst"
+    ):
         check_prediction(Prediction(BeliefState({"a": "b"})), outcome="reply")
     with pytest.raises(TrackerError, match=r"the bot returned no reply$"):
         check_prediction(Prediction(BeliefState()), outcome="reply")

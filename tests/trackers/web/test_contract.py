@@ -192,12 +192,12 @@ def test_what_a_service_says_about_itself(body: Any, about: About) -> None:
         ({"slots": [1]}, 'says that its "slots" are list [1]; write a list of texts'),
         (
             {"dialogues": 0},
-            'says that its "dialogues" are int 0; write the most dialogues per request',
+            'says that its "dialogues" are int 0; write the maximum number of dialogues',
         ),
-        ({"dialogues": True}, 'says that its "dialogues" are bool True; write the most dial'),
+        ({"dialogues": True}, 'says that its "dialogues" are bool True; write the maximum'),
         ({"repeatable": "no"}, "says that its \"repeatable\" is str 'no'; write false if"),
         ({"repeatable": 0}, 'says that its "repeatable" is int 0; write false if'),
-        ({"dialogues": "64"}, "says that its \"dialogues\" are str '64'; write the most dial"),
+        ({"dialogues": "64"}, "says that its \"dialogues\" are str '64'; write the maximum"),
     ],
 )
 def test_what_a_service_must_not_say(body: Any, message: str) -> None:
