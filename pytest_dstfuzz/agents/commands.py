@@ -143,7 +143,7 @@ def _bandit_options(parser: Parser) -> None:
         "--max-minutes",
         positive("minutes"),
         "M",
-        help="maximum number of minutes; no dialogue is started after them",
+        help="maximum number of minutes; no dialogue is started if they are over",
     )
     value(
         "--attempts",

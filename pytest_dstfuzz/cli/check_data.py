@@ -136,7 +136,7 @@ def _tools(page: TerminalPage, data: DialogueSet) -> None:
         return
     lacking = f"; {_several(without, 'dialogue')} without tools" if without else ""
     if not tools:
-        lacking = "; no tools: add them with --tools FILE, unless the bot has its own"
+        lacking = "; no tools: add them with --tools FILE if the bot has none"
     _field(page, "tools", f"{len(tools):,}, {_several(calls.total(), 'call')}{lacking}")
     rows = [["tool", "arguments", "required", "calls"]]
     names = sorted({*tools, *calls}, key=lambda name: (-calls[name], name))

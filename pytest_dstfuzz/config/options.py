@@ -349,7 +349,8 @@ TRACKER_KEYS: tuple[Option, ...] = (
         "request",
         Value(parsers.text, "TEXT"),
         "for a service with its own JSON and sessions: the JSON of a message, with the "
-        "placeholders $text and $session. A path may come before it. Needs response, too",
+        "placeholders $text and $session. A path comes before it if the address needs one. Needs "
+        "response, too",
         scopes=("place",),
         of="tracker",
         kinds=("",),
