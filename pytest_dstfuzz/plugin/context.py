@@ -56,7 +56,7 @@ from pytest_dstfuzz.plugin.relations import each_of
 from pytest_dstfuzz.plugin.selection import only_lists
 from pytest_dstfuzz.plugin.stored import StoredRun, find_stored_run
 from pytest_dstfuzz.relations.checks import why_hopeless
-from pytest_dstfuzz.relations.registry import ALL, REPEATS, relations_named
+from pytest_dstfuzz.relations.registry import ALL, REPEATS, family_members, relations_named
 from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.report.redact import KEPT_BACK
@@ -296,24 +296,31 @@ class RunContext:
     def relations(self, settings: Settings) -> tuple[Relation, ...]:
         """Return the relations that the settings name, in their order.
 
-        ``all`` stands for all shipped relations that can apply to a turn of the data.
+        ``all`` stands for all shipped relations that can apply to a turn of the data, and a family
+        such as ``wording`` for its relations that can.
         """
         named, data = settings.variant.relation, self.data_of(settings)
         key = named, settings.reply.outcome, id(data)
         if key not in self._relations:
             found = relations_named(named, data, settings.reply.outcome)
-            if named == ALL:
-                found = tuple(relation for relation in found if not self.hopeless(relation, data))
-            self._relations[key] = found
+            apart = family_members(named)
+            some = [one for one in found if not (one.name in apart and self.hopeless(one, data))]
+            # If no relation can apply, the check of the settings names the reason.
+            self._relations[key] = tuple(some) or found
         return self._relations[key]
 
     @property
     def left_out(self) -> str:
-        """The shipped relations that ``all`` does not run, with the reasons, or ``""``."""
-        if self.settings.variant.relation != ALL or self.mistake is not None or self.stored:
+        """The relations that ``all`` or a family does not run, with the reasons, or ``""``."""
+        named = self.settings.variant.relation
+        members = family_members(named)
+        if not members or self.mistake is not None or self.stored:
             return ""
         used = self.relations(self.settings)
         outcome = self.settings.reply.outcome
+        if named != ALL:
+            missing = [one.name for one in relations_named(named) if one not in used]
+            return f"left out, as no turn of the data fits: {', '.join(missing)}" * bool(missing)
         names = [one.name for one in relations_named(ALL, outcome=outcome) if one not in used]
         text = f"'all' leaves out {REPEATS}, which equals metamorphic if the clean answer is right"
         apart = ", ".join(names)

@@ -147,6 +147,14 @@ def relations_named(
     return tuple(relation_by_name(name) for name in names)
 
 
+def family_members(text: str) -> frozenset[str]:
+    """Return the names that ``all`` and the families in a list of relations stand for."""
+    if text.strip() == ALL:
+        return frozenset(RELATIONS.shipped)
+    given = (name.strip() for name in text.split(","))
+    return frozenset(member for name in given for member in FAMILIES.get(name, ()))
+
+
 def relation_for(
     given: str | Relation, data: DialogueSet, outcome: OutcomeKind = "state"
 ) -> Relation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 
@@ -145,6 +146,21 @@ def test_a_relation_that_no_turn_can_satisfy_is_refused(bot: pytest.Pytester) ->
     ) in run.stderr.str()
     run = bot.runpytest_inprocess(STEADY, *FEW, "--dst-relation=says-values", "--collect-only")
     assert run.ret == pytest.ExitCode.OK
+
+
+def test_a_family_leaves_out_what_no_turn_fits(bot: pytest.Pytester) -> None:
+    turn = '{"user": "i need a room in the north", "state": {"hotel-area": "north"}}'
+    talk = f'{{"dialogue_id": "d", "turns": [{turn}]}}'
+    bot.path.joinpath("talks.jsonl").write_text(talk, encoding="utf-8")
+    given = (STEADY, "--dst-data=talks.jsonl", "--dst-report=out.json")
+    run = bot.runpytest_inprocess(*given, "--dst-relation=wording")
+    run.assert_outcomes(passed=4)
+    notes = json.loads((bot.path / "out.json").read_text(encoding="utf-8"))["run"]["notes"]
+    (left_out,) = (note for note in notes if note.startswith("left out"))
+    assert "number-format" in left_out
+    assert "politeness" not in left_out
+    run = bot.runpytest_inprocess(STEADY, "--dst-data=talks.jsonl", "--dst-relation=number-format")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
 
 
 VALUES = """
