@@ -506,6 +506,16 @@ class SessionEnd:
     def _tests_its_tracker(self) -> bool:
         return self._context.tests_its_tracker(self._campaigns.planned, self._collector)
 
+    @property
+    def _empty_part(self) -> bool:
+        """Whether the session tests a part of the data that has no dialogues."""
+        settings = self._context.settings
+        return (
+            settings.data.shard is not None
+            and not (self._collector or self._collector.planned)
+            and not self._context.turns(settings)
+        )
+
     @cached_property
     def _models(self) -> tuple[ModelResults, ...]:
         """The results of each tracker."""
@@ -514,9 +524,7 @@ class SessionEnd:
 
     def _judge(self) -> int:
         """Judge the session and return its exit status."""
-        shard = self._context.settings.data.shard
-        if shard is not None and shard[1] > 1:
-            # Limits were refused.
+        if self._empty_part:
             return pytest.ExitCode.OK
         gated = self._context.settings.gate.fail_on == "gate" or self._gate.given
         # Conformance checks or remembered violations may be all that the run tests. A file that was

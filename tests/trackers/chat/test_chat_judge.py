@@ -262,7 +262,9 @@ def line_with(service: Service, *words: str, dst: str = "") -> list[str]:
     return [*words, *(f"--{dst}{word}" for word in (*given, judge))]
 
 
-@pytest.mark.parametrize("more", [(), ("-q",), ("-q", "--dst-relation=metamorphic,metal-typos")])
+@pytest.mark.parametrize(
+    "more", [(), ("-q",), ("--dst-shard=1/2",), ("-q", "--dst-relation=metamorphic,metal-typos")]
+)
 def test_an_undecided_judge_fails_every_run_and_is_named(
     project: pytest.Pytester, more: tuple[str, ...]
 ) -> None:
