@@ -209,8 +209,9 @@ def check_outputs(settings: Settings, folder: Path) -> None:
 
 
 def print_results(folder: ResultFolder, output: OutputSettings) -> int:
-    """Print a folder's figures and write the requested reports. Return the exit status."""
-    from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - help should not wait
+    """Print a folder's figures, write the requested reports, and return the exit status."""
+    from pytest_dstfuzz.report.figures import undecided_text  # noqa: PLC0415 - help should not wait
+    from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - likewise
 
     manifest = folder.manifest
     if not manifest.planned:
@@ -226,11 +227,13 @@ def print_results(folder: ResultFolder, output: OutputSettings) -> int:
         again = f"asked {asked} turns again, to compare" if asked else "not asked"
         text = f"the tracker was {again}: {folder.path} has all results from earlier calls"
         print(printable(text))
-    if folder.complete:
-        return 0
-    why = manifest.ended or "not finished"
-    print(printable(f"{why}: run the same command to continue in {folder.path}"))
-    return 1
+    if not folder.complete:
+        why = manifest.ended or "not finished"
+        print(printable(f"{why}: run the same command to continue in {folder.path}"))
+    undecided = "" if folder.judge is None else undecided_text(folder.judge)
+    if undecided:
+        print(printable(f"failed: {undecided}"))
+    return 0 if folder.complete and not undecided else 1
 
 
 CAMPAIGN = Command(

@@ -60,7 +60,8 @@ COMMAND_STATUSES: Final = {
         "`dstfuzz check-tracker`: a check failed; `dstfuzz doctor`: there is a problem; "
         "`dstfuzz mend`: it advises no remedy; "
         "`dstfuzz sweep`: a cell could not be run; `dstfuzz campaign`: a budget ended the run "
-        "before all turns were tested, and the same command continues it"
+        "before all turns were tested, and the same command continues it; `dstfuzz campaign`, "
+        "`merge` and `sweep`: the judge left more than 10 % of the pairs undecided"
     ),
     2: (
         "a wrong option, wrong data, an output that cannot be written, or anything else that the "

@@ -281,14 +281,18 @@ def test_a_folder_of_an_undecided_judge_says_so_and_passes_no_gate(
 ) -> None:
     with chat(unsure_of_odd_pairs) as service:
         words = line_with(service, "campaign", "--results=found", "--report=r.json")
-        assert main(words) == 0
+        assert main(words) == 1
         pairs = len(asked_about(service)) - 1
+        # The same command again asks nothing, and the folder is not better.
+        assert main(words) == 1
+        assert len(asked_about(service)) - 1 <= pairs + 1
     said = " ".join(capsys.readouterr().out.split())
     assert "the judge has no verdict on" in said
+    assert said.count("failed: the judge decided too few pairs of replies") == 2
     took = json.loads((project.path / "r.json").read_text(encoding="utf-8"))["run"]["judge"]
     assert took["calls"] == pairs + 1
     assert took["unsure"] > 0
-    assert main(["merge", "found", "--output=all"]) == 0
+    assert main(["merge", "found", "--output=all"]) == 1
     assert "the judge has no verdict on" in " ".join(capsys.readouterr().out.split())
     for folder in ("found", "all"):
         result = project.runpytest_inprocess(f"--dst-results={folder}", "-p", "no:cacheprovider")
