@@ -201,24 +201,78 @@ def _parts(value: object) -> Sequence[object]:
 
 def same_members(one: Sequence[str], other: Sequence[str], rule: Rule) -> bool:
     """Return whether two lists have the same members in any order, compared by a rule."""
-    left = list(other)
-    for member in one:
-        at = next((n for n, two in enumerate(left) if rule.same(member, two, UNKNOWN)), None)
-        if at is None:
-            return False
-        del left[at]
-    return not left
+    return len(one) == len(other) and _all_matched(
+        one, other, lambda mine, its: rule.same(mine, its, UNKNOWN)
+    )
 
 
 def _within(some: object, others: object, kind: ArgumentKind) -> bool:
     """Return whether each element of ``some`` matches a different element of ``others``."""
-    left = list(_parts(others))
-    for one in _parts(some):
-        at = _found_in(one, left, kind)
-        if at is None:
+    return _all_matched(_parts(some), _parts(others), lambda mine, its: same_value(mine, its, kind))
+
+
+#: Maximum number of pairs of list elements to compare by a rule, which takes about a second. Only
+#: elements of unusual spellings are compared pair by pair.
+_MOST_PAIRS: Final = 200_000
+
+
+def _all_matched(
+    some: Sequence[object], others: Sequence[object], same: Callable[[Any, Any], bool]
+) -> bool:
+    """Return whether each element of ``some`` matches a different element of ``others``.
+
+    Elements that are equal in their usual form are matched first, without a search. If more than
+    `_MOST_PAIRS` of the other pairs must be compared, the lists do not match.
+    """
+    if len(some) > len(others):
+        return False
+    for key in (canonical, _usual_form):
+        some, others = _without_equal(some, others, key, same)
+    left, pairs = list(others), 0
+    for one in some:
+        for at, two in enumerate(left):
+            pairs += 1
+            if pairs > _MOST_PAIRS:
+                return False
+            if same(one, two):
+                del left[at]
+                break
+        else:
             return False
-        del left[at]
     return True
+
+
+def _without_equal(
+    some: Sequence[object],
+    others: Sequence[object],
+    key: Callable[[object], str],
+    same: Callable[[Any, Any], bool],
+) -> tuple[list[object], list[object]]:
+    """Return two lists without the pairs of elements that are the same and have an equal key."""
+    places: dict[str, list[int]] = {}
+    for place in reversed(range(len(others))):
+        places.setdefault(key(others[place]), []).append(place)
+    rest, matched = [], set()
+    for one in some:
+        found = places.get(key(one))
+        if found and same(one, others[found[-1]]):
+            matched.add(found.pop())
+        else:
+            rest.append(one)
+    return rest, [two for place, two in enumerate(others) if place not in matched]
+
+
+def _usual_form(value: object) -> str:
+    """Return a text that is mostly equal for values that are the same by `same_value`."""
+    if isinstance(value, Mapping):
+        return canonical({str(name): _usual_form(inner) for name, inner in value.items()})
+    if _is_list(value):
+        return canonical([_usual_form(inner) for inner in _parts(value)])
+    number = numeral(value)
+    if number is not None and number.is_finite():
+        return str(number.normalize())
+    instant = instant_of(value) if isinstance(value, str) and is_moment(value) else None
+    return fold_text(_text(value)) if instant is None else repr(instant)
 
 
 def same_unordered(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:

@@ -1,10 +1,21 @@
 """Which spellings of an argument are one value without any rule, and which never are."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.comparisons.arguments import UNKNOWN, ArgumentKind, ArgumentTable, same_auto
+from pytest_dstfuzz.comparisons import arguments
+from pytest_dstfuzz.comparisons.arguments import (
+    UNKNOWN,
+    ArgumentKind,
+    ArgumentTable,
+    found_is_subset,
+    found_is_superset,
+    same_auto,
+    same_unordered,
+    same_value,
+)
 from pytest_dstfuzz.comparisons.calls import ToolCallComparison
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
 
@@ -141,3 +152,48 @@ def test_a_default_may_be_all_that_an_object_has():
 def test_another_value_is_no_default(given: dict[str, Any]):
     assert not agree({}, given)
     assert not agree(given, {})
+
+
+def reordered(spell: Callable[[int], object], respell: Callable[[int], object]) -> Any:
+    """Return two lists of many elements, with the second in reverse order."""
+    return [spell(n) for n in range(LENGTH)], [respell(n) for n in reversed(range(LENGTH))]
+
+
+LENGTH = 10_000
+LONG_LISTS = {
+    "equal": reordered(lambda n: f"w{n}", lambda n: f"w{n}"),
+    "case": reordered(lambda n: f"word w{n}", lambda n: f"Word W{n}."),
+    "numbers": reordered(lambda n: n, lambda n: f"{n}.0"),
+    "times": reordered(
+        lambda n: f"{n % 9 + 1}:{n % 60:02} am", lambda n: f"0{n % 9 + 1}:{n % 60:02}"
+    ),
+    "objects": reordered(lambda n: {"a": f"b{n}", "n": n}, lambda n: {"n": float(n), "a": f"B{n}"}),
+    "repeated": reordered(lambda _: "x", lambda _: "X"),
+}
+
+
+@pytest.mark.parametrize("name", LONG_LISTS)
+def test_reordered_lists_of_many_elements_take_linear_time(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = LONG_LISTS[name]
+    asked = 0
+
+    def counted(mine: object, its: object, kind: ArgumentKind = UNKNOWN) -> bool:
+        nonlocal asked
+        asked += 1
+        return same_value(mine, its, kind)
+
+    monkeypatch.setattr(arguments, "same_value", counted)
+    assert same_unordered(one, other)
+    assert found_is_subset(one, other[1:])
+    assert found_is_superset(one[1:], other)
+    assert asked < 30 * LENGTH
+    assert not same_unordered(one, [*other[1:], "another"])
+    assert not found_is_subset(one, [*other[1:], "another"])
+
+
+def test_elements_of_unusual_spellings_are_compared_pair_by_pair() -> None:
+    assert same_unordered(["2", "two", 2], ["two", 2, "2"], INTEGER)
+    assert same_unordered(["three", "two"], [2, 3], INTEGER)
+    assert not same_unordered(["three", "two", "two"], [2, 3, 3], INTEGER)
