@@ -317,8 +317,8 @@ def check_answer(
     return replace(found, impurities={slot: float(value) for slot, value in impurities.items()})
 
 
-#: The reason why a turn is not tested if the system gives a different reply each time.
-UNSTABLE: Final = "unstable: no two answers to the same messages agree"
+#: The reason why a turn is not tested if the system's answers to it vary too much.
+UNSTABLE: Final = "unstable: no answer to the same messages has a majority"
 
 
 def all_answers(context: Context, answers: Mapping[Context, Answer]) -> list[Answer]:

@@ -505,7 +505,9 @@ def clean_wanted(
 ) -> list[Context]:
     """Return the next requests for a clean turn, until each slot is decided.
 
-    A vote needs at least ``votes`` answers. The first value must lead by as many answers.
+    A vote needs at least ``votes`` answers, and a value must lead the others by as many. More than
+    half of the whole answers must be equal, because values of different answers may win the votes
+    on the slots.
     """
     given = folding.alike(all_answers(context, answers), context)
     if isinstance(given[0], TrackerFailure) or len(given) >= _MOST * votes:
@@ -513,7 +515,8 @@ def clean_wanted(
     if _no_two_alike(given, votes, folding):
         return []
     behind = [votes - _lead(given, slot) for slot in _slots(given)]
-    return _more(context, given, max([*behind, votes - len(given)]), votes)
+    behind += [votes - len(given), 1 - _whole_lead(given)]
+    return _more(context, given, max(behind), votes)
 
 
 def _no_two_alike(given: Sequence[Answer], votes: int, folding: Folding) -> bool:
@@ -525,17 +528,15 @@ def _no_two_alike(given: Sequence[Answer], votes: int, folding: Folding) -> bool
 def unstable(
     context: Context, answers: Mapping[Context, Answer], votes: int, folding: Folding
 ) -> bool:
-    """Return whether the replies to a clean turn are too unstable for a majority.
+    """Return whether the answers to a clean turn are too unstable for a majority.
 
-    Either no two of the first replies agree, or no reply has a majority after the maximum number of
-    requests.
+    Either no two of the first replies agree, or no answer has a majority after the maximum number
+    of requests.
     """
     given = folding.alike(all_answers(context, answers), context)
-    if folding.exact or votes == 1 or isinstance(given[0], TrackerFailure):
+    if votes == 1 or isinstance(given[0], TrackerFailure):
         return False
-    undecided = len(given) >= _MOST * votes and any(
-        _lead(given, slot) <= 0 for slot in _slots(given)
-    )
+    undecided = len(given) >= _MOST * votes and _whole_lead(given) <= 0
     return undecided or _no_two_alike(given, votes, folding)
 
 
@@ -693,6 +694,12 @@ def _values(votes: Iterable[Answer], slot: str) -> Counter[str | None]:
 def _lead(votes: Sequence[Answer], slot: str) -> int:
     """Return the lead of a slot's most frequent value over all other answers together."""
     return 2 * max(_values(votes, slot).values()) - len(votes)
+
+
+def _whole_lead(votes: Sequence[Answer]) -> int:
+    """Return how many more answers are the most frequent one than all others together."""
+    states = Counter(vote.state for vote in votes if isinstance(vote, Prediction))
+    return 2 * max(states.values()) - len(votes)
 
 
 def _changed_lead(

@@ -52,7 +52,8 @@ class TroublesTally:
         #: Whether a turn is unstable, for turns to which a relation applies. This is independent of
         #: the relation.
         self._unstable = LastByTurn(1)
-        self._calls = False
+        #: The kind of answer of the first turn.
+        self._kind: AnswerKind | None = None
 
     def add(self, turn: TurnResult, group: str = "") -> None:
         """Count a turn of a group of results."""
@@ -72,7 +73,7 @@ class TroublesTally:
         if turn.outcome != "inapplicable":
             self._kinds.setdefault(turn.relation, turn.kind)
             self._unstable.add(turn.id, turn.reason == UNSTABLE)
-            self._calls = self._calls or turn.kind.has_tools
+            self._kind = self._kind or turn.kind
 
     def troubles(self, ended: str = "") -> list[str]:
         """Return the reasons why the figures of a session mean nothing, one sentence each."""
@@ -114,7 +115,7 @@ class TroublesTally:
 
     @property
     def unstable_text(self) -> str:
-        """A sentence if too many turns are unstable (no two answers agree), or ``""``."""
+        """A sentence if too many turns are unstable (no answer has a majority), or ``""``."""
         rows = self._unstable.rows()
         unstable = sum(never > 0 for (never,) in rows)
         if unstable <= MOST_ERRORS * len(rows):
@@ -123,7 +124,13 @@ class TroublesTally:
             f"{unstable} of {len(rows)} turns could not be tested, more than "
             f"{percent(MOST_ERRORS, 0)}"
         )
-        if self._calls:
+        if self._kind is not None and self._kind.has_slots:
+            return (
+                f"{untested}: the tracker's answers to the same messages differ each time, and no "
+                "answer has a majority. Make it answer alike: fix its seed, or lower the "
+                "temperature of its model"
+            )
+        if self._kind is not None and self._kind.has_tools:
             return (
                 f"{untested}: the assistant's calls for the same messages differ each time. Set "
                 "with --dst-arguments which values of an argument are equal, or lower the "

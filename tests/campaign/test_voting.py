@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toybots import Play, WordBot, talk
 
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
-from pytest_dstfuzz.campaign.deciding import Vote, settle_clean, settle_sides
+from pytest_dstfuzz.campaign.answers import AS_GIVEN, Answer, TrackerFailure
+from pytest_dstfuzz.campaign.deciding import (
+    Vote,
+    clean_wanted,
+    settle_clean,
+    settle_sides,
+    unstable,
+)
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import Votes
 from pytest_dstfuzz.config import BudgetSettings
@@ -46,6 +52,17 @@ def test_without_a_vote_on_a_variant_its_answer_is_compared_with_the_voted_clean
     voted = answers(CLEAN, {"a": "1"}, {"a": "3"}, {"a": "3"})
     assert compare(voted, answers(VARIANT, first[1])) == ({"a": "3"}, {"a": "2"})
     assert settle_clean(CLEAN, voted) == {"a": "3"}
+
+
+def test_an_answer_that_was_never_given_is_not_the_usual_one() -> None:
+    # Each slot is absent in most answers, and no answer is empty.
+    several = [{name: "1"} for name in "abcdefghijk"]
+    early = answers(CLEAN, *several[:7])
+    assert len(clean_wanted(CLEAN, early, 3)) > 0
+    late = answers(CLEAN, *several * 3)
+    assert clean_wanted(CLEAN, late, 3) == []
+    assert unstable(CLEAN, late, 3, AS_GIVEN)
+    assert not unstable(CLEAN, answers(CLEAN, *several, *[{"a": "1"}] * 22), 3, AS_GIVEN)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,30 @@ def test_an_option_says_that_it_varies(pytester: pytest.Pytester, bot: Any) -> N
     )
 
 
+#: Bots with another value, or another slot, each time.
+RANDOM_BOTS = {
+    "values": 'return {"hotel-name": f"name {next(counter)}"}',
+    "slots": 'return {SLOTS[zlib.crc32(str(next(counter)).encode()) % len(SLOTS)]: "ely"}',
+}
+
+
+@pytest.mark.parametrize("kind", RANDOM_BOTS)
+def test_a_bot_that_answers_at_random_passes_no_gate(pytester: pytest.Pytester, kind: str) -> None:
+    pytester.makepyfile(
+        mybot="import itertools, zlib\ncounter = itertools.count()\n"
+        "SLOTS = [f'{part}-name' for part in ('hotel', 'restaurant', 'attraction')]\n"
+        "SLOTS += [f'{part}-{end}' for part in ('train', 'taxi') for end in ('departure', "
+        "'destination')]\n"
+        f"def track(context):\n    {RANDOM_BOTS[kind]}\n"
+    )
+    result, report = run(pytester, "--dst-repeatable=no", "--dst-max-failure-rate=5%")
+    assert result.ret == 1
+    assert report["gate"]["verdict"] == "infrastructure"
+    assert "turns could not be tested, more than 5 %: the tracker's answers" in words(result)
+    # A few turns may have a majority by chance.
+    assert report["summary"]["turns_tested"] <= 2
+
+
 def test_one_answer_each_measures_no_noise(pytester: pytest.Pytester, bot: Any) -> None:
     bot("False")
     result, report = run(pytester, "--dst-repeatable=no", "--dst-error-rate=no", "-v")
