@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -16,6 +17,7 @@ __all__ = [
     "TrackerError",
     "UserError",
     "hide_in_messages",
+    "mask_credentials",
     "message_of",
     "nearest",
     "needs_extra",
@@ -23,11 +25,46 @@ __all__ = [
 ]
 
 
+#: Replaces a credential.
+MASK: Final = "***"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+#: The beginning of an address with a typing error: ``http:/``, ``http//``, ``//``, ``user:...@``.
+_NEARLY = re.compile(r"\s*(?:(?:[A-Za-z][A-Za-z0-9+.-]*)?(?::/|//)|[^\s@/:]+:(?!:)(?=[^\s@]*@))")
+_HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
+_QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
+#: An address in a message, without a quote or punctuation after it. A path has only one slash.
+_IN_TEXT = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9+.-]+:/|//)\S*?(?=(?:['\"]?[.,:;!?)\]]*['\"]?)(?:\s|$))"
+)
+
+
+def mask_credentials(text: str) -> str:
+    """Mask the credentials of an address in a text.
+
+    The credentials are user and password, every value of the query, and the fragment.
+    """
+    scheme = _SCHEME.search(text) or _NEARLY.match(text)
+    if scheme is None:
+        return text
+    start, rest = text[: scheme.end()], text[scheme.end() :]
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "@" in rest and not _HOST.fullmatch(host):
+        # Mask up to the last "@", because an unquoted password may contain any character.
+        rest = f"{MASK}@{rest.rpartition('@')[2]}"
+    before, mark, _ = rest.partition("#")
+    return start + _QUERY.sub(rf"\1\2{MASK}", before) + (mark and mark + MASK)
+
+
 class DstFuzzError(Exception):
-    """Base class of all errors that this package raises. The text is safe for a terminal."""
+    """Base of all errors that this package raises on purpose; the text is safe for a terminal.
+
+    The text has no credentials of addresses either, because a user may give an address to an option
+    that takes a path.
+    """
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        text = super().__str__()
+        return printable(_IN_TEXT.sub(lambda found: mask_credentials(found.group()), text))
 
 
 class UserError(DstFuzzError):
@@ -120,8 +157,6 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
     return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names) or 'none'}.")
 
 
-#: Replaces a credential.
-MASK: Final = "***"
 #: Shorter values are not masked, because that would garble every message.
 _SHORTEST: Final = 4
 #: Values that messages of exceptions must not repeat.

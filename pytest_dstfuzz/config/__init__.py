@@ -31,7 +31,6 @@ from pytest_dstfuzz.config.parsers import shard_text as shard_text
 from pytest_dstfuzz.config.secret import Address as Address
 from pytest_dstfuzz.config.secret import Header as Header
 from pytest_dstfuzz.config.secret import OwnKey as OwnKey
-from pytest_dstfuzz.config.secret import mask_credentials as mask_credentials
 from pytest_dstfuzz.config.secret import reveal_credentials as reveal_credentials
 from pytest_dstfuzz.config.settings import NAMED as NAMED
 from pytest_dstfuzz.config.settings import NO_CACHE as NO_CACHE
@@ -48,6 +47,7 @@ from pytest_dstfuzz.config.settings import settings_json as settings_json
 from pytest_dstfuzz.config.settings import settings_of_json as settings_of_json
 from pytest_dstfuzz.config.settings import split_named as split_named
 from pytest_dstfuzz.errors import MASK as MASK
+from pytest_dstfuzz.errors import mask_credentials as mask_credentials
 
 __all__ = [
     "ADAPTER",

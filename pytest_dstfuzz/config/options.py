@@ -29,9 +29,8 @@ from pytest_dstfuzz.config.secret import (
     JUDGE_TOKEN_VARIABLE,
     TOKEN_VARIABLE,
     Address,
-    mask_credentials,
 )
-from pytest_dstfuzz.errors import UserError, nearest, unknown_name
+from pytest_dstfuzz.errors import UserError, mask_credentials, nearest, unknown_name
 from pytest_dstfuzz.files import read_table, read_text
 from pytest_dstfuzz.transformations import ALL, EXTRA, TRANSFORMATIONS
 

@@ -11,11 +11,10 @@ from typing import Any, Literal, NamedTuple
 from pytest_dstfuzz.config.secret import (
     Header,
     OwnKey,
-    mask_credentials,
     mask_value,
     without_credentials,
 )
-from pytest_dstfuzz.errors import MASK, UserError, unknown_name
+from pytest_dstfuzz.errors import MASK, UserError, mask_credentials, unknown_name
 from pytest_dstfuzz.selection import simplify_names
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
 

@@ -11,17 +11,12 @@ import re
 from dataclasses import dataclass, field
 from string import Template
 
-from pytest_dstfuzz.errors import MASK, UserError, hide_in_messages
+from pytest_dstfuzz.errors import MASK, UserError, hide_in_messages, mask_credentials
 
 #: The environment variables with the token of the tested system, and with that of the judge, if it
 #: differs.
 TOKEN_VARIABLE = "DSTFUZZ_TOKEN"  # noqa: S105 - a name
 JUDGE_TOKEN_VARIABLE = "DSTFUZZ_JUDGE_TOKEN"  # noqa: S105 - a name
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-#: The beginning of an address with a typing error: ``http:/``, ``http//``, ``//``, ``user:...@``.
-_NEARLY = re.compile(r"\s*(?:(?:[A-Za-z][A-Za-z0-9+.-]*)?(?::/|//)|[^\s@/:]+:(?!:)(?=[^\s@]*@))")
-_HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
-_QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
 #: A header name as HTTP allows it (RFC 9110, a token).
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 #: The name of an environment variable that cannot be a part of a secret.
@@ -31,23 +26,6 @@ _SECRET_NAME = re.compile(r"auth|cred|key|pass|secret|token", re.IGNORECASE)
 _PLAIN_VALUE = re.compile(r"[A-Za-z]+|[\d.]+")
 #: The value is an environment variable, so the text contains no secret.
 _IN_ENVIRONMENT = re.compile(r"(?:[A-Za-z]+ )?\$(?:\w+|\{\w+\})")
-
-
-def mask_credentials(text: str) -> str:
-    """Mask the credentials of an address in a text.
-
-    The credentials are user and password, every value of the query, and the fragment.
-    """
-    scheme = _SCHEME.search(text) or _NEARLY.match(text)
-    if scheme is None:
-        return text
-    start, rest = text[: scheme.end()], text[scheme.end() :]
-    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    if "@" in rest and not _HOST.fullmatch(host):
-        # Mask up to the last "@", because an unquoted password may contain any character.
-        rest = f"{MASK}@{rest.rpartition('@')[2]}"
-    before, mark, _ = rest.partition("#")
-    return start + _QUERY.sub(rf"\1\2{MASK}", before) + (mark and mark + MASK)
 
 
 class Address(str):

@@ -81,6 +81,26 @@ def test_an_address_is_shown_without_credentials(address: str, shown: str) -> No
     assert mask_credentials(shown) == shown
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            "no such file: 'http://u:pw@h/v1?key=sk'. Give a path.",
+            "'http://***@h/v1?key=***'. Give",
+        ),
+        ("there is no file http:/u:pw@h/v1?key=sk: write one", "http:/***@h/v1?key=***: write"),
+        ("cannot read http:/h/v1?key=sk\\'n: gone", "http:/h/v1?key=***: gone"),
+        ("no //u:pw@h, no http//u:pw@h", "no //***@h, no http//***@h"),
+        ("see https://h/p, or (https://h/q).", "see https://h/p, or (https://h/q)."),
+        ("a/b@c and C:/d@e are files", "a/b@c and C:/d@e are files"),
+        ("http://***@h/v1?key=*** is down", "http://***@h/v1?key=*** is down"),
+    ],
+)
+def test_no_message_shows_the_credentials_of_an_address(said: str, shown: str) -> None:
+    assert shown in str(UserError(said))
+    assert "pw" not in str(UserError(said))
+
+
 def test_settings_show_no_credentials_and_lose_none() -> None:
     given = Settings.of(
         model="http://me:marker@h?key=marker",
