@@ -8,7 +8,7 @@ import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from textwrap import shorten
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -106,6 +106,11 @@ def _finite(text: str) -> float:
     return number
 
 
+#: Maximum number of digits of an integer, which is Python's default.
+_MOST_DIGITS: Final = 4300
+_LONG_NUMBER: Final = re.compile(rf"(?<!\d)\d{{{_MOST_DIGITS + 1},}}(?!\d)")
+
+
 def parse_json(text: str) -> Any:
     """Return the value of a JSON text, without conflicting duplicate keys, infinity or NaN.
 
@@ -119,7 +124,12 @@ def parse_json(text: str) -> Any:
         )
     except RecursionError:
         raise DataError("is nested too deeply to be read") from None
-    except ValueError as error:  # Also raised for very long integers.
+    except ValueError as error:
+        if not isinstance(error, json.JSONDecodeError) and (long := _LONG_NUMBER.search(text)):
+            raise DataError(
+                f"has a number of {len(long.group()):,} digits, and at most {_MOST_DIGITS:,} can "
+                "be read: write the number as a text, in quotes"
+            ) from None
         raise DataError(f"is not valid JSON, perhaps cut off: {error}") from None
 
 

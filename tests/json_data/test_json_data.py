@@ -91,9 +91,20 @@ def test_one_value_twice_is_no_contradiction() -> None:
         ("[NaN]", "contains NaN"),
         ("[-Infinity]", "contains -Infinity"),
         ("[1e999]", "contains 1e999"),
-        ("9" * 5000, "is not valid JSON"),
+        ("9" * 5000, "has a number of 5,000 digits"),
     ],
 )
 def test_what_is_no_json(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         parse_json(text)
+
+
+def test_a_number_that_is_too_long_is_called_so() -> None:
+    for text in (f"[{'9' * 5001}]", f'{{"a": -{"1" * 5001}}}'):
+        with pytest.raises(DataError, match=r"has a number of 5,001 digits.*in quotes") as caught:
+            parse_json(text)
+        assert "cut off" not in str(caught.value)
+        assert "sys." not in str(caught.value)
+    with pytest.raises(DataError, match="cut off"):
+        parse_json(f'["{"9" * 5001}"')
+    assert len(parse_json(f'["{"9" * 5001}"]')[0]) == 5001
