@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
@@ -25,10 +25,9 @@ from pytest_dstfuzz.config.secret import (
     Address,
     Header,
     OwnKey,
-    mask_credentials,
     without_credentials,
 )
-from pytest_dstfuzz.errors import DataError, UserError, unknown_name
+from pytest_dstfuzz.errors import DataError, UserError, mask_credentials, unknown_name
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
@@ -364,15 +363,12 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
             given = [(known[""], unquote_value(value))] if value else []
         elif '"' in head:
             raise UserError(f"--dst-{owner}: {name} takes no value in double quotes")
-        for key in keys:
+        for number, key in enumerate(keys):
             called, _, said = key.partition("=")
             found = known.get(called.replace("_", "-"))
             said = unquote_value(said)
             if found is None:
-                # Do not repeat the key, which may be part of a password in the address.
-                called = "" if "://" in entry else called
-                error = unknown_name(f"key of {name}:", called, [one for one in known if one])
-                raise UserError(f"--dst-{owner}: {error} Or {QUOTES}.")
+                raise _unknown_key(owner, name, entry, keys[number:], known)
             listed = found.value.separator == ","
             given.append((found, said.replace("+", ",") if listed else said))
         if head in names:
@@ -385,6 +381,25 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
                 )
         names.append(head)
     return ",".join(names), texts
+
+
+def _unknown_key(
+    owner: str, name: str, entry: str, keys: Sequence[str], known: Iterable[str]
+) -> UserError:
+    """Return the error for the first of some keys of an entry, which is unknown."""
+    valid = sorted(filter(None, known))
+    called = keys[0].partition("=")[0]
+    rest = ":".join(keys)
+    address = entry.removesuffix(rest)
+    # The key may be part of a password or of a query in the address.
+    if "://" in entry and ("@" in rest or set("?#") & set(address)):
+        return UserError(
+            f"--dst-{owner}: an unknown key of {name} follows its address. Valid: "
+            f"{', '.join(valid)}. Or {QUOTES}."
+        )
+    return UserError(
+        f"--dst-{owner}: {unknown_name(f'key of {name}:', called, valid)} Or {QUOTES}."
+    )
 
 
 def python_value(name: str, value: object) -> Any:

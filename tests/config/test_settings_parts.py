@@ -135,3 +135,19 @@ def test_settings_of_a_report_are_read() -> None:
 )
 def test_keys_show_no_credentials(words: list[str], shown: list[str]) -> None:
     assert mask_command_line(words) == shown
+
+
+@pytest.mark.parametrize(
+    ("compare", "said"),
+    [
+        ("judge:openai+http://h/v1:tokn=sk-marker", "unknown key of judge: 'tokn'"),
+        ("judge:openai+http://u:marker@h/v1:cals=5", "Did you mean 'calls'"),
+        ("judge:openai+http://u:marker=word@h/v1", "an unknown key of judge follows"),
+        ("judge:openai+http://h/v1?k=a:marker=b", "an unknown key of judge follows"),
+    ],
+)
+def test_an_unknown_key_is_named_if_it_is_no_part_of_a_secret(compare: str, said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        Settings.of(model="a:b", outcome="reply", compare=compare)
+    assert said in str(caught.value)
+    assert "marker" not in str(caught.value)
