@@ -39,6 +39,12 @@ NUMBER: Final = "#"
 SENTENCE: Final = 2 / 3
 #: Factor for a replaced word in such texts, since the word is their only difference.
 REPLACED: Final = 1.1
+#: Maximum number of pairs of words to compare at once, which take 12 MB.
+_CELLS: Final = 1 << 20
+#: Texts with more different words are compared as a whole, and not word by word.
+MOST_WORDS: Final = 4000
+#: Maximum length in characters of a text whose vectors are kept in large numbers.
+_SHORT: Final = 2000
 #: Maximum length of a word in characters. Longer words are cut.
 _LONGEST_WORD: Final = 40
 #: A word that becomes `NUMBER`.
@@ -81,7 +87,7 @@ def grams(word: str) -> list[int]:
 
 
 class TextVectors(NamedTuple):
-    """The words of a text, their vectors, the lengths of the vectors, and the vectors' sum."""
+    """A text: its words, a vector for each word, the lengths of the vectors, and their sum."""
 
     words: tuple[str, ...]
     rows: Vector
@@ -89,7 +95,7 @@ class TextVectors(NamedTuple):
     total: Vector
 
     def shared(self, other: TextVectors) -> float:
-        """Return the share of the longer text's words that both texts have."""
+        """Return the number of common words as a share of the words of the longer text."""
         both = Counter(self.words) & Counter(other.words)
         return both.total() / max(len(self.words), len(other.words), 1)
 
@@ -104,23 +110,26 @@ class TextDistance(NamedTuple):
 
 
 def apart(one: TextVectors, other: TextVectors) -> TextDistance:
-    """Return the distance of two texts: the share of content that the other text lacks.
+    """Return the distance of two texts: how much of the content of each text the other lacks.
 
     The content of a word is the squared length of its vector. The other text lacks a share of this
-    content: 1 - cosine to its most similar word. The distance is the mean share of missing content,
-    over both texts. Two wordings of one answer share some words with much content. Answers to
-    different questions share almost none.
+    content: 1 - cosine for the most similar word of the other text. The distance is the mean share
+    of content that is missing, over both texts. Two wordings of one answer share some words with
+    much content. Answers to different questions share almost none.
 
     If two texts have mostly the same words, a replaced word (``oak``, ``glass``) may still change
-    the meaning. Therefore such texts have a minimum distance of at most 1. Take the word with the
-    most missing content from each text. The smaller of the two contents is the minimum distance. If
-    one text only has additional words, there is no minimum.
+    the meaning. Therefore such texts have a minimum distance, which is at most 1. To compute it,
+    take from each text the word with most missing content. The smaller of these two contents is the
+    minimum distance. If one text only has additional words, there is no minimum.
+
+    If a text has more than `MOST_WORDS` different words, the distance is 1 - cosine of the sums of
+    the vectors.
     """
     if not one.words or not other.words:
         return TextDistance(0.0 if one.words == other.words else 1.0, ("", ""))
-    norms = np.maximum(np.outer(one.lengths, other.lengths), np.float32(1e-9))
-    cosines = np.clip((one.rows @ other.rows.T) / norms, 0, 1)
-    lacks = (1 - cosines.max(axis=1), 1 - cosines.max(axis=0))
+    lacks = _lacks(one, other)
+    if lacks is None:
+        return TextDistance(round(min(max(_whole_shift(one, other), 0.0), 1.0), 6), ("", ""))
     said = (one.lengths**2, other.lengths**2)
     shares = [
         float(mine @ lack) / max(float(mine.sum()), 1e-9)
@@ -137,20 +146,66 @@ def apart(one: TextVectors, other: TextVectors) -> TextDistance:
 
 
 def shift(one: TextVectors, other: TextVectors) -> float:
-    """Return how far an edit shifts the meaning of a text, from 0 to 1.5.
+    """Return the shift of meaning between a text and its edited form, from 0 to 1.5.
 
-    The shift is the mean of two values. The first is 1 - cosine of the sums of the vectors. The
-    second is the content of the replaced word that differs most, at most 1.
+    The shift is the mean of two values. One is 1 - cosine of the sums of the vectors. The other is
+    the content of the replaced word that differs most, at most 1. If a text has more than
+    `MOST_WORDS` different words, the shift is the first value.
     """
     if not one.words or not other.words:
         return 0.0 if one.words == other.words else 1.0
-    lengths = float(np.sqrt((one.total @ one.total) * (other.total @ other.total)))
-    whole = 1.0 - float(one.total @ other.total) / max(lengths, 1e-9)
-    norms = np.maximum(np.outer(one.lengths, other.lengths), np.float32(1e-9))
-    cosines = np.clip((one.rows @ other.rows.T) / norms, 0, 1)
-    lost = float((one.lengths * (1 - cosines.max(axis=1))).max())
-    new = float((other.lengths * (1 - cosines.max(axis=0))).max())
+    whole, lacks = _whole_shift(one, other), _lacks(one, other)
+    if lacks is None:
+        return round(max(whole, 0.0), 6)
+    lost, new = float((one.lengths * lacks[0]).max()), float((other.lengths * lacks[1]).max())
     return round(max((whole + min(lost, new, 1.0)) / 2, 0.0), 6)
+
+
+def _whole_shift(one: TextVectors, other: TextVectors) -> float:
+    """Return 1 - cosine of the sums of the vectors of two texts."""
+    lengths = float(np.sqrt((one.total @ one.total) * (other.total @ other.total)))
+    return 1.0 - float(one.total @ other.total) / max(lengths, 1e-9)
+
+
+def _lacks(one: TextVectors, other: TextVectors) -> tuple[Vector, Vector] | None:
+    """Return for each word of two texts 1 - cosine for the most similar word of the other text.
+
+    Long texts are compared by their different words, block by block. The result is ``None`` if a
+    text has too many of them.
+    """
+    if len(one.words) * len(other.words) <= _CELLS:
+        cosines = _cosines(one.rows, one.lengths, other.rows, other.lengths)
+        return 1 - cosines.max(axis=1), 1 - cosines.max(axis=0)
+    (mine, of_mine), (its, of_its) = _distinct(one.words), _distinct(other.words)
+    if max(len(mine), len(its)) > MOST_WORDS:
+        return None
+    best = np.zeros(len(mine), np.float32), np.zeros(len(its), np.float32)
+    size = max(_CELLS // len(its), 1)
+    for at in range(0, len(mine), size):
+        some = mine[at : at + size]
+        cosines = _cosines(one.rows[some], one.lengths[some], other.rows[its], other.lengths[its])
+        best[0][at : at + size] = cosines.max(axis=1)
+        np.maximum(best[1], cosines.max(axis=0), out=best[1])
+    return 1 - best[0][of_mine], 1 - best[1][of_its]
+
+
+def _cosines(rows: Vector, lengths: Vector, others: Vector, other_lengths: Vector) -> Vector:
+    """Return the cosines of vectors, from 0 to 1. Negative cosines count as 0."""
+    norms = np.maximum(np.outer(lengths, other_lengths), np.float32(1e-9))
+    return np.asarray(np.clip((rows @ others.T) / norms, 0, 1), np.float32)
+
+
+def _distinct(words: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return the first place of each different word, and for each word its number among them."""
+    numbers: dict[str, int] = {}
+    firsts: list[int] = []
+    of_words: list[int] = []
+    for place, word in enumerate(words):
+        number = numbers.setdefault(word, len(numbers))
+        if number == len(firsts):
+            firsts.append(place)
+        of_words.append(number)
+    return firsts, of_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,8 +370,17 @@ def eps() -> float:
     return load_shipped_vectors().eps
 
 
-@lru_cache(maxsize=1 << 12)
 def _parts(text: str) -> TextVectors:
+    return (_short_parts if len(text) <= _SHORT else _long_parts)(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _short_parts(text: str) -> TextVectors:
+    return load_shipped_vectors().parts(text)
+
+
+@lru_cache(maxsize=1 << 5)
+def _long_parts(text: str) -> TextVectors:
     return load_shipped_vectors().parts(text)
 
 
@@ -334,7 +398,7 @@ _NOWHERE: Final = Context((Exchange("", "?"),))
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Distances of replies, and the threshold for equivalent replies computed from them."""
+    """Distances of replies, and the threshold for equivalent replies that follows from them."""
 
     #: Distances of recorded replies to different questions, in ascending order.
     different: tuple[float, ...]
@@ -345,10 +409,10 @@ class Calibration:
     def threshold(self) -> float:
         """The maximum distance of equivalent replies, to two digits.
 
-        If the bot's own replies are known, the threshold balances two error rates. The first is the
-        share of replies to one question that are farther apart than the threshold. The second is
-        the share of replies to different questions that are nearer. If the bot's own replies are
-        unknown, 95 % of the replies to different questions are farther apart than the threshold.
+        If the bot's own replies are known, the threshold balances two error rates. One is the share
+        of the bot's replies to the same question whose distance is above the threshold. The other
+        is the share of replies to different questions whose distance is below it. If the bot's own
+        replies are unknown, 95 % of the replies to different questions are above the threshold.
         """
         if not self.own:
             return math.floor(100 * self.different[int(TAKEN * len(self.different))]) / 100
@@ -381,7 +445,7 @@ class Calibration:
 
 
 def different_replies(data: DialogueSet, seed: int) -> list[tuple[str, str]]:
-    """Return pairs of recorded replies to different questions, first within dialogues.
+    """Return pairs of recorded replies to different questions, first those of one dialogue.
 
     Fallback replies and pairs with equal texts are left out.
 

@@ -8,6 +8,7 @@ import pkgutil
 import re
 import signal
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -15,6 +16,12 @@ from typing import Any, Final
 import pytest
 
 import pytest_dstfuzz
+from pytest_dstfuzz.comparisons.embedding import (
+    SameMeaning,
+    distance,
+    load_shipped_vectors,
+    meaning_shift,
+)
 from pytest_dstfuzz.comparisons.facts import SameEntities, SameNames, SameNumbers, without_slips
 from pytest_dstfuzz.comparisons.polarity import SamePolarity, is_fallback, polarity
 from pytest_dstfuzz.dialogue.dates import instant_of
@@ -45,12 +52,12 @@ class TooSlow(BaseException):
 
 
 @contextmanager
-def limited() -> Iterator[None]:
+def limited(seconds: float = LIMIT) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise TooSlow
 
     before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
@@ -151,6 +158,51 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "same polarity": compared(SamePolarity()),
     "slips": slips,
 }
+
+
+def words_of(size: int, start: int) -> str:
+    """Return a text of many different words."""
+    letters = "abcdefghijklmnopqrst"
+    words = (
+        "".join(letters[n // 20**digit % 20] for digit in range(4))
+        for n in range(start, start + size)
+    )
+    return " ".join(words)
+
+
+BETWEEN_TEXTS: Final[dict[str, Callable[[str, str], object]]] = {
+    "distance": distance,
+    "shift": meaning_shift,
+    **{
+        type(one).__name__: lambda before, found, one=one: one.compare(
+            "reply", before, found, Context((Exchange("", "Are you open?"),))
+        )
+        for one in (SameNumbers(), SameNames(), SameEntities(), SamePolarity(), SameMeaning())
+    },
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN_TEXTS)
+@pytest.mark.parametrize("size", [3500, 20_000])
+def test_two_texts_of_many_different_words_take_linear_time(name: str, size: int) -> None:
+    load_shipped_vectors()
+    with limited(2 * LIMIT):
+        BETWEEN_TEXTS[name](words_of(size, 0), words_of(size, 50_000))
+
+
+@pytest.mark.parametrize("read", [distance, meaning_shift])
+def test_two_texts_of_many_different_words_take_little_memory(
+    read: Callable[[str, str], float],
+) -> None:
+    load_shipped_vectors()
+    tracemalloc.start()
+    try:
+        read(words_of(3900, 7), words_of(3900, 50_007))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The matrices of all pairs of words take 180 MB.
+    assert peak < 60 * 2**20
 
 
 #: Each took more than a minute.
