@@ -19,7 +19,7 @@ from zipimport import ZipImportError, zipimporter
 
 from pytest_dstfuzz.files import content_of
 
-__all__ = ["code_of", "import_own"]
+__all__ = ["code_of", "import_own", "watch_loads"]
 
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 #: The folders of Python's own modules and of this package.
@@ -58,7 +58,7 @@ def code_of(thing: Any, name: str = "") -> str:
 
 def import_own(name: str) -> ModuleType:
     """Import a user's module, and note the content of all files that this loads."""
-    _watch()
+    watch_loads()
     return importlib.import_module(name)
 
 
@@ -160,7 +160,7 @@ _LOADS: Final = _Loads()
 
 
 @functools.cache
-def _watch() -> None:
+def watch_loads() -> None:
     """Note from now on which files Python opens. Python cannot remove an audit hook."""
     sys.addaudithook(_LOADS.hear)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar, cast
 
 from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, unknown_name
-from pytest_dstfuzz.own_code import import_own
+from pytest_dstfuzz.own_code import watch_loads
 
 T = TypeVar("T")
 _PACKAGE: Final = Path(__file__).parent
@@ -155,8 +155,7 @@ class Registry(Generic[T]):
         who, fix = f"the {self._kind} {name!r} cannot be loaded: {point.value}", self._fix(point)
         with blame_errors(who, fix):
             if point.dist is None or point.dist.name != _DISTRIBUTION:
-                # Note which files the package reads while Python imports it.
-                import_own(point.module)
+                watch_loads()
             loaded: T = point.load()
         if not self._fits(loaded):
             raise UserError(f"{who} is {type(loaded).__name__}, not {self._expects}{fix}")

@@ -36,7 +36,7 @@ NOT_MADE_AGAIN = {
     "dstfuzz: about 600 calls,": "it depends on the clock; plugin/test_budget_runs.py makes one",
     "dstfuzz: the first 28 turns took": "the same; plugin/test_plugin_parts.py makes such a line",
     "dstfuzz: the budget of 60 seconds is": "the same; plugin/test_budget_runs.py makes one",
-    "estimate      29.5 of 1,000 user turns": "of TRADE; report/test_chances.py makes such lines",
+    "estimate      29.8 of 1,000 user turns": "of TRADE; report/test_chances.py makes such lines",
     "failed: clean answers changed at 31 of": "of a bot that lost a rule; the tutorial "
     "into-ci makes such a line",
     "failed: 2 variants that held": "gate/test_new_violations.py makes such a line",

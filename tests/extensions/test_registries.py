@@ -122,7 +122,7 @@ class Odd:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Odd(), r"dst_search: Odd is not a search, .* lacks a name and a method turn\(\). A"),
+        (Odd(), r"dst_search: Odd is not a search: it lacks a name and a method turn\(\). A"),
         (Odd(name="x"), r"lacks a method turn\(\)"),
         (Odd(name="", turn=print), "lacks a name"),
         (
@@ -171,7 +171,7 @@ def test_a_search_says_its_own_name() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Odd(), r"dst_relation: Odd is not a relation, .* lacks a name and a method judge\(\)"),
+        (Odd(), r"dst_relation: Odd is not a relation: it lacks a name and a method judge\(\)"),
         (Odd(judge=print), "lacks a name"),
         (type("Halved", (), {"__init__": lambda _, _x: None}), r"Halved\(\) raised TypeError"),
     ],

@@ -89,7 +89,7 @@ def test_what_broke_is_remembered_by_its_relation_and_asked_again(suite: pytest.
         (
             "relation",
             "object()",
-            "returned neither a name nor a relation: object is not a relation, be",
+            "returned neither a name nor a relation: object is not a relation: it",
         ),
         ("relation", "'golden'", "unknown relation 'golden'. Did you mean 'gold'?"),
     ],

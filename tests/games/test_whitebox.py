@@ -180,7 +180,7 @@ def test_who_cannot_be_looked_into_is_told_what_can_attack_it() -> None:
     how = GameAttack(games=2, budget=4, adversaries=("reactive",))
     with pytest.raises(
         UserError,
-        match=r"'reactive' needs access .*: use 'replace'",
+        match=r"'reactive' needs an agent that shows .*: use 'replace'",
     ):
         how.run(RuleBot(), CoinGame())
 

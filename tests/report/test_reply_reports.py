@@ -193,7 +193,7 @@ def test_its_own_spread_is_told_before_violations_are() -> None:
     assert "in 50.00 % of the turns: with threshold=1" in texts[2]
     plain = [replace(turn, own=Spread(3, 1)) for turn in turns]
     assert len(list(spread_texts(spread(*plain), "exact"))) == 1
-    assert "asked once" in next(spread_texts(spread(answered(CLEAN)), "exact"))[0]
+    assert "requested only once" in next(spread_texts(spread(answered(CLEAN)), "exact"))[0]
 
 
 WORDS = st.lists(st.sampled_from(["it", "opens", "at", "nine.", "ten.", "\n", "no"]), max_size=12)

@@ -291,7 +291,7 @@ BROKEN: dict[str, tuple[str, str, Tracker]] = {
     "dropout": ("eval-mode", "is in training mode", dropout()),
     "forgets nothing": ("memory", "depend on earlier contexts", as_tracker(NeverForgets())),
     "leaks between calls": ("memory", "depend on earlier contexts", LeaksBetweenCalls()),
-    "padding": ("batch-alone", "in batches of 2, a context has an", Model(cut_to_the_shortest)),
+    "padding": ("batch-alone", "in batches of 2, a context gets an", Model(cut_to_the_shortest)),
     "a long neighbour": ("batch-alone", "in a batch with one of 2,", Model(confused_by_a_long_one)),
     "sorted by length": ("batch-order", "in the wrong order", Model(sorted_by_length)),
     "too few answers": ("batch-sizes", "of 7 fail: the tracker returned 6 pred", Model(each_once)),

@@ -42,5 +42,5 @@ def test_the_context_has_the_words_of_the_rounds():
 
 
 def test_what_is_added_is_no_round_of_the_dialogue():
-    with pytest.raises(ValueError, match="it adds a new round, or has no target"):
+    with pytest.raises(ValueError, match="it makes a new round, or has no target"):
         rounds_after(2, [Move("add", 1, 1)])

@@ -248,8 +248,8 @@ def test_after_ctrl_c_the_file_has_all_answers(
         texts = len(freezer.rows)
         assert 8 < texts < 20
         assert freezer(address(service)) == 0
-        # The answers that had arrived are not asked for again.
-        assert len(asked_about(service)) == 40
+        # The answers that had arrived are not asked for again. One may have been under way.
+        assert 40 <= len(asked_about(service)) <= 41
     assert [row["back_check"] for row in freezer.rows] == ["same"] * 20
 
 

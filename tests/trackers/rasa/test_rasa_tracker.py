@@ -302,7 +302,7 @@ def test_a_bot_whose_actions_never_do_anything_has_failed(lifelike: RasaServer) 
     tracker = connect(lifelike)
     (answer,) = tracker.predict([context("Chinese food")])
     assert isinstance(answer, TrackerError)
-    assert "the bot ran action_log, action_price and got neither" in str(answer)
+    assert "the bot ran action_log, action_price but got neither" in str(answer)
     # One that was seen to work may have nothing to say to a message.
     lifelike.acts = "It costs 10."
     assert isinstance(tracker.predict([context("Chinese food")])[0], Prediction)
