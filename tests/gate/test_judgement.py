@@ -288,6 +288,7 @@ def test_what_makes_figures_mean_nothing(turns: list[TurnResult], expected: list
 def test_replies_that_never_settle_down_fail_a_run(held: int, unstable: int) -> None:
     never = [replace(one, outcome="untested", reason=UNSTABLE) for one in results("h" * unstable)]
     turns = [*(replace(one, id=f"{one.id}-held") for one in results("h" * held)), *never]
+    turns = [replace(one, outcome_kind="reply") for one in turns]
     (text,) = tally_results(TroublesTally(), [*turns, *turns]).troubles()
     assert text.startswith(f"{unstable} of {held + unstable} turns could not be tested, more than")
     assert all(told in text for told in ("--dst-compare", "threshold", "dstfuzz calibrate"))
