@@ -386,7 +386,7 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
 def _unknown_key(
     owner: str, name: str, entry: str, keys: Sequence[str], known: Iterable[str]
 ) -> UserError:
-    """Return the error for the first of some keys of an entry, which is unknown."""
+    """Return the error for an entry with unknown keys. The error names the first one."""
     valid = sorted(filter(None, known))
     called = keys[0].partition("=")[0]
     rest = ":".join(keys)

@@ -227,7 +227,7 @@ class TransparentAgent(Protocol):
         ...
 
     def answers(self, goal: Goal, talks: Sequence[Talk]) -> list[str | None]:
-        """Return the agent's most likely next line after each talk. ``None`` means a selection."""
+        """Return the agent's most likely next line after each talk. ``None`` ends a talk."""
         ...
 
     def replacements(
@@ -312,7 +312,7 @@ class TargetView:
         return self.agent.selection_scores(self.scenario.target, talks, self.selections)
 
     def answers(self, said: TalkMessages, utterances: Sequence[str]) -> list[str | None]:
-        """Return the agent's likeliest answer to each utterance. ``None`` means a selection."""
+        """Return the agent's likeliest answer to each utterance. ``None`` ends a talk."""
         return self.agent.answers(self.scenario.target, self.talks(said, utterances))
 
     def answered(

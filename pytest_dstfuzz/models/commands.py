@@ -104,7 +104,7 @@ TRAININGS: dict[str, Training] = {
                 "relation expects, old is the old state, margin makes the old state less "
                 "likely than in the clean turn"
             ),
-            "first_weights": "share of the first weights in the weighted mean that is saved",
+            "first_weights": "share of the original weights in the mean that is saved",
             "loss_limit": (
                 "maximum loss of joint goal accuracy on validation; of the rounds within this "
                 "limit, the training keeps the best one on rewritten turns"

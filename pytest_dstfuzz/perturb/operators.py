@@ -166,7 +166,7 @@ class TypoTable:
         return tuple(kept)
 
     def takes(self, word: str, typo: Typo) -> bool:
-        """Return whether `kept` keeps a typing error with one choice."""
+        """Return whether `kept` keeps the typing error that a choice makes."""
         start, end, (after,) = typo
         if self._is_word is None:
             return True
@@ -381,7 +381,7 @@ def _ordered(said: Any) -> Iterable[Any]:
 
 def _text(choice: object) -> str:
     if not isinstance(choice, str) or not choice.strip():
-        raise TypeError(f"it returned {choice!r} among its choices, which is not a word")
+        raise TypeError(f"one of the choices that it returned is no word: {choice!r}")
     return choice
 
 

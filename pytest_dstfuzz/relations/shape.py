@@ -224,7 +224,7 @@ def _cut(scene: Scene, second: Sentence) -> Rewrite:
 
 
 _NOTHING_TO_JOIN: Final = "the turn is the first one, or the user mentions no new value in it"
-_NEEDS_ANSWER: Final = "the turn before asks something, or the assistant calls a tool after it"
+_NEEDS_ANSWER: Final = "the earlier turn asks something, or a tool is called between the two turns"
 _DEPENDS: Final = "the turn answers a question or refers to earlier words"
 _NOT_ONLY_NEW: Final = "one of the two turns changes or drops a value"
 #: First words of a question, which may lack its mark.

@@ -96,7 +96,7 @@ def _settings(
 
 
 def _data_files(settings: Settings) -> dict[str, str | None]:
-    """Return the paths of the data by their options."""
+    """Return the options that name data, each with its path."""
     return {"--data": settings.data.data, "--tools": settings.data.tools}
 
 

@@ -290,8 +290,8 @@ class SampleAndSearch(Search):
 
     Only the sample from the noise model is used to estimate failure rates. The search adds
     findings. Variants with even numbers belong to the sample, all others to the search. If the
-    utterance has fewer forms, the sample is smaller. Both parts grow together, so a budget that
-    ends the run cuts both.
+    utterance has fewer forms than this, the sample is smaller. Both parts grow together, so a
+    budget that ends the run cuts both.
     """
 
     name = order = ""

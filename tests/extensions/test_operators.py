@@ -255,7 +255,7 @@ def test_a_badly_described_transformation_is_one_clear_message() -> None:
     [
         ({"x", "y"}, "fails on 'please': TypeError: it returned a set, not a tuple or a list"),
         ("pls", "it returned a str, not"),
-        ([3], "it returned 3 among its choices"),
+        ([3], "one of the choices that it returned is no word: 3"),
         (3, "TypeError"),
     ],
 )

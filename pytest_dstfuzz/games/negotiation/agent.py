@@ -89,7 +89,7 @@ class NegotiatorAgent:
         return found
 
     def answers(self, goal: Goal, talks: Sequence[Talk]) -> list[str | None]:
-        """Return the agent's most likely next line after each talk. ``None`` means a selection."""
+        """Return the agent's most likely next line after each talk. ``None`` ends a talk."""
         with torch.inference_mode():
             return TalkReader(self.network, goal).answers(talks)
 

@@ -273,7 +273,7 @@ class TalkReader:
         return torch.stack(parts).sum(0)
 
     def answers(self, talks: Sequence[Talk]) -> list[str | None]:
-        """Return the agent's most likely next line after each talk. ``None`` means a selection."""
+        """Return the agent's most likely next line after each talk. ``None`` ends a talk."""
         rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
         network, state = self.network, self.read(rows).state
         goal = network.encode_goal(self.goal).expand(len(rows), -1)
