@@ -32,7 +32,7 @@ from pytest_dstfuzz.relations.values import (
 
 NO_MENTION: Final = "the user mentions no value of the state"
 NOT_NEW: Final = "the slot already had the value"
-PART_OF_NAME: Final = "the value is part of a longer name, or a word of a domain or slot"
+PART_OF_NAME: Final = "the value is part of a longer name, or is also the name of a domain or slot"
 TWICE: Final = "the value is said twice"
 BY_SYSTEM: Final = "the system said the value"
 OTHER_SLOT: Final = "another slot has the value"
