@@ -125,7 +125,7 @@ class Judge(Comparison):
     @property
     def identity(self) -> str:
         """The address, the model and a digest of the protocol."""
-        return f"{JUDGE}:{self._address}#{self._client.model}#{protocol_digest()[:12]}"
+        return f"{JUDGE}:{self._address} {self._client.model} {protocol_digest()[:12]}"
 
     @property
     def facts(self) -> JudgeFacts | None:

@@ -148,7 +148,7 @@ def parse_slip_rate(text: str) -> float:
     number = parse_rate(text)
     if not number:
         raise ValueError(
-            "must be above 0, such as 2%: at a slip rate of 0 there is nothing to test"
+            "must be above 0, such as 2%: if the slip rate is 0, there is nothing to test"
         )
     return number
 

@@ -104,7 +104,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-max-edit-rate=1.5",), "'1.5' must be a rate between 0 and 1"),
     (
         ("--dst-slip-rate=0",),
-        "'0' must be above 0, such as 2%: at a slip rate of 0 there is nothing to test",
+        "'0' must be above 0, such as 2%: if the slip rate is 0, there is nothing to test",
     ),
     (("--dst-max-failure-rate=nan",), "'nan' must be a rate between 0 and 1"),
     (("--dst-max-failure-rate=120%",), "'120%' must be a rate between 0 and 1"),
