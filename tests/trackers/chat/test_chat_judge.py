@@ -77,7 +77,7 @@ def test_each_pair_is_asked_once_in_both_orders() -> None:
     assert (facts.usage.tokens, facts.usage.cost) == (60, 40.0)
     both = facts + facts
     assert (both.model, both.pairs, both.usage.answers) == ("tiny", 4, 8)
-    assert judge.identity.startswith(f"judge:{service.url}#tiny#")
+    assert judge.identity.startswith(f"judge:{service.url} tiny ")
 
 
 def prefers_what_is_first(asked: Asked) -> Says:
