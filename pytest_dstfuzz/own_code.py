@@ -135,20 +135,21 @@ class _Loads:
         if compiled:
             path = path.parents[1] / f"{path.name.partition('.')[0]}.py"
         imported = compiled or _imports(frame)
+        path = path.resolve()
+        # To look at the frames takes longest, and code opens many files that do not count.
+        if _is_installed(path) or not path.is_file() or not (imported or _is_data(path)):
+            return
         reader = _reader(frame, at_import=not imported)
         if reader is None and not imported and threading.active_count() > 1:
             # A thread may read for a module that another thread imports.
             others = sys._current_frames().values()  # noqa: SLF001 - documented
             found = (_reader(one, at_import=True) for one in others)
             reader = next(filter(None, found), None)
-        path = path.resolve()
-        if _is_installed(path) or not path.is_file():
-            return
         if imported:
             self._imported.add(path)
             self.content[path] = content_of(path)
             self.read.pop(path, None)
-        elif reader is None or not _is_data(path):
+        elif reader is None:
             return
         elif path not in self._imported:
             self.content[path] = content_of(path)

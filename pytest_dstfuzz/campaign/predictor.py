@@ -304,7 +304,7 @@ WRITE_EVERY: Final = 1.0
 class Predictor:
     """Calls a tracker for one or more campaigns.
 
-    It checks answers against the ontology and normalisation of the data. The listener is told about
+    It checks answers against the ontology and normalisation of the data. The listener receives
     batches, errors and the end of the budget. For ``decider``, ``repeats`` and ``outcome`` see
     `CampaignSpec`.
     """

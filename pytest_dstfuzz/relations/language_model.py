@@ -17,7 +17,7 @@ from pytest_dstfuzz.json_data import parse_json
 from pytest_dstfuzz.relations.relation import Scene
 from pytest_dstfuzz.relations.sources import BackCheck, plain_words
 
-#: Locks whose words the model is told to keep.
+#: Locks whose words the prompt names as words to keep.
 _KEPT: Final = frozenset({"user", "value", "number", "name", "exact"})
 #: The thoughts of a model before its answer. If the answer is cut off, they have no end.
 _THOUGHTS: Final = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)

@@ -39,8 +39,16 @@ _ASIDES: Final = (
 _RETURN: Final = "As I was saying:"
 
 
+class _Shape(Relation):
+    """Expects the same answer although the conversation has another shape."""
+
+    expects = "{stays}"
+    edits = "own"
+    english = True
+
+
 @register_relation
-class Aside(Relation):
+class Aside(_Shape):
     """Inserts a question about another topic, and its answer, before the turn.
 
     The system answers the question and repeats its message from before the question. The answer to
@@ -50,10 +58,7 @@ class Aside(Relation):
     """
 
     name = "aside"
-    expects = "{stays}"
     source = "questions and answers of this package (MIT)"
-    edits = "own"
-    english = True
     reasons = (_FIRST_ROUND, _LOCKED_ASIDE)
 
     def begin(self, scene: Scene) -> TurnStart:
@@ -98,18 +103,15 @@ _LEADS: Final = ("Once again:", "To repeat:", "As I said:")
 
 
 @register_relation
-class Restate(Relation):
+class Restate(_Shape):
     """Repeats an earlier need of the user at the end of the turn. The answer must stay the same.
 
     Source: method, section 21.
     """
 
     name = "restate"
-    expects = "{stays}"
     source = "the utterances of the data itself"
     on = ("state", "tool-calls")
-    edits = "own"
-    english = True
     reasons = (_ENDS_TALK, _BOOKS, _GIVES_NOTHING, _NOT_NEEDED)
 
     def begin(self, scene: Scene) -> TurnStart:
@@ -169,9 +171,13 @@ def _hold(scene: Scene, index: int, text: str, values: Mapping[str, str]) -> boo
 def _restated(scene: Scene, text: str, lead: str) -> Rewrite:
     user = scene.turn.user
     end = len(user.rstrip())
-    joint = " " if user[end - 1] in ".!" else ". "
-    one = Replacement(end, end, f"{joint}{lead} {text}.", "restated")
+    one = Replacement(end, end, f"{_joint_after(user)}{lead} {text}.", "restated")
     return scene.rewrite([one], about="a need is said once more")
+
+
+def _joint_after(user: str) -> str:
+    """Return what stands between a text and a next sentence: a space, after a full stop if due."""
+    return " " if user.rstrip()[-1:] in ".!?" else ". "
 
 
 _ONE_SENTENCE: Final = "the turn cannot be split between two sentences"
@@ -180,7 +186,7 @@ _SHORTEST: Final = 3
 
 
 @register_relation
-class Split(Relation):
+class Split(_Shape):
     """Splits a turn into two turns. The answer after the second one must stay the same.
 
     Between the parts, the system says `Okay.`
@@ -189,11 +195,8 @@ class Split(Relation):
     """
 
     name = "split"
-    expects = "{stays}"
     source = ""
     on = ("state", "tool-calls")
-    edits = "own"
-    english = True
     reasons = (_ONE_SENTENCE,)
 
     def begin(self, scene: Scene) -> TurnStart:
@@ -242,7 +245,7 @@ _REACTS: Final = word_set(
 
 
 @register_relation
-class Join(Relation):
+class Join(_Shape):
     """Says two turns in one. The answer must be the same as after the second turn.
 
     The message of the system between the turns is left out.
@@ -251,11 +254,8 @@ class Join(Relation):
     """
 
     name = "join"
-    expects = "{stays}"
     source = ""
     on = ("state", "tool-calls")
-    edits = "own"
-    english = True
     reasons = (_NOTHING_TO_JOIN, _NEEDS_ANSWER, _DEPENDS, _NOT_ONLY_NEW)
 
     def begin(self, scene: Scene) -> TurnStart:
@@ -321,8 +321,7 @@ def _only_adds(scene: Scene) -> bool:
 def _joined(scene: Scene) -> Rewrite:
     earlier = scene.context.exchanges[-2]
     user = earlier.user.rstrip()
-    joint = " " if user[-1:] in ".!?" else ". "
-    one = scene.rewrite([Replacement(0, 0, f"{user}{joint}", "joined")])
+    one = scene.rewrite([Replacement(0, 0, f"{user}{_joint_after(user)}", "joined")])
     exchanges = (*scene.context.exchanges[:-2], Exchange(earlier.system, one.seen.user))
     transcript = scene.context.transcript
     if transcript is not None:

@@ -277,13 +277,14 @@ def _sample_contexts(campaign: Campaign) -> list[Context]:
     block = next(blocks_of(campaign.drawn), ())
     # With its own history, a bot decides what is said before later turns.
     first_only = campaign.settings.reply.history == "own"
-    contexts = [
-        dialogue.context(index)
+    turns = [
+        (dialogue, index)
         for dialogue, last in (one.planned for one in block)
         for index in range(1 if first_only else last + 1)
     ]
-    count = min(CHECKED_TURNS, len(contexts))
-    return [contexts[number * len(contexts) // count] for number in range(count)]
+    count = min(CHECKED_TURNS, len(turns))
+    chosen = (turns[number * len(turns) // count] for number in range(count))
+    return [dialogue.context(index) for dialogue, index in chosen]
 
 
 def _digest(answer: Answer | None) -> str:
