@@ -7,11 +7,13 @@ import json
 import math
 import operator
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from heapq import nsmallest
 from importlib import resources
 from itertools import accumulate, chain, combinations
+from operator import itemgetter
 from os.path import commonprefix
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -89,19 +91,43 @@ class Changes:
         return tuple(accumulate(change.weight for change in self.changes))
 
     @cached_property
-    def texts(self) -> Mapping[str, float]:
-        """Changed text -> weight."""
-        return {change.put_into(self.text): change.weight for change in self.changes}
+    def by_text(self) -> Mapping[str, Change]:
+        """Changed text -> change."""
+        return {change.put_into(self.text): change for change in self.changes}
 
     @cached_property
     def longer(self) -> tuple[int, ...]:
         """The sorted differences in length between changed texts and the original."""
-        return tuple(sorted({len(text) - len(self.text) for text in self.texts}))
+        return tuple(sorted({len(text) - len(self.text) for text in self.by_text}))
 
     @property
     def weight(self) -> float:
         """The sum of the weights."""
         return self.sums[-1] if self.sums else 0.0
+
+    @cached_property
+    def _ranked(self) -> tuple[tuple[Change, ...], ...]:
+        """The changes of each operator at each place, the most likely first."""
+        groups: dict[tuple[str, str, int, int], list[Change]] = {}
+        for change in self.changes:
+            place = *SLIP_KINDS[change.kind], change.start, change.end
+            groups.setdefault(place, []).append(change)
+        return tuple(tuple(sorted(group, key=_likeliest)) for group in groups.values())
+
+    def likely(self, most: int) -> Iterator[Change]:
+        """Yield the most likely changes of each operator at each place.
+
+        Args:
+            most: maximum number of changes per operator and place. Of equally likely changes, the
+                one whose new text sorts first is taken.
+        """
+        for group in self._ranked:
+            yield from group[:most]
+
+
+def _likeliest(change: Change) -> tuple[float, str]:
+    """Return a key that sorts changes by decreasing weight, then by their new text."""
+    return -change.weight, change.after
 
 
 class ConditionalChanges(NamedTuple):
@@ -177,16 +203,16 @@ class Site:
     def slips(self) -> tuple[Slip, ...]:
         """All possible slips, in a fixed order."""
         return tuple(
-            self._slip(offset, change) for offset, part in self.parts for change in part.changes
+            self.slip(offset, change) for offset, part in self.parts for change in part.changes
         )
 
     @property
     def texts(self) -> Mapping[str, float]:
         """Text of the site after a slip -> weight."""
         return {
-            made.join(self._around(at, part)): weight
+            made.join(self._around(at, part)): change.weight
             for at, part in self.parts
-            for made, weight in part.texts.items()
+            for made, change in part.by_text.items()
         }
 
     def _factor(self, rate: float) -> float:
@@ -206,10 +232,10 @@ class Site:
         for at, part in self.parts:
             head, tail = self._around(at, part)
             inside = len(text) - len(tail)
-            if inside >= len(head) and text.startswith(head) and text.endswith(tail):
-                weight = part.texts.get(text[len(head) : inside])
-                if weight is not None:
-                    return weight
+            if len(head) > inside or not (text.startswith(head) and text.endswith(tail)):
+                continue
+            if change := part.by_text.get(text[len(head) : inside]):
+                return change.weight
         return 0.0
 
     def _around(self, at: int, part: Changes) -> tuple[str, str]:
@@ -238,10 +264,10 @@ class Site:
                 continue
             for more in part.longer:
                 inside = size + more - len(tail)
-                if text.startswith(tail, inside):
-                    weight = part.texts.get(text[len(head) : inside])
-                    if weight is not None:
-                        found[size + more] = share * weight
+                if not text.startswith(tail, inside):
+                    continue
+                if change := part.by_text.get(text[len(head) : inside]):
+                    found[size + more] = share * change.weight
         return {length: found[length] for length in sorted(found) if found[length]}
 
     def pick(self, number: float, rate: float) -> Slip | None:
@@ -256,9 +282,10 @@ class Site:
         offset, part = self.parts[index]
         place -= reach[index - 1] if index else 0.0
         inside = min(bisect_right(part.sums, place), len(part.sums) - 1)
-        return self._slip(offset, part.changes[inside])
+        return self.slip(offset, part.changes[inside])
 
-    def _slip(self, offset: int, change: Change) -> Slip:
+    def slip(self, offset: int, change: Change) -> Slip:
+        """Return a change of the part at an offset as a slip in the utterance."""
         start, end = offset + change.start, offset + change.end
         before = self.utterance[start:end]
         return Slip(
@@ -266,6 +293,9 @@ class Site:
         )
 
 
+#: The negative probability, the range and the new text of a slip, and the arguments of `Site.slip`.
+_Outcome = tuple[float, int, int, str, Site, int, Change]
+_BY_CHANCE: Final = itemgetter(0, 1, 2, 3)
 #: Maximum number of cached readings per utterance.
 _MOST_READINGS: Final = 1 << 9
 
@@ -402,15 +432,45 @@ class NoisyUtterance:
 
     def single(self, rate: float) -> tuple[tuple[Slip, float], ...]:
         """Return the outcomes with exactly one slip, with their probabilities."""
+        return tuple(
+            (slip, factor * slip.weight)
+            for site, factor in zip(self.sites, self._factors(rate), strict=True)
+            for slip in site.slips
+        )
+
+    def likely(
+        self, rate: float, most: int, place: Callable[[int, int], Hashable]
+    ) -> Iterator[tuple[Slip, float]]:
+        """Yield the most likely outcomes of `single` for each operator and place.
+
+        Args:
+            rate: expected slips per word, in [0, 1].
+            most: maximum number of outcomes per operator and place. Of equally likely outcomes,
+                the first in the text is taken, then the one whose new text sorts first.
+            place: returns the place of a slip from the start and the end of its range.
+        """
+        groups: dict[Hashable, list[_Outcome]] = {}
+        for site, factor in zip(self.sites, self._factors(rate), strict=True):
+            for offset, part in site.parts:
+                for change in part.likely(most):
+                    start, end = offset + change.start, offset + change.end
+                    found = -factor * change.weight, start, end, change.after, site, offset, change
+                    group = SLIP_KINDS[change.kind], place(start, end)
+                    groups.setdefault(group, []).append(found)
+        for some in groups.values():
+            for chance, *_, site, offset, change in nsmallest(most, some, key=_BY_CHANCE):
+                yield site.slip(offset, change), -chance
+
+    def _factors(self, rate: float) -> list[float]:
+        """Return for each site the factor from the weight of a slip to its probability alone."""
         _check_rate(rate)
         clean = [1.0 - site.probability(rate) for site in self.sites]
         before = [1.0, *accumulate(clean, operator.mul)]
         after = [1.0, *accumulate(reversed(clean), operator.mul)][::-1]
-        return tuple(
-            (slip, before[index] * after[index + 1] * site.share(rate) * slip.weight)
+        return [
+            before[index] * after[index + 1] * site.share(rate)
             for index, site in enumerate(self.sites)
-            for slip in site.slips
-        )
+        ]
 
     def probability_several(self, rate: float) -> float:
         """Return the probability that at least two sites slip."""
@@ -591,7 +651,7 @@ class NoiseModel:
         )
         words = [(word.start - start, self._words(word.text)) for word in place.words]
         alone = Site(clean, 0, len(clean), tuple(words))
-        if count == 1 and not any(map(alone.weight_of, around.texts)):
+        if count == 1 and not any(map(alone.weight_of, around.by_text)):
             return tuple((at, part) for at, part in [*words, (0, around)] if part.changes)
         # Slips of different words, or of a word and its surroundings, may give the same text.
         moved = [

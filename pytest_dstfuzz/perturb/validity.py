@@ -254,18 +254,21 @@ def _slipped(source: Source, hunk: Hunk, text: str) -> bool:
     """Return whether a hunk is a slip of the noise model that no lock forbids."""
     if source.support is None:
         return False
-    new = text[hunk.new_start : hunk.new_end]
-    return any(
-        hunk.start <= at + change.start
-        and at + change.end <= hunk.end
-        and source.text[hunk.start : at + change.start]
-        + change.after
-        + source.text[at + change.end : hunk.end]
-        == new
-        for at, part in source.support.explained
-        if at <= hunk.end and hunk.start <= at + len(part.text)
-        for change in part.changes
-    )
+    clean, new = source.text, text[hunk.new_start : hunk.new_end]
+    for at, part in source.support.explained:
+        end = at + len(part.text)
+        if not (at <= hunk.end and hunk.start <= end):
+            continue
+        made = clean[at : hunk.start] + new + clean[hunk.end : end]
+        head, tail = clean[hunk.start : at], clean[end : hunk.end]
+        inside = len(made) - len(tail)
+        if len(head) > inside or not (made.startswith(head) and made.endswith(tail)):
+            continue
+        change = part.by_text.get(made[len(head) : inside])
+        # The hunk may be inside of the part, and the change in another place there.
+        if change and hunk.start <= at + change.start and at + change.end <= hunk.end:
+            return True
+    return False
 
 
 def _among(word: str, found: Sequence[str]) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from heapq import nsmallest
-from operator import itemgetter
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_dstfuzz.noise.model import NoisyUtterance, Slip
+from pytest_dstfuzz.noise.model import NoisyUtterance
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.edits import source_spans
 from pytest_dstfuzz.perturb.engine import Perturber
@@ -28,8 +27,6 @@ __all__ = ["Candidate", "candidates_of", "compose", "find_mention", "made_of", "
 _EACH: Final = 3
 #: Number of draws to find single edits without a noise model.
 _DRAWS: Final = 192
-#: The order of slips: the most likely first, equally likely ones by their new text.
-_LIKELY: Final = itemgetter(0, 1)
 #: Maximum number of candidates considered for one variant, best first.
 _TRIED: Final = 60
 
@@ -63,7 +60,7 @@ def candidates_of(
     Otherwise they are uniform random draws.
     """
     if source.support is not None:
-        found = _likely_slips(source, source.support.noisy, perturber.noise.rate)
+        found = _likely(source, source.support.noisy, perturber.noise.rate)
     else:
         found = _drawn(perturber, source, rng)
     kept: dict[tuple[str, str, int], list[Candidate]] = {}
@@ -74,19 +71,11 @@ def candidates_of(
     return tuple(sorted((one for some in kept.values() for one in some), key=lambda one: one.name))
 
 
-def _likely_slips(source: Source, noisy: NoisyUtterance, rate: float) -> Iterator[Candidate]:
-    """Yield the most likely slips of each operator that begin at the same letters.
-
-    An utterance has thousands of slips, so unlikely slips are left out first.
-    """
-    groups: dict[tuple[str, str, int, int], list[tuple[float, str, Slip]]] = {}
-    for slip, chance in noisy.single(rate):
-        key = slip.transformation, slip.operator, slip.start, slip.end
-        groups.setdefault(key, []).append((-chance, slip.after, slip))
-    for (_, _, start, end), group in groups.items():
-        if words := touched_words(source, start, end):
-            for chance, _, slip in nsmallest(_EACH, group, key=_LIKELY):
-                yield Candidate(slip.edit, words, -chance)
+def _likely(source: Source, noisy: NoisyUtterance, rate: float) -> Iterator[Candidate]:
+    touched = cache(partial(touched_words, source))
+    for slip, chance in noisy.likely(rate, _EACH, lambda *span: touched(*span)[:1]):
+        if words := touched(slip.start, slip.end):
+            yield Candidate(slip.edit, words, chance)
 
 
 def _drawn(perturber: Perturber, source: Source, rng: np.random.Generator) -> Iterator[Candidate]:
