@@ -285,7 +285,7 @@ class Site:
         return self.slip(offset, part.changes[inside])
 
     def slip(self, offset: int, change: Change) -> Slip:
-        """Return a change of the part at an offset as a slip in the utterance."""
+        """Return a change of the part at an offset as a slip of the utterance."""
         start, end = offset + change.start, offset + change.end
         before = self.utterance[start:end]
         return Slip(
@@ -432,11 +432,28 @@ class NoisyUtterance:
 
     def single(self, rate: float) -> tuple[tuple[Slip, float], ...]:
         """Return the outcomes with exactly one slip, with their probabilities."""
-        return tuple(
-            (slip, factor * slip.weight)
-            for site, factor in zip(self.sites, self._factors(rate), strict=True)
-            for slip in site.slips
-        )
+        slips = chain.from_iterable(site.slips for site in self.sites)
+        return tuple(zip(slips, self.chances_of_one(rate), strict=True))
+
+    def chances_of_one(self, rate: float) -> list[float]:
+        """Return the probabilities of the outcomes with exactly one slip.
+
+        `one` returns the slips. Most utterances have hundreds, and a sample takes few.
+        """
+        found: list[float] = []
+        for site, factor in zip(self.sites, self._factors(rate), strict=True):
+            for _, part in site.parts:
+                found.extend([factor * change.weight for change in part.changes])
+        return found
+
+    def one(self, number: int) -> Slip:
+        """Return the slip of the outcome ``number``, from 0, in `chances_of_one`."""
+        for site in self.sites:
+            for offset, part in site.parts:
+                if number < len(part.changes):
+                    return site.slip(offset, part.changes[number])
+                number -= len(part.changes)
+        raise IndexError(f"{self.text!r} has fewer slips")
 
     def likely(
         self, rate: float, most: int, place: Callable[[int, int], Hashable]

@@ -372,11 +372,9 @@ class Outcomes:
     def __init__(self, noisy: NoisyUtterance, rate: float) -> None:
         self._noisy = noisy
         self._rate = rate
-        single = noisy.single(rate)
-        self._slips = [slip for slip, _ in single]
-        chances = [chance for _, chance in single]
+        chances = [*noisy.chances_of_one(rate), noisy.probability_several(rate)]
         #: Probabilities of exactly one slip, in reading order, then that of several slips.
-        self.chances: Floats = np.array([*chances, noisy.probability_several(rate)])
+        self.chances: Floats = np.array(chances)
 
     def size(self, most: int) -> int:
         """Return how many variants of the utterance to try, from 1 to ``most``.
@@ -396,8 +394,8 @@ class Outcomes:
         """
         found = []
         for place, weight in self.draw_places(size, rng):
-            if place < len(self._slips):
-                edits: tuple[Edit, ...] = (self._slips[place].edit,)
+            if place < len(self.chances) - 1:
+                edits: tuple[Edit, ...] = (self._noisy.one(place).edit,)
             else:
                 edits = self._noisy.draw_several(rng, self._rate)
             found.append(DrawnOutcome(edits, weight))

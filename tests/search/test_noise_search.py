@@ -62,6 +62,15 @@ def test_what_can_happen_adds_up_to_one(text: str, rate: float):
     assert whole == pytest.approx(1.0)
 
 
+@given(st.sampled_from([TEXT, "yes", "ok taxi", "?!"]), st.floats(0, 1))
+def test_outcomes_with_one_slip_have_numbers(text: str, rate: float):
+    model = NoiseModel.load("typing").of(text)
+    numbered = [(model.one(at), chance) for at, chance in enumerate(model.chances_of_one(rate))]
+    assert numbered == [*model.single(rate)]
+    with pytest.raises(IndexError):
+        model.one(len(numbered))
+
+
 def test_turns_that_are_seldom_distorted_get_fewer():
     sizes = [Outcomes(noisy(text), 0.02).size(8) for text in ("taxi", "a taxi to town", TEXT)]
     assert 1 <= sizes[0] <= sizes[1] < sizes[2] <= 8
