@@ -183,7 +183,7 @@ def rewrites(
 
     def made() -> st.SearchStrategy[Rewrite]:
         words = lexicon or load_lexicon()
-        scenes = Scenes(known, words, Locks(words, known.ontology, known.cue_words), seed=0)
+        scenes = Scenes(known, words, Locks.of(words, known.ontology, known.cue_words), seed=0)
         scene = scenes.of(found.name, dialogue, index, answers[: index + 1])
         return _rewrites(found, scene, drawn=drawn)
 

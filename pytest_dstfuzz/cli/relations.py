@@ -132,7 +132,7 @@ def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counte
     if why := relation.impossible(data):
         return why
     lexicon, reply = load_lexicon(), settings.reply
-    guards = Locks(lexicon, data.ontology, data.cue_words, settings.variant.lock)
+    guards = Locks.of(lexicon, data.ontology, data.cue_words, settings.variant.lock)
     exact = KINDS[reply.outcome].has_exact_labels
     scenes = Scenes(data, lexicon, guards, 0, reply if exact else None)
     return Counter(reasons_by_label(relation, data, scenes))

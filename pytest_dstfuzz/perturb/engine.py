@@ -299,17 +299,6 @@ class PartialVariant(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def _locks(
-    lexicon: Lexicon,
-    values: tuple[tuple[str, tuple[str, ...]], ...],
-    cue_words: tuple[str, ...],
-    user: tuple[str, ...],
-) -> Locks:
-    """Return the locks for a data set. Campaigns on the same data share them."""
-    return Locks(lexicon, Ontology(dict(values)), cue_words, user)
-
-
-@lru_cache(maxsize=4)
 def _support(
     lexicon: Lexicon,
     locks: Locks | None,
@@ -377,7 +366,7 @@ class Perturber:
         values = {} if ontology is None else ontology.values
         self._values = tuple((slot, tuple(found)) for slot, found in values.items())
         # Build the locks in all profiles, so that a broken lock is always an error.
-        self._guards = _locks(lexicon, self._values, tuple(cue_words), tuple(locks))
+        self._guards = Locks.of(lexicon, ontology, cue_words, locks)
         self.profile = PROFILES[validity]
         self._locks = self._guards if self.profile.locks else None
         self._nearest_first = order == "distance"

@@ -241,6 +241,19 @@ class Locks:
         self._pieces = lru_cache(maxsize=8192)(self._more_pieces)
         self._facts = lru_cache(maxsize=1 << 15)(self._look_at)
 
+    @classmethod
+    def of(
+        cls,
+        lexicon: Lexicon,
+        ontology: Ontology | None = None,
+        cue_words: Iterable[str] = (),
+        user: Iterable[str] = (),
+    ) -> Locks:
+        """Return the locks, as the constructor does. Campaigns on the same data share them."""
+        values = ontology.values if ontology else {}
+        known = tuple((slot, tuple(found)) for slot, found in values.items())
+        return _locks(lexicon, known, tuple(cue_words), tuple(user))
+
     def _everyday(self, word: str) -> bool:
         rank = self._lexicon.frequency_rank(word)
         return rank is not None and rank < _EVERYDAY_RANK and self._lexicon.is_word(word)
@@ -421,6 +434,16 @@ class Locks:
         # The word may be the second half of a known word that is written as two words.
         known = form in self._value_ends or form in self._seconds
         return known or self._values.begins_like(form)
+
+
+@lru_cache(maxsize=4)
+def _locks(
+    lexicon: Lexicon,
+    values: tuple[tuple[str, tuple[str, ...]], ...],
+    cue_words: tuple[str, ...],
+    user: tuple[str, ...],
+) -> Locks:
+    return Locks(lexicon, Ontology(dict(values)), cue_words, user)
 
 
 def _whole(text: str, words: int) -> Mask:

@@ -455,7 +455,7 @@ class RunContext:
     @cached_property
     def _guards(self) -> Locks:
         locks = self.settings.variant.lock
-        return Locks(self.lexicon, self.data.ontology, self.data.cue_words, locks)
+        return Locks.of(self.lexicon, self.data.ontology, self.data.cue_words, locks)
 
     @cached_property
     def _checked(self) -> set[Settings]:

@@ -166,8 +166,8 @@ def lock_share(
     occur one after the other in an utterance. The value is locked if all these words are locked.
     ``user`` holds the locks that the user has set.
     """
-    guards = Locks(lexicon, data.ontology, data.cue_words, user)
-    plain = Locks(lexicon, None, (), user)
+    guards = Locks.of(lexicon, data.ontology, data.cue_words, user)
+    plain = Locks.of(lexicon, None, (), user)
 
     def places() -> Iterator[tuple[Dialogue, int, list[tuple[str, str]]]]:
         for dialogue in data.dialogues:
@@ -599,7 +599,7 @@ def check_laws(
         for turn in dialogue.turns
         if relation.unit == "turn" or turn.index == len(dialogue.turns) - 1
     ]
-    guards = Locks(lexicon, data.ontology, data.cue_words)
+    guards = Locks.of(lexicon, data.ontology, data.cue_words)
     reply = ReplySettings(outcome=relation.on[0] if outcome is None else outcome)
     findings: list[str] = []
 

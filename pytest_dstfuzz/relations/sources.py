@@ -538,7 +538,7 @@ def candidate_scenes(
     If a turn has no label, its state is empty.
     """
     lexicon = load_lexicon()
-    guards = Locks(lexicon, data.ontology, data.cue_words, locks)
+    guards = Locks.of(lexicon, data.ontology, data.cue_words, locks)
     scenes = Scenes(data, lexicon, guards, seed)
     found = []
     for dialogue, index in turns:
