@@ -19,7 +19,7 @@ from typing import IO, Any
 import pytest
 from hypothesis import HealthCheck, settings
 from once import do_once
-from processes import LIGHT, OUTSIDE, Copy, begin_python, copied_workers
+from processes import ITSELF, LIGHT, OUTSIDE, Copy, begin_python, copied_workers
 
 from pytest_dstfuzz.dialogue import load
 
@@ -71,8 +71,15 @@ def _own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
+def other_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin each process of a test with hashes other than here, and with nothing cached."""
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+
+
+@pytest.fixture
 def new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start Python itself for each process of a test, with hashes other than here."""
+    monkeypatch.setenv(ITSELF, "yes")
     monkeypatch.setenv("PYTHONHASHSEED", "7")
 
 

@@ -3,8 +3,9 @@
 One process loads pytest and the package, and makes a copy of itself for each command. So a command
 has its own modules, working folder, environment and standard streams, and begins at once. A
 command finds the modules of `LOADED` loaded. Runs of ``Pytester`` and workers of pytest-xdist begin
-in the same way. All copies have the same seed of hashes: tests that compare processes, and tests of
-loaded modules, use the fixture ``new_processes`` or start Python themselves.
+in the same way. All copies have the same seed of hashes. With another ``PYTHONHASHSEED``, such as
+that of the fixture ``other_hashes``, commands are copies of a second process, which has run nothing
+before. Tests of loaded modules use the fixture ``new_processes`` or start Python themselves.
 """
 
 from __future__ import annotations
@@ -63,7 +64,13 @@ OUTSIDE = (
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
 )
 #: Python reads these when it starts: commands for which one differs start Python themselves.
-_AT_THE_START = ("PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "LANG", "LC_ALL")
+_AT_THE_START = ("PYTHONIOENCODING", "PYTHONUTF8", "LANG", "LC_ALL")
+#: Commands with this variable do, too.
+ITSELF = "DSTFUZZ_TESTS_START_PYTHON"
+_HASHES = "PYTHONHASHSEED"
+#: In pages of 2 MiB, a copy of the process is made in a fourth of the time. Glibc asks Linux for
+#: them, for what Python gets from malloc. Elsewhere this does nothing.
+_LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
 #: Where the process listens of which this one is a copy.
 _LISTENS_AT = ""
 _HERE = dict(os.environ)
@@ -107,13 +114,14 @@ def begin_python(
     with_torch: bool = False,
 ) -> subprocess.Popen[bytes] | Copy:
     """Begin ``python *words`` with three standard streams, as a copy of a process if possible."""
-    if not hasattr(os, "fork") or any(env.get(name) != _HERE.get(name) for name in _AT_THE_START):
+    itself = ITSELF in env or not hasattr(os, "fork")
+    if itself or any(env.get(name) != _HERE.get(name) for name in _AT_THE_START):
         stdin, stdout, stderr = streams
         return subprocess.Popen(
             [sys.executable, *words], cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr
         )
     request = {"words": list(words), "cwd": os.fspath(cwd), "env": dict(env)}
-    address = _server(os.getpid(), with_torch)
+    address = _server(os.getpid(), with_torch, env.get(_HASHES))
     return Copy(address, request, streams)
 
 
@@ -184,18 +192,29 @@ def _begin_worker(self: gateway_io.Popen2IOMaster, args: Sequence[str], execmode
 
 
 @functools.cache
-def _server(owner: int, with_torch: bool) -> str:
-    """Return where the process listens that makes copies of itself for the process ``owner``."""
-    if _LISTENS_AT and not with_torch:
+def _server(owner: int, with_torch: bool, hashes: str | None) -> str:
+    """Return where the process listens that makes copies of itself for the process ``owner``.
+
+    Args:
+        owner: the id of the process.
+        with_torch: whether the copies find torch loaded.
+        hashes: the seed of hashes. With another seed than here, copies find nothing cached.
+    """
+    same = hashes == _HERE.get(_HASHES)
+    if _LISTENS_AT and same and not with_torch:
         return _LISTENS_AT
+    env = _HERE | _LARGE_PAGES | ({} if same else {_HASHES: hashes or "random"})
     folder = tempfile.mkdtemp()
     address = str(Path(folder, "commands"))
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
         server = subprocess.Popen(
-            [sys.executable, __file__, str(listener.fileno()), *(["torch"] if with_torch else [])],
-            env={name: value for name, value in _HERE.items() if name != COVERAGE},
+            [
+                *(sys.executable, __file__, str(listener.fileno()), "run" if same else "new"),
+                *(["torch"] if with_torch else []),
+            ],
+            env={name: value for name, value in env.items() if name != COVERAGE},
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
         )
@@ -228,8 +247,8 @@ def _end(server: subprocess.Popen[bytes], folder: str, owner: int) -> None:
         shutil.rmtree(folder)
 
 
-def _serve(listener: socket.socket, owner: IO[bytes], modules: Sequence[str]) -> None:
-    """Answer requests until the owner ends."""
+def _serve(listener: socket.socket, owner: IO[bytes], state: str, modules: Sequence[str]) -> None:
+    """Answer requests until the owner ends. In the state ``run``, run pytest before."""
     for name in (*LOADED, *modules):
         with suppress(ModuleNotFoundError):
             importlib.import_module(name)
@@ -237,7 +256,8 @@ def _serve(listener: socket.socket, owner: IO[bytes], modules: Sequence[str]) ->
         importlib.import_module(f"_pytest.{name}")
     assert RELATIONS.shipped
     do_once()
-    _run_once()
+    if state == "run":
+        _run_once()
     theirs = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [path for path in sys.path if path not in theirs]
     # Else each copy would get pages of its own of all that is loaded, once it looks for garbage.
@@ -334,4 +354,4 @@ if __name__ == "__main__":
     del sys.path[0]  # the folder of this file, which commands do not have
     _given = socket.socket(fileno=int(sys.argv[1]))
     _LISTENS_AT = _given.getsockname()
-    _serve(_given, os.fdopen(os.dup(0), "rb"), sys.argv[2:])
+    _serve(_given, os.fdopen(os.dup(0), "rb"), sys.argv[2], sys.argv[3:])

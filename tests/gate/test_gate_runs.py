@@ -159,7 +159,7 @@ def test_a_build_that_got_worse_is_a_regression(
     assert found["comparison"]["slots"]["hotel-name"]["after"] > 0.3
 
 
-@pytest.mark.usefixtures("new_processes")
+@pytest.mark.usefixtures("other_hashes")
 def test_neither_report_nor_baseline_depends_on_the_workers(known: pytest.Pytester) -> None:
     texts = []
     for workers in ((), ("-n", "2")):

@@ -33,7 +33,7 @@ def report(pytester: pytest.Pytester, *options: str) -> list[str]:
     return [line for line in lines if not line.startswith('"run": ')]
 
 
-@pytest.mark.usefixtures("new_processes")
+@pytest.mark.usefixtures("other_hashes")
 @pytest.mark.parametrize("options", [("-n", "2"), ("-n", "2", "--dist=worksteal"), ()])
 def test_a_report_does_not_depend_on_the_workers(
     suite: pytest.Pytester, options: tuple[str, ...]
@@ -41,7 +41,7 @@ def test_a_report_does_not_depend_on_the_workers(
     assert report(suite, *options) == report(suite)
 
 
-@pytest.mark.usefixtures("new_processes")
+@pytest.mark.usefixtures("other_hashes")
 def test_nor_does_that_of_what_people_make_of_the_turns(suite: pytest.Pytester) -> None:
     natural = (
         *("--dst-validity=natural", "--dst-search=noise", "--dst-slip-rate=20%"),
@@ -59,7 +59,7 @@ def test_a_report_does_not_depend_on_the_order(suite: pytest.Pytester) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.usefixtures("new_processes")
+@pytest.mark.usefixtures("other_hashes")
 def test_nor_do_those_of_relations_with_edits_of_their_own(suite: pytest.Pytester) -> None:
     travel = EXAMPLES / "travel_bot" / "conversations.jsonl"
     suite.makepyfile(
@@ -97,7 +97,7 @@ def test_a_turn_does_not_depend_on_the_others(suite: pytest.Pytester) -> None:
     assert some == {name: whole[name] for name in some}
 
 
-@pytest.mark.usefixtures("new_processes")
+@pytest.mark.usefixtures("other_hashes")
 def test_ids_are_the_same_in_every_process(suite: pytest.Pytester) -> None:
     suite.makepyfile(
         test_mine="import pytest\n"
