@@ -22,13 +22,17 @@ LOADED = re.compile(
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as ``make docs`` builds it."""
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as ``make docs`` builds it.
+
+    Only the nightly tests read the report of the demo, so the others have one of few turns.
+    """
     for module in ("mkdocs", "material", "mkdocstrings", "torch", "jinja2"):
         pytest.importorskip(module)
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    turns = "20" if "not nightly" in request.config.getoption("markexpr") else "300"
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "DEMO_TURNS": turns}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

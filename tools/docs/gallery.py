@@ -23,7 +23,7 @@ from pytest_dstfuzz.report.wording import mark_edits, needed_context
 from tools.docs.pages import DOCS, ROOT
 
 PAGE: Final = DOCS / "gallery" / "weaknesses.md"
-REPORT: Final = ROOT / "build" / "docs" / "report.html"
+REPORTS: Final = ROOT / "build" / "docs"
 #: How many weaknesses of each tracker are shown.
 SHOWN: Final = 10
 RUN: Final = (
@@ -56,19 +56,23 @@ unmodified turn) is right.
 slots are the most frequent ones. The advice is a guess from the pattern. We tried no fix."""
 
 
-def demo_report() -> bytes:
+def demo_report(turns: int) -> bytes:
     """Return the HTML report of the demo, `examples/quickstart`. If it is missing, make it.
+
+    Args:
+        turns: the number of turns of the demo.
 
     Raises:
         subprocess.CalledProcessError: the demo did not run to its end.
     """
-    if not REPORT.is_file():
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
+    made = REPORTS / f"report-{turns}.html"
+    if not made.is_file():
+        REPORTS.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        command += ["--dst-model=trade", "--dst-max-failure-rate=40%", f"--dst-report={REPORT}"]
-        command += ["--rootdir=examples/quickstart", "examples/quickstart"]
+        command += ["--dst-model=trade", "--dst-max-failure-rate=40%", f"--dst-report={made}"]
+        command += [f"--dst-turns={turns}", "--rootdir=examples/quickstart", "examples/quickstart"]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)  # noqa: S603 - our own
-    return REPORT.read_bytes()
+    return made.read_bytes()
 
 
 def page(reports: Mapping[str, Mapping[str, Any]]) -> str:

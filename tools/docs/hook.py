@@ -38,7 +38,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
                 inclusion=InclusionLevel.NOT_IN_NAV,
             )
         )
-    files.append(File.generated(config, "gallery/report.html", content=demo_report()))
+    files.append(
+        File.generated(
+            config, "gallery/report.html", content=demo_report(config.extra["demo_turns"])
+        )
+    )
     return files
 
 
