@@ -399,6 +399,46 @@ def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str
     return [one for one in first if one not in second], [one for one in second if one not in first]
 
 
+#: Stems that a longer reply with the same content may lack.
+_LIGHT: Final = frozenset(
+    map(stem, ("cost", "price", "open", "available", "come", "currently", "also", "yes", "sure"))
+)
+_FEWEST_SHARED: Final = 2
+
+
+@lru_cache(maxsize=1 << 14)
+def adds_detail(before: str, found: str, question: str) -> bool:
+    """Return whether one of two replies says everything that the other says, and more.
+
+    Then neither contradicts the other. The shorter one may not lack a number or time of the
+    question, because it may be the reply to another question.
+
+    >>> adds_detail("We open at 9.", "We open at 9, and at 10 on Sundays.", "Your hours?")
+    True
+    >>> adds_detail("Booked for Monday.", "Booked for Monday, 4 people.", "A table for 4 people")
+    False
+    """
+    short, long = sorted((before, found), key=len)
+    words = _content(short)
+    shared = words & _content(long)
+    said, more = quantities(short), quantities(long)
+    if len(shared) + len(said) < _FEWEST_SHARED or not shared or not words - shared <= _LIGHT:
+        return False
+    if any(one.spare for one in said) or _missing(said, more):
+        return False
+    missing = tuple(_missing(more, said))
+    return len(_missing(missing, quantities(question))) == len(missing)
+
+
+def _content(text: str) -> frozenset[str]:
+    """Return the stems of the words of a text that are neither stop words nor numbers."""
+    words = (word.replace("’", "'") for word in word_list(text))
+    stop_words = load_lexicon().stop_words
+    return frozenset(
+        stem(word) for word in words if word not in stop_words and not word[0].isdigit()
+    )
+
+
 #: An utterance may be another one with typing errors only if their words are at least this similar.
 _ONE_UTTERANCE: Final = 0.4
 #: Words that may stand beside the words of the question if a reply begins by repeating it.

@@ -21,6 +21,7 @@ from pytest_dstfuzz.comparisons.facts import (
     SameIds,
     SameNames,
     SameNumbers,
+    adds_detail,
     without_echo,
 )
 from pytest_dstfuzz.comparisons.judge import Judge, Judges
@@ -42,6 +43,8 @@ ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.comparisons"
 DEFAULT: Final = "numbers,entities,polarity,embedding"
 #: Comparisons that compute distances.
 _MEASURES: Final = ("embedding",)
+#: Comparisons that reject a reply with more details.
+_DETAILS: Final = ("numbers", "embedding")
 #: Prefix of an embedding that is not shipped.
 _FOREIGN: Final = "embedding:"
 _Given = TypeVar("_Given")
@@ -73,16 +76,19 @@ class AllOf(Comparison):
         fallbacks: tuple[str, ...] | None = None,
         *,
         echoes: bool = True,
+        details: bool = True,
     ) -> None:
         """Store the comparisons and further options.
 
         If ``fallbacks`` are given, two fallback replies agree, and a fallback reply differs from an
         answer. If ``fallbacks`` is ``None``, fallback replies are compared like others. If
-        ``echoes`` is false, an opening that only repeats the question is ignored.
+        ``echoes`` is false, an opening that only repeats the question is ignored. If ``details`` is
+        false, and one reply only adds to the other, the result is undecided.
         """
         self._parts = tuple(parts)
         self._fallbacks = fallbacks
         self._echoes = echoes
+        self._details = details
 
     @property
     def name(self) -> str:
@@ -144,11 +150,21 @@ class AllOf(Comparison):
         for part in self._parts:
             one = part.compare(path, before, found, asked)
             if not one.same:
+                more = not self._details and part.name.startswith(_DETAILS)
+                if more and self._only_adds(path, before, found, asked):
+                    return replace(one, same=True, unsure=True)
                 return one
             if one.distance is not None and one.distance >= (farthest.distance or 0.0):
                 farthest = one
             unsure = unsure or one.unsure
         return replace(farthest, unsure=unsure)
+
+    def _only_adds(self, path: str, before: str, found: str, asked: Context) -> bool:
+        """Return whether one reply adds to the other, and no comparison finds a contradiction."""
+        others = (part for part in self._parts if not part.name.startswith(_DETAILS))
+        return adds_detail(before, found, asked.user) and all(
+            part.compare(path, before, found, asked).same for part in others
+        )
 
 
 def register_comparison(comparison: _Given) -> _Given:
@@ -207,7 +223,8 @@ def comparison_by_name(
     ships = (name in COMPARISONS.shipped or name.startswith(_FOREIGN) for name in listed)
     if listed == ["exact"] or not all(ships):
         return parts[0] if len(parts) == 1 else AllOf(parts)
-    return AllOf(parts, settings.fallback, echoes="exact" in listed)
+    details = ",".join(listed) != DEFAULT
+    return AllOf(parts, settings.fallback, echoes="exact" in listed, details=details)
 
 
 def as_comparison(
