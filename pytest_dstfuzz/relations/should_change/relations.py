@@ -50,6 +50,7 @@ from pytest_dstfuzz.relations.should_change.base import (
 from pytest_dstfuzz.relations.should_change.replies import (
     NO_OPPOSITE,
     NOT_ONE,
+    negate_request,
     negate_statement,
 )
 from pytest_dstfuzz.relations.should_change.sites import (
@@ -653,7 +654,12 @@ class Negation(ShouldChange):
 
     def begin(self, scene: Scene) -> TurnStart:
         """Return the turn with a negated wish, or the reason why the relation does not apply."""
-        return negate_statement(scene) if scene.kind.name == REPLY else super().begin(scene)
+        if scene.kind.name == REPLY:
+            return negate_statement(scene)
+        begun = super().begin(scene)
+        if scene.kind.has_tools and isinstance(begun, Inapplicable):
+            return negate_request(scene) or begun
+        return begun
 
     def edited(self, scene: Scene) -> EditedTurn:
         """Return a rewrite for each slot with the only value of its clause."""

@@ -1,4 +1,4 @@
-"""Negation of a statement or a request. A bot must then give another reply."""
+"""Negation of a statement or a request. A bot must then give another reply, or make no call."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from pytest_dstfuzz.dialogue.calls import AnswerPath
+from pytest_dstfuzz.dialogue.dialogues import Admissible
+from pytest_dstfuzz.dialogue.number_words import NUMBER_WORDS
 from pytest_dstfuzz.perturb.words import match_case, word_set
 from pytest_dstfuzz.relations.relation import (
     OTHER_REPLY,
+    Delta,
     Inapplicable,
     Replacement,
+    Rewrite,
     Scene,
     TurnStart,
 )
 from pytest_dstfuzz.relations.wording import Sentence, is_polite, requests, sentences
 
-NOT_ONE: Final = "besides greetings and thanks, the turn is not a single statement or request"
+NOT_ONE: Final = (
+    "besides greetings and thanks, the turn is not a single statement, request or negated question"
+)
 NO_OPPOSITE: Final = "no rule negates the statement or removes its negation"
 #: If a statement has one of these words, its negation need not change the reply: `I want to know
 #: when you open`.
@@ -46,6 +53,29 @@ _AFFIRMED: Final[Mapping[str, str]] = {
 _FULL_VERBS: Final = word_set("want need like have own eat drink smoke drive speak")
 _POSSESSIVES: Final = word_set("my our the")
 _NEGATIONS: Final = word_set("no never nothing nobody none nor neither without")
+_SWAPPED: Final[Mapping[str, str]] = {"with": "without", "without": "with"}
+#: Words before which `with` has another meaning, and words that need `with`.
+_WHOSE: Final = word_set("me my you your us our him her them it this that the him thanks more")
+_TAKE_WITH: Final = word_set(
+    """help helps problem problems trouble issue issues wrong deal talk speak meet pay begin start
+    stay come travelling traveling travel happy unhappy satisfied appointment meeting share go
+    transaction making one is"""
+)
+#: First words of a question that may be negated, and the negated forms in it.
+_ASKING: Final = word_set("which what who when where")
+_NO_FORMS: Final[Mapping[str, str]] = {
+    "don't": "",
+    "aren't": "are",
+    "isn't": "is",
+    "can't": "can",
+    "cannot": "can",
+}
+_SUBJECTS: Final = word_set("you i we they it he she the my your this that there")
+#: Verbs of requests that do something, and do not only look something up.
+_ACTS: Final = word_set(
+    """book cancel order buy reserve change send pay add schedule make remove delete transfer play
+    block close renew rent return exchange reschedule move set"""
+)
 #: The verb after a subject such as `my new card` must have a lower index than this.
 _MOST_SUBJECT: Final = 4
 _LONGEST: Final = 14
@@ -54,17 +84,83 @@ _LONGEST: Final = 14
 def negate_statement(scene: Scene) -> TurnStart:
     """Return the turn with its only statement or request negated."""
     parts = [one for one in sentences(scene.turn.user) if not is_polite(one)]
-    if len(parts) != 1 or parts[0].asks:
+    if len(parts) != 1 or (parts[0].asks and _negated_question(parts[0]) is None):
         return Inapplicable(NOT_ONE)
     one = parts[0]
-    said = set(one.said)
-    if not said.isdisjoint(_IDLE | _NEGATIONS) or len(one.said) > _LONGEST or _has_clauses(one):
+    if not _IDLE.isdisjoint(one.said) or len(one.said) > _LONGEST or _has_clauses(one):
         return Inapplicable(NO_OPPOSITE)
-    found = list(_opposites(one))
+    found = list(_changes(one))
     return [
         replace(scene.rewrite([edit], about=edit.operator.replace("_", " ")), expected=OTHER_REPLY)
         for edit in found
     ] or Inapplicable(NO_OPPOSITE)
+
+
+def _changes(one: Sentence) -> Iterator[Replacement]:
+    """Yield the edits that turn a sentence into its opposite."""
+    if (question := _negated_question(one)) is not None:
+        yield question
+    elif not one.asks:
+        yield from _parts(one)
+        if _NEGATIONS.isdisjoint(one.said):
+            yield from _opposites(one)
+
+
+def _negated_question(one: Sentence) -> Replacement | None:
+    """Return the edit from `Which dishes do not contain nuts?` to `Which dishes contain nuts?`."""
+    said, words = one.said, one.words
+    negated = [n for n, word in enumerate(said) if word == "not" or word in _NO_FORMS]
+    if said[0] not in _ASKING or len(negated) != 1 or not _NEGATIONS.isdisjoint(said):
+        return None
+    place = negated[0]
+    if place + 1 == len(said) or said[place + 1] in _SUBJECTS:
+        return None
+    form = _NO_FORMS.get(said[place])
+    if form:
+        return Replacement(words[place].start, words[place].end, form, "affirmed")
+    first = place - (said[place] == "not" and said[place - 1] == "do")
+    if said[place] == "not" and first == place and said[place - 1] not in _NEGATED:
+        return None
+    return Replacement(words[first].start, words[place + 1].start, "", "affirmed")
+
+
+def _parts(one: Sentence) -> Iterator[Replacement]:
+    """Yield `with` for `without`, and vice versa, or drop a first `no`."""
+    said, words = one.said, one.words
+    swaps = [n for n, word in enumerate(said) if word in _SWAPPED and 0 < n < len(said) - 1]
+    others = [word for word in said if word.endswith("n't") or word == "not"]
+    if len(swaps) == 1 and not others and said[swaps[0] + 1] not in _WHOSE:
+        word = words[swaps[0]]
+        # `Without three rooms` is odd, and a name may be a person.
+        after = words[swaps[0] + 1].text
+        odd = after in NUMBER_WORDS or not after.islower()
+        if said[swaps[0] - 1] not in _TAKE_WITH and not odd:
+            yield Replacement(word.start, word.end, _SWAPPED[word.lower], "opposite")
+    if said[0] == "no" and said[-1] == "please" and len(said) > 2 and said[1] not in _WHOSE:
+        text = match_case(words[0].text, words[1].text)
+        yield Replacement(words[0].start, words[1].end, text, "affirmed")
+
+
+def negate_request(scene: Scene) -> list[Rewrite]:
+    """Return `Do not cancel my order.` for `Cancel my order.`, if the turn makes one call.
+
+    The call must then be gone. The list is empty if no rule applies.
+    """
+    parts = [one for one in sentences(scene.turn.user) if not is_polite(one)]
+    calls = [path for path in scene.now if str(AnswerPath.of(path).call) == path]
+    if len(parts) != 1 or len(calls) != 1 or parts[0].asks or len(parts[0].said) > _LONGEST:
+        return []
+    one, said = parts[0], [word for word in parts[0].said if word != "please"]
+    acts = said[0] in _ACTS and requests(one)
+    wishes = said[0] in {"i", "we"} and said[1:2] in (["want"], ["need"]) and said[2:3] == ["to"]
+    if not (acts or (wishes and said[3:4] and said[3] in _ACTS)):
+        return []
+    if _has_clauses(one) or not (_IDLE | _NEGATIONS).isdisjoint(said):
+        return []
+    before = scene.now[calls[0]]
+    none = Delta(calls[0], before, Admissible((before,), anything_but=True, or_no_call=True))
+    edits = [edit for edit in _opposites(one) if edit.operator == "negated"]
+    return [scene.rewrite([edit], [none], about="negated") for edit in edits]
 
 
 def _has_clauses(one: Sentence) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_dstfuzz import Campaign, Settings
 from pytest_dstfuzz.config import ReplySettings
-from pytest_dstfuzz.dialogue.calls import Outcome
+from pytest_dstfuzz.dialogue.calls import Outcome, ToolCall
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
@@ -36,6 +36,11 @@ def scene_of(user: str) -> Scene:
         ("My card isn't working.", "My card is working."),
         ("My new card is working.", "My new card is not working."),
         ("I can't log in.", "I can log in."),
+        ("A pizza without onions, please.", "A pizza with onions, please."),
+        ("A pizza with onions, please.", "A pizza without onions, please."),
+        ("No onions please.", "Onions please."),
+        ("Which dishes don't contain nuts?", "Which dishes contain nuts?"),
+        ("Which rooms are not free?", "Which rooms are free?"),
     ],
 )
 def test_a_statement_takes_its_opposite(user: str, opposite: str) -> None:
@@ -48,6 +53,10 @@ def test_a_statement_takes_its_opposite(user: str, opposite: str) -> None:
     ("user", "reason"),
     [
         ("Is it open?", NOT_ONE),
+        ("What don't you sell?", NOT_ONE),
+        ("Which rooms have a view?", NOT_ONE),
+        ("A house with two rooms.", NO_OPPOSITE),
+        ("Help me with my order.", NO_OPPOSITE),
         ("I need a bag. I have a card.", NOT_ONE),
         ("My order has arrived. What now?", NOT_ONE),
         ("Thank you!", NOT_ONE),
@@ -60,6 +69,24 @@ def test_a_statement_takes_its_opposite(user: str, opposite: str) -> None:
 )
 def test_some_statements_stay(user: str, reason: str) -> None:
     assert begin(Negation(), scene_of(user)) == Inapplicable(reason)
+
+
+def test_a_negated_request_makes_no_call() -> None:
+    user = "Cancel my booking on Sunday."
+    data = DialogueSet("bot", "test", (Dialogue("d", (Turn(0, "", user),)),))
+    settings = Settings.of(outcome="tool-calls", variants=2)
+
+    def deaf(context: Context) -> list[ToolCall]:
+        return [ToolCall("cancel", {"day": "Sunday"})] if "ancel" in context.user else []
+
+    def right(context: Context) -> list[ToolCall]:
+        return [] if "not" in context.user else deaf(context)
+
+    found = {
+        bot: [turn.outcome for turn in Campaign(bot, data, settings, relation="negation")]
+        for bot in (deaf, right)
+    }
+    assert found == {deaf: ["violation"], right: ["held"]}
 
 
 def test_a_bot_that_ignores_negation_is_found() -> None:
