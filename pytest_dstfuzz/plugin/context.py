@@ -319,7 +319,8 @@ class RunContext:
         used = self.relations(self.settings)
         outcome = self.settings.reply.outcome
         if named != ALL:
-            missing = [one.name for one in relations_named(named) if one not in used]
+            every = relations_named(named, outcome=outcome)
+            missing = [one.name for one in every if one not in used]
             return f"left out, as no turn of the data fits: {', '.join(missing)}" * bool(missing)
         names = [one.name for one in relations_named(ALL, outcome=outcome) if one not in used]
         text = f"'all' leaves out {REPEATS}, which equals metamorphic if the clean answer is right"

@@ -15,13 +15,15 @@ from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.words import match_case, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Inapplicable, Replacement, Scene, TurnStart
-from pytest_dstfuzz.relations.values import inflections
-from pytest_dstfuzz.relations.wording import Change, Wording
+from pytest_dstfuzz.relations.values import article_before, inflections
+from pytest_dstfuzz.relations.wording import Change, Sentence, Wording, raised, sentences
 
 _NO_NUMBER: Final = "the turn has no number, time or date with another usual notation"
 _OTHER_VALUE: Final = "a value in the other notation would count as another value"
-#: Numbers from two to twelve, which people write both in words and in digits.
-_IN_WORDS: Final = {word: str(number) for number, word in enumerate(NUMBER_WORDS[2:13], 2)}
+#: Numbers from two to twenty, which people write both in words and in digits.
+_IN_WORDS: Final = {word: str(number) for number, word in enumerate(NUMBER_WORDS[2:], 2)} | {
+    "twenty": "20"
+}
 _IN_DIGITS: Final = {digits: word for word, digits in _IN_WORDS.items()}
 _SINGULAR: Final = word_set("night person ticket day room adult guest seat week hour pizza")
 #: Words before a number that make it a name: `room 4`.
@@ -33,6 +35,7 @@ _ORDINALS: Final = (
     *("tenth", "eleventh", "twelfth"),
 )
 _FULL_MONTH: Final = "|".join(MONTHS)
+_LONG_MONTH: Final = "|".join(name for name in MONTHS if len(name) > 4)
 _DAY_FIRST: Final = re.compile(
     rf"\b(?:(the) )?(\d{{1,2}})(st|nd|rd|th)?( of)? ({_FULL_MONTH})\b(?!,? \d{{2,4}}\b)",
     re.IGNORECASE,
@@ -43,6 +46,14 @@ _MONTH_FIRST: Final = re.compile(
 )
 _NTH: Final = re.compile(
     rf"\bthe (\d{{1,2}})(?:st|nd|rd|th)\b(?!(?: of)? (?:{_FULL_MONTH}))", re.IGNORECASE
+)
+#: Months beside a day, which may be written as `Jan`.
+_SHORT_MONTH: Final = re.compile(
+    rf"(?:(?<=\d )|(?<=\dth )|(?<=\dth of ))(?:{_LONG_MONTH})\b|\b(?:{_LONG_MONTH})\b(?= \d)",
+    re.IGNORECASE,
+)
+_ORDINAL_WORD: Final = re.compile(
+    rf"\bthe ({'|'.join(_ORDINALS)}) of (?:{_FULL_MONTH})\b", re.IGNORECASE
 )
 _HALVED: Final = re.compile(
     r"(?<![\d:.,£$€])(\d{1,2})(?::([0-5]\d))?( ?)(am|pm|a\.m\.|p\.m\.)(?!\w)", re.IGNORECASE
@@ -82,7 +93,10 @@ class NumberFormat(Wording):
 
 def _notations(scene: Scene) -> Iterator[Replacement]:
     user = scene.turn.user
-    for found in chain(_numbers(scene), _times(user), _dates(user)):
+    # A tracker may write a spoken time as the value of a slot.
+    spoken = () if scene.kind.name == "state" else _spoken_times(user)
+    found_in = (_numbers(scene), _times(user), spoken, _dates(user), _units(user))
+    for found in chain(*found_in, _grammatical_numbers(scene)):
         if not breaks_exact(scene.guarded.exact, [found]):
             yield found
 
@@ -94,9 +108,12 @@ def _numbers(scene: Scene) -> Iterator[Replacement]:
         other = _IN_WORDS.get(word.lower) or _IN_DIGITS.get(word.text)
         if other is None and word.lower in {"one", "1"}:
             other = "1" if word.lower == "one" else "one"
-        if other is None or index + 1 == len(words) or gaps[index + 1] != " ":
-            continue
         before = words[index - 1].lower if index else ""
+        last = index + 1 == len(words) or bool(gaps[index + 1].strip())
+        if other is not None and last and before in _COUNTING and _ends(gaps[index + 1]):
+            yield Replacement(word.start, word.end, other, "number")
+        if other is None or last or gaps[index + 1] != " ":
+            continue
         if before in _LABELS or before.isdigit() or before in NUMBER_WORDS:
             continue
         named = index and words[index - 1].text[0].isupper() and before != "i"
@@ -104,7 +121,8 @@ def _numbers(scene: Scene) -> Iterator[Replacement]:
             continue
         counted = words[index + 1].lower
         single = word.lower in {"one", "1"}
-        fits = counted in _SINGULAR if single else _is_plural(scene, counted)
+        bare = before in _COUNTING and not single and counted in _AFTER_COUNT
+        fits = counted in _SINGULAR if single else bare or _is_plural(scene, counted)
         if not fits or reasons[index + 1] in {"name", "user"}:
             continue
         # Both words of `5 pages` have an exact lock, because `page 5` is a label.
@@ -115,6 +133,16 @@ def _numbers(scene: Scene) -> Iterator[Replacement]:
             continue
         text = match_case(word.text, other) if not index else other
         yield Replacement(word.start, word.end, text, "number")
+
+
+#: Words before a number of people without a noun: `a table for two`.
+_COUNTING: Final = word_set("for of us")
+_AFTER_COUNT: Final = word_set("at on in tonight tomorrow today please this next by near of")
+
+
+def _ends(gap: str) -> bool:
+    """Return whether a sentence or a part of it ends in a gap."""
+    return gap.strip() in {"", ".", "?", "!", ","}
 
 
 def _is_plural(scene: Scene, word: str) -> bool:
@@ -153,6 +181,186 @@ def _times(user: str) -> Iterator[Replacement]:
                 yield Replacement(found.start(), found.end(), text, "time")
 
 
+_PARTS_OF_HOUR: Final = {"half past": "30", "quarter past": "15", "quarter to": "45"}
+
+
+def _spoken_times(user: str) -> Iterator[Replacement]:
+    """Yield `7:30` for `half past seven`, `7 o'clock` for `seven o'clock`, `12 pm` for `noon`."""
+    for found in _PAST.finditer(user):
+        hour, minutes = _hour(found[2]), _PARTS_OF_HOUR[found[1].lower()]
+        hour = (hour - 2) % _NOON + 1 if minutes == "45" else hour
+        yield Replacement(found.start(), found.end(), f"{hour}:{minutes}", "time")
+    for found in _BEFORE_HALF.finditer(user):
+        hour = int(found[1])
+        if 1 <= hour <= _NOON:
+            said = next(said for said, part in _PARTS_OF_HOUR.items() if part == found[2])
+            named = NUMBER_WORDS[hour % _NOON + 1 if found[2] == "45" else hour]
+            yield Replacement(found.start(), found.end(), f"{said} {named}", "time")
+    for found in _OCLOCK.finditer(user):
+        hour = _hour(found[1])
+        other = NUMBER_WORDS[hour] if found[1].isdigit() else str(hour)
+        yield Replacement(found.start(1), found.end(1), other, "time")
+    for found in _NOONS.finditer(user):
+        yield Replacement(found.start(), found.end(), "12 pm", "time")
+    for found in _ON_THE_HOUR.finditer(user):
+        hour, half = _hour(found[1]), found[2][0].lower()
+        part = "in the morning" if half == "a" else "in the afternoon"
+        part = "in the evening" if half == "p" and hour > _LAST_AFTERNOON else part
+        if hour < _NOON and (half == "p" or hour > _NIGHT):
+            yield Replacement(found.start(), found.end(), f"{found[1]} {part}", "time")
+        if found[1].isdigit() and 1 <= hour <= _NOON:
+            text = f"{NUMBER_WORDS[hour]} {half}m"
+            yield Replacement(found.start(), found.end(), text, "time")
+    for found in _IN_PART.finditer(user):
+        half = "am" if found[2].lower() == "morning" else "pm"
+        yield Replacement(found.start(), found.end(), f"{found[1]} {half}", "time")
+
+
+def _hour(text: str) -> int:
+    return int(text) if text.isdigit() else NUMBER_WORDS.index(text.lower())
+
+
+def _units(user: str) -> Iterator[Replacement]:
+    """Yield amounts of money, shares and durations in another notation."""
+    for pattern, texts in _UNITS:
+        for found in pattern.finditer(user):
+            for text in texts:
+                after = match_case(found[0], found.expand(text))
+                yield Replacement(found.start(), found.end(), after, "unit")
+
+
+_AN_HOUR: Final = {
+    "half an hour": "30 minutes",
+    "an hour and a half": "90 minutes",
+    "a quarter of an hour": "15 minutes",
+    "two weeks": "14 days",
+    "a fortnight": "two weeks",
+    "one week": "7 days",
+    "24 hours": "one day",
+    "six months": "half a year",
+    "12 months": "one year",
+}
+_AMOUNT: Final = r"(\d{1,4}(?:\.\d\d)?)"
+#: Patterns, and the texts that may replace a match.
+_UNITS: Final = (
+    (re.compile(rf"€ ?{_AMOUNT}(?![\d.,]*\d)"), (r"\1 euros", r"\1 EUR")),
+    (re.compile(rf"\${_AMOUNT}(?![\d.,]*\d)"), (r"\1 dollars",)),
+    (re.compile(rf"£{_AMOUNT}(?![\d.,]*\d)"), (r"\1 pounds",)),
+    (re.compile(rf"(?<![\d.,]){_AMOUNT} euros\b", re.IGNORECASE), (r"€\1", r"\1 EUR")),
+    (re.compile(rf"(?<![\d.,]){_AMOUNT} dollars\b", re.IGNORECASE), (r"$\1",)),
+    (re.compile(rf"(?<![\d.,]){_AMOUNT} pounds\b", re.IGNORECASE), (r"£\1",)),
+    (re.compile(r"(?<![\d.,])(\d{1,3}) ?%"), (r"\1 percent",)),
+    (re.compile(r"(?<![\d.,])(\d{1,3}) percent\b", re.IGNORECASE), (r"\1%",)),
+    (re.compile(r"(?<![\d.,])(\d{1,3}) kilometres\b", re.IGNORECASE), (r"\1 km",)),
+    (re.compile(r"(?<![\d.,])(\d{1,3}) km\b"), (r"\1 kilometres",)),
+    (re.compile(r"(?<![\d.,])(\d{1,3}) kilos\b", re.IGNORECASE), (r"\1 kg",)),
+    (re.compile(r"(?<![\d.,])(\d{1,3}) kg\b"), (r"\1 kilos",)),
+    *(
+        (re.compile(rf"(?<![\w-]){one}\b(?! and\b)", re.IGNORECASE), (other,))
+        for pair in _AN_HOUR.items()
+        for one, other in (pair, pair[::-1])
+    ),
+)
+#: Questions about things in the plural, and in the singular. The things come in between.
+_FORMS: Final = (
+    (("are", "there", "any"), ("is", "there", "a")),
+    (("are", "there"), ("is", "there", "a")),
+    (("do", "you", "have", "any"), ("do", "you", "have", "a")),
+    (("do", "you", "have"), ("do", "you", "have", "a")),
+    (("have", "you", "got", "any"), ("have", "you", "got", "a")),
+    (("do", "you", "sell"), ("do", "you", "sell", "a")),
+    (("how", "much", "are"), ("how", "much", "is", "a")),
+    (("where", "can", "i", "buy"), ("where", "can", "i", "buy", "a")),
+    (("where", "can", "i", "get"), ("where", "can", "i", "get", "a")),
+    (("where", "can", "i", "find"), ("where", "can", "i", "find", "a")),
+    (("how", "can", "i", "return"), ("how", "can", "i", "return", "a")),
+    (("how", "do", "i", "return"), ("how", "do", "i", "return", "a")),
+    (("can", "i", "bring"), ("can", "i", "bring", "a")),
+    (("may", "i", "bring"), ("may", "i", "bring", "a")),
+    (("can", "i", "rent"), ("can", "i", "rent", "a")),
+)
+#: Words after the noun, or the end.
+_AFTER_NOUN: Final = word_set(
+    """in near at on for with to from available here today tomorrow tonight left open please that
+    which around there by"""
+)
+_MOST_ADJECTIVES: Final = 2
+
+
+def _grammatical_numbers(scene: Scene) -> Iterator[Replacement]:
+    """Yield `Is there a bus?` for `Are there any buses?`, and vice versa."""
+    for one in sentences(scene.turn.user):
+        for several, single in _FORMS:
+            for old, new in ((several, single), (single, several)):
+                found = _thing_after(scene, one, old, single=old is single)
+                if found is None:
+                    continue
+                place, noun = found
+                between = "".join(
+                    one.gaps[at - 1] + one.words[at].text for at in range(len(old), place)
+                ).strip()
+                thing = f"{between} {noun}".strip()
+                words = [*new[:-1], article_before(thing)] if new is single else new
+                head = raised(" ".join("I" if word == "i" else word for word in words), one)
+                end = one.words[place].end
+                yield Replacement(one.start, end, f"{head} {thing}", "grammatical_number")
+
+
+def _thing_after(
+    scene: Scene, one: Sentence, old: tuple[str, ...], *, single: bool
+) -> tuple[int, str] | None:
+    """Return the index of the noun after the words ``old``, and its other form."""
+    said, count = one.said, len(old)
+    begins = said[:count]
+    if single and begins[-1:] == ("an",):
+        begins = (*begins[:-1], "a")
+    if begins != old or any(gap.strip() for gap in one.gaps[:count]):
+        return None
+    for place in range(count, min(count + _MOST_ADJECTIVES + 1, len(said))):
+        last = place + 1 == len(said) or bool(one.gaps[place].strip())
+        after = "" if last else said[place + 1]
+        if not last and after not in _AFTER_NOUN:
+            kind = scene.lexicon.majority_pos(said[place])
+            if kind not in {"adj", "noun"} or said[place] in {"other", "many", "any"}:
+                return None
+            continue
+        other = inflections().plural(said[place]) if single else inflections().singular(said[place])
+        base = said[place] if single else other
+        named = (
+            scene.guarded.reasons[one.first + place] in {"user", EXACT}
+            or one.words[place].text != said[place]
+        )
+        if other is None or base in _NO_SINGLE or named:
+            return None
+        return place, other
+    return None
+
+
+#: Nouns whose singular and plural ask for different things here.
+_NO_SINGLE: Final = word_set("lot few option thing hour time way day minute card news")
+_PAST: Final = re.compile(
+    rf"\b(half past|quarter past|quarter to) (\d{{1,2}}|{'|'.join(NUMBER_WORDS[1:13])})\b",
+    re.IGNORECASE,
+)
+_BEFORE_HALF: Final = re.compile(
+    r"(?<=\bat )(\d{1,2}):(15|30|45)(?!\d|:| ?[ap]\.?m)", re.IGNORECASE
+)
+_OCLOCK: Final = re.compile(
+    rf"\b([1-9]|1[0-2]|{'|'.join(NUMBER_WORDS[1:13])})(?= o['’]clock)", re.IGNORECASE
+)
+_NOONS: Final = re.compile(r"(?<=\bat )(?:noon|midday)\b", re.IGNORECASE)
+_ON_THE_HOUR: Final = re.compile(
+    rf"(?<![\d:.,£$€])\b(1[0-2]|[1-9]|{'|'.join(NUMBER_WORDS[1:13])}) ?(am|pm)\b", re.IGNORECASE
+)
+_IN_PART: Final = re.compile(
+    rf"(?<=at )(1[0-2]|[1-9]|{'|'.join(NUMBER_WORDS[1:13])}) in the (morning|afternoon|evening)\b",
+    re.IGNORECASE,
+)
+#: The last hour of the afternoon, and of the night.
+_LAST_AFTERNOON: Final = 5
+_NIGHT: Final = 4
+
+
 def _dates(user: str) -> Iterator[Replacement]:
     """Yield dates with the day before the month, or after it."""
     for found in _DAY_FIRST.finditer(user):
@@ -169,6 +377,12 @@ def _dates(user: str) -> Iterator[Replacement]:
         yield Replacement(found.start(), found.end(), f"{day} {month}", "date")
         if not found[3]:
             yield Replacement(found.start(), found.end(), f"{month} {_nth(day)}", "date")
+    for found in _SHORT_MONTH.finditer(user):
+        text = found[0][:3].capitalize()
+        yield Replacement(found.start(), found.end(), text, "date")
+    for found in _ORDINAL_WORD.finditer(user):
+        day = _ORDINALS.index(found[1].lower()) + 1
+        yield Replacement(found.start(1), found.end(1), _nth(day), "date")
     for found in _NTH.finditer(user):
         if 1 <= int(found[1]) <= len(_ORDINALS):
             word = _ORDINALS[int(found[1]) - 1]

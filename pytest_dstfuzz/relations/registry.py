@@ -24,6 +24,7 @@ MODULES: Final = (
     "wording",
     "synonyms",
     "notation",
+    "order",
     "sources",
     "rounds",
     "shape",
@@ -41,18 +42,22 @@ ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.relations"
 ALL: Final = "all"
 #: This relation has the variants of ``metamorphic``, but only if the clean answer is right.
 REPEATS: Final = "gold"
+_WORDING: Final = (
+    "politeness",
+    "indirect-question",
+    "filler-sentences",
+    "synonyms",
+    "register",
+    "number-format",
+    "letter-case",
+    "phrase-order",
+    "phrase-table",
+)
 #: Sets of relations, each with one name.
 FAMILIES: Final = {
+    "everyday": ("metamorphic", *_WORDING, "negation", "aside", "restate", "split", "join"),
     "mortar": ("same-context", "lost-context", "contexts-agree", "contexts-differ"),
-    "wording": (
-        "politeness",
-        "indirect-question",
-        "filler-sentences",
-        "synonyms",
-        "register",
-        "number-format",
-        "letter-case",
-    ),
+    "wording": _WORDING,
     "metal": ("metal-synonyms", "metal-word", "metal-typos", "metal-leet"),
 }
 #: Relations that ``all`` leaves out: `REPEATS`, and relations in the form of a paper, which edit
@@ -120,15 +125,15 @@ def relations_named(
     ``all`` means the shipped relations, with two exceptions: ``gold`` repeats ``metamorphic``, and
     relations such as ``metal`` only reproduce a paper. If ``data`` is given, ``all`` leaves out
     relations that cannot apply to this data. If ``outcome`` is given, ``all`` leaves out relations
-    that do not support this kind of answer. ``mortar`` and ``metal`` mean four relations each, and
-    ``wording`` means seven.
+    that do not support this kind of answer, as a family does. ``FAMILIES`` has the families, such
+    as ``everyday`` and ``wording``.
 
     Raises:
         UserError: a relation does not exist (the message suggests the nearest name), a name
             appears twice, or the list is empty.
     """
     given = [name.strip() for name in text.split(",")]
-    names = [one for name in given for one in FAMILIES.get(name, (name,))]
+    names = [one for name in given for one in _members(name, outcome)]
     if names == [ALL]:
         shipped = [relation_by_name(name) for name in RELATIONS.shipped if name not in _APART]
         return tuple(
@@ -145,6 +150,17 @@ def relations_named(
     if odd := next((one for one in names if one not in RELATIONS.names and not is_word(one)), None):
         raise UserError(f"{unknown_name('relation', odd, RELATIONS.names)} Or {QUOTES}.")
     return tuple(relation_by_name(name) for name in names)
+
+
+def _members(name: str, outcome: OutcomeKind | None) -> tuple[str, ...]:
+    """Return the relations of a family that support a kind of answer, or another name alone.
+
+    If none supports it, return all.
+    """
+    members = FAMILIES.get(name, (name,))
+    if outcome is None or name not in FAMILIES:
+        return members
+    return tuple(one for one in members if outcome in relation_by_name(one).on) or members
 
 
 def family_members(text: str) -> frozenset[str]:

@@ -26,7 +26,7 @@ from pytest_dstfuzz.relations.should_change.sites import split_spoken
 from pytest_dstfuzz.relations.values import domain_of, name_words
 from pytest_dstfuzz.relations.wording import Sentence, asks_to, requests, says_need, sentences
 
-_FIRST_ROUND: Final = "the turn is the first one, or the system says nothing before it"
+_FIRST_ROUND: Final = "the turn is the first one"
 _LOCKED_ASIDE: Final = "every aside contains a locked word"
 #: Questions that have nothing to do with a request, and their answers.
 _ASIDES: Final = (
@@ -63,7 +63,7 @@ class Aside(_Shape):
 
     def begin(self, scene: Scene) -> TurnStart:
         """Return the dialogue with each aside before its last round."""
-        if not scene.index or not scene.turn.system.strip():
+        if not scene.index:
             return Inapplicable(_FIRST_ROUND)
         words = scene.table.words
         found = [
@@ -78,7 +78,9 @@ class Aside(_Shape):
 def _with_aside(scene: Scene, question: str, answer: str) -> Rewrite:
     *earlier, last = scene.context.exchanges
     asked = Exchange(last.system, question)
-    back = Exchange(f"{answer} {_RETURN} {last.system.strip()}", last.user)
+    # Recorded questions may stand without the messages of the system.
+    again = f" {_RETURN} {last.system.strip()}" if last.system.strip() else ""
+    back = Exchange(f"{answer}{again}", last.user)
     # The recorded messages before the turn now stand before the aside.
     seen = replace(scene.context, exchanges=(*earlier, asked, back))
     moves = (Move("add", scene.index, scene.index - 1),)

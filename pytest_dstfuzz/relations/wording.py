@@ -24,7 +24,7 @@ from pytest_dstfuzz.relations.relation import (
     TurnStart,
 )
 from pytest_dstfuzz.relations.sources import find_broken_lock
-from pytest_dstfuzz.relations.values import sentence_of
+from pytest_dstfuzz.relations.values import inflections, sentence_of
 
 #: Replacements that belong together: a question mark goes with the words that ask.
 Change = tuple[Replacement, ...]
@@ -44,6 +44,8 @@ class Wording(Relation):
     english = True
     #: Maximum number of changes in one rewrite.
     most = 2
+    #: Minimum number of words between two changes in one rewrite.
+    between = 0
 
     @abstractmethod
     def changes(self, scene: Scene) -> Iterable[Change]:
@@ -85,13 +87,14 @@ class Wording(Relation):
         chosen: list[Change] = []
         for place in scene.rng.permutation(len(found)).tolist():
             one = found[place]
-            if len(chosen) < self.most and all(_apart(one, other) for other in chosen):
+            if len(chosen) < self.most and all(self._apart(scene, one, other) for other in chosen):
                 chosen.append(one)
         return tuple(chosen)
 
-
-def _apart(one: Change, other: Change) -> bool:
-    return one[-1].end < other[0].start or other[-1].end < one[0].start
+    def _apart(self, scene: Scene, one: Change, other: Change) -> bool:
+        first, second = sorted((one, other))
+        end, start = first[-1].end, second[0].start
+        return end < start and len(scene.turn.user[end:start].split()) >= self.between
 
 
 class Sentence(NamedTuple):
@@ -150,7 +153,7 @@ def sentences(user: str) -> Iterator[Sentence]:
         first = last + 1
 
 
-def _lowered(scene: Scene, sentence: Sentence, place: int = 0) -> str:
+def lowered(scene: Scene, sentence: Sentence, place: int = 0) -> str:
     """Return a word of a sentence, spelled as inside a sentence."""
     word = sentence.words[place]
     named = scene.guarded.reasons[sentence.first + place] in {"name", "value", "user", "exact"}
@@ -159,7 +162,7 @@ def _lowered(scene: Scene, sentence: Sentence, place: int = 0) -> str:
     return word.text[0].lower() + word.text[1:]
 
 
-def _raised(text: str, like: Sentence) -> str:
+def raised(text: str, like: Sentence) -> str:
     """Return a text with a capital letter if the text ``like`` has one."""
     return text[0].upper() + text[1:] if like.capital or text[0] == "I" else text
 
@@ -204,6 +207,8 @@ _GREETING: Final = re.compile(
     r"(?:hi|hello|hey)(?: there)?|good (?:morning|afternoon|evening)|greetings"
 )
 _ANSWERED: Final = word_set("yo yes yeah yep ok okay sure no nope well great and also so")
+#: Words that begin a statement about the user's case.
+_STATED: Final = word_set("my our the i i'm i've we we're we've there")
 _FAREWELL: Final = word_set("thanks thank bye goodbye cheers")
 _LONGEST: Final = 18
 _FEWEST: Final = 3
@@ -274,11 +279,15 @@ def _greetings(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
     text = " ".join(first.said)
     greets = _GREETING.match(text)
     if not greets:
-        if any(map(_speaks, parts)) and first.said[0] not in _ANSWERED:
-            for hello in ("Hello", "Hi"):
+        stated = first.said[0] in _STATED and len(first.said) > _FEWEST
+        if (any(map(_speaks, parts)) or stated) and first.said[0] not in _ANSWERED:
+            for hello in ("Hello", "Hi", "Good morning"):
                 mark = "! " if first.capital else ", "
                 said = hello if first.capital else hello.lower()
                 yield (Replacement(first.start, first.start, f"{said}{mark}", "greeting_added"),)
+            if not requests(first):
+                said = f"{raised('excuse me', first)}, {lowered(scene, first)}"
+                yield (Replacement(first.start, first.words[0].end, said, "greeting_added"),)
         return
     count = len(greets[0].split())
     if count == len(first.said) and len(parts) > 1:
@@ -291,13 +300,13 @@ def _from_word(scene: Scene, sentence: Sentence, place: int, operator: str) -> C
     """Return the change that makes a sentence begin with one of its later words."""
     word = sentence.words[place]
     free = scene.guarded.reasons[sentence.first + place] in {"", "cue", "request"}
-    text = _raised(word.text, sentence) if free else word.text
+    text = raised(word.text, sentence) if free else word.text
     return (Replacement(sentence.start, word.end, text, operator),)
 
 
 def _speaks(sentence: Sentence) -> bool:
     """Return whether a sentence is a request."""
-    asks = sentence.asks and len(sentence.said) > _FEWEST
+    asks = sentence.asks and len(sentence.said) >= _FEWEST
     return asks or requests(sentence) or says_need(sentence) or asks_to(sentence)
 
 
@@ -338,7 +347,7 @@ def _pleases(scene: Scene, one: Sentence) -> Iterator[Change]:
     if not _JOINED.isdisjoint(one.said) or len(one.said) > _LONGEST:
         return
     if requests(one):
-        text = f"{_raised('please', one)} {_lowered(scene, one)}"
+        text = f"{raised('please', one)} {lowered(scene, one)}"
         yield (Replacement(one.start, one.words[0].end, text, "please_added"),)
     if asks_to(one):
         at = one.words[1].end
@@ -381,18 +390,39 @@ def _less_pleading(scene: Scene, one: Sentence) -> Iterator[Change]:
 def _could_you(scene: Scene, one: Sentence) -> Iterator[Change]:
     """Yield `Could you find me a room?` for `Find me a room.`, and vice versa."""
     if requests(one) and _JOINED.isdisjoint(one.said) and len(one.said) <= _LONGEST:
-        for ask in ("could you", "can you"):
-            text = f"{_raised(ask, one)} {_lowered(scene, one)}"
+        if one.said[0] == "please":
+            return
+        for ask, mark in _ASKING:
+            text = f"{raised(ask, one)} {lowered(scene, one)}"
             begins = Replacement(one.start, one.words[0].end, text, "could_you_added")
-            yield (begins, *_at_end(one, "?", "could_you_added"))
+            yield (begins, *_at_end(one, mark, "could_you_added"))
     elif one.asks and asks_to(one) and _one_request(one) and "help" not in one.said:
         place = one.said.index("you") + 1
         word = one.words[place]
-        text = _raised(_lowered(scene, one, place), one)
+        text = raised(lowered(scene, one, place), one)
         begins = Replacement(one.start, word.end, text, "could_you_dropped")
         yield (begins, *_at_end(one, ".", "could_you_dropped"))
+        if place == _TWO_WORDS:
+            text = "I was wondering if you could"
+            begins = Replacement(one.start, one.words[1].end, text, "wondering")
+            yield (begins, *_at_end(one, ".", "wondering"))
+    elif one.asks and one.said[:2] in _MAY_I and _PERMITS.match(" ".join(one.said)):
+        text = "I was wondering if I could"
+        if _one_request(one) and "please" not in one.said:
+            begins = Replacement(one.start, one.words[1].end, text, "wondering")
+            yield (begins, *_at_end(one, ".", "wondering"))
 
 
+_TWO_WORDS: Final = 2
+_MAY_I: Final = (("can", "i"), ("could", "i"), ("may", "i"))
+#: Polite beginnings of a request, and the mark after it.
+_ASKING: Final = (
+    ("could you", "?"),
+    ("can you", "?"),
+    ("would you", "?"),
+    ("I was wondering if you could", "."),
+    ("I would be grateful if you could", "."),
+)
 _SECOND: Final = re.compile(r"\b(?:and|or|but|if)\b|,")
 
 
@@ -406,7 +436,7 @@ def _wishes(one: Sentence) -> Iterator[Change]:
     """Yield `I'd like` for `I want`, and vice versa."""
     said = one.said
     if said[:2] in {("i", "want"), ("we", "want")} and said[2:3] and said[2] in _WANTED:
-        whole = "I would like" if said[0] == "i" else _raised("we would like", one)
+        whole = "I would like" if said[0] == "i" else raised("we would like", one)
         yield (Replacement(one.start, one.words[1].end, whole, "wish"),)
     if said[:2] in {("i'd", "like"), ("we'd", "like")} and said[2:3] and said[2] in _WANTED:
         yield (Replacement(one.words[0].end - 2, one.words[1].end, " want", "wish"),)
@@ -419,12 +449,16 @@ _WANTED: Final = word_set("to a an the some two three four")
 
 
 _NO_QUESTION: Final = "the turn has no direct or indirect question that can be rewritten"
+#: Begins no question about the bot itself.
+_OTHERS: Final = "Do you know"
 #: Words before an indirect question, and the mark after it.
 _FRAMES: Final = (
     ("I'd like to know", "."),
     ("I would like to know", "."),
     ("Can you tell me", "?"),
     ("Could you tell me", "?"),
+    (_OTHERS, "?"),
+    ("Please tell me", "."),
     ("I was wondering", "."),
 )
 _INDIRECT: Final = re.compile(
@@ -499,6 +533,8 @@ def _framed(scene: Scene, one: Sentence) -> Iterator[Change]:
     for frame, mark in _FRAMES:
         if frame == "I was wondering" and not polar:
             continue
+        if frame == _OTHERS and not {"you", "your"}.isdisjoint(one.said):
+            continue
         first = edits[0]
         said = frame if one.capital or frame[0] == "I" else frame[0].lower() + frame[1:]
         begins = first._replace(after=f"{said} {first.after}")
@@ -519,6 +555,8 @@ def _reframed(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
     yield from _direct(scene, one, count)
     for frame, mark in _FRAMES:
         if frame.lower() == old or (frame == "I was wondering" and not whether):
+            continue
+        if frame == _OTHERS and not {"you", "your"}.isdisjoint(one.said[count:]):
             continue
         said = frame if one.capital or frame[0] == "I" else frame[0].lower() + frame[1:]
         begins = Replacement(one.start, one.words[count - 1].end, said, "reframed")
@@ -542,12 +580,12 @@ def _direct(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
         last = count + len(found[0].split()) if found else 0
         pair = said[last : last + 2]
         if len(pair) == 2 and pair[0] in {"you", "they", "we", "i"} and pair[1] in _VERBS:
-            turned = f"{_lowered(scene, one, count)}"
+            turned = f"{lowered(scene, one, count)}"
             between = [words[place].text for place in range(count + 1, last)]
             turned = " ".join([turned, *between, "do", pair[0]])
     if turned:
         turned = re.sub(r"\bi$", "I", turned)
-        begins = Replacement(one.start, words[last].end, _raised(turned, one), "direct")
+        begins = Replacement(one.start, words[last].end, raised(turned, one), "direct")
         yield (begins, *_at_end(one, "?", "direct"))
 
 
@@ -573,10 +611,23 @@ def _polar_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
         turned, last = "if", 0
     if helper in {"is", "are"} and (subject == "there" or _BE.get(subject) == helper):
         sure = said[2] in {"sure", "able"}
-        turned = "" if sure else f"if {_lowered(scene, one, 1)} {helper}"
+        turned = "" if sure else f"if {lowered(scene, one, 1)} {helper}"
+    if helper in {"is", "are"} and subject not in {*_BE, "that", "this", "these", "those"}:
+        return _polar_predicate(one)
     if helper == "can" and subject in {"i", "we"} and said[2] not in _REQUESTED:
         turned = f"if {'I' if subject == 'i' else 'we'} can"
     return [_edit(one.start, one.words[last].end, turned)] if turned else None
+
+
+def _polar_predicate(one: Sentence) -> list[Replacement] | None:
+    """Return the edits from `Is the museum open?` to `if the museum is open`."""
+    ends = range(2, min(_MOST_SUBJECT + 2, len(one.said)))
+    place = next((n for n in ends if one.said[n] in _PREDICATES), 0)
+    if not place or one.said[place - 1] in {"the", "a", "an", "be", "not"}:
+        return None
+    helper = one.words[0]
+    at = one.words[place].start
+    return [_edit(helper.start, helper.end, "if"), _edit(at, at, f"{helper.lower} ")]
 
 
 def _third_person(one: Sentence, helper: int, lead: str) -> list[Replacement] | None:
@@ -599,8 +650,11 @@ def _verb_after(said: Sequence[str], subject: int) -> int | None:
     if said[subject : subject + 1] in (["it"], ("it",)):
         verb = subject + 1
         return verb if said[verb : verb + 1] and said[verb] in _VERBS else None
-    if subject >= len(said) or said[subject] not in _DETERMINERS:
+    if subject + 1 >= len(said):
         return None
+    if said[subject] not in _DETERMINERS:
+        bare = said[subject] not in _BE and said[subject + 1] in _VERBS
+        return subject + 1 if bare else None
     for verb in range(subject + 2, min(subject + 5, len(said))):
         if said[verb] in _VERBS:
             return verb
@@ -615,7 +669,7 @@ def _wh_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
     if not count or len(said) < count + 2 or not _BROKEN.isdisjoint(said[count:]):
         return None
     helper, subject = said[count], said[count + 1]
-    lower = _lowered(scene, one)
+    lower = lowered(scene, one)
     lead = _edit(one.start, one.words[0].end, lower)
     gone = _edit(one.words[count].start, one.words[count + 1].start, "")
     if helper == "does" and "and" not in said:
@@ -632,9 +686,13 @@ def _wh_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
     if helper == "do" and subject in {"you", "they", "we", "i"}:
         verb = said[count + 2 : count + 3]
         return [lead, gone] if verb and verb[0] not in _ADVICE - {"need", "have"} else None
+    if found is not None and found[0].split()[0] in {"who", "which", "what"}:
+        base = inflections().infinitive(helper)
+        if base is not None and base not in {"be", "do", "have"}:
+            return [lead]
     turned = ""
     if helper in {"is", "are"} and _BE.get(subject) == helper and subject != "there":
-        turned = f"{_lowered(scene, one, count + 1)} {helper}" if len(said) <= count + 3 else ""
+        turned = f"{lowered(scene, one, count + 1)} {helper}" if len(said) <= count + 3 else ""
     if helper in {"can", "should"} and subject in {"i", "we"}:
         turned = f"{'I' if subject == 'i' else 'we'} {helper}"
     swapped = _edit(one.words[count].start, one.words[count + 1].end, turned)
@@ -648,7 +706,11 @@ _MOST_AFTER_HOW: Final = 4
 _LEAST_MOVED: Final = 2
 _MOST_MOVED: Final = 9
 #: Verb forms and adverbs before which `is` stands: `where the museum is located`.
-_PREDICATES: Final = word_set("located called closed open available included near like required")
+_PREDICATES: Final = word_set(
+    """located called closed open available included near like required allowed possible free
+    permitted refundable accessible vegan safe valid ready broken full cancelled delayed insured"""
+)
+_MOST_SUBJECT: Final = 4
 
 
 def _moved_to_end(

@@ -15,16 +15,16 @@ from pytest_dstfuzz.relations.registry import relations_named
 BOT = """
 def reply(messages):
     asked = messages[-1]["content"]
-    return "We sell wrenches." if "wrench" in asked else "Sorry?"
+    return "We sell hammers." if "hammer" in asked else "Sorry?"
 """
-ASKED = {"dialogue_id": "a", "users": ["Do you sell a wrench for my garden hose?"]}
+ASKED = {"dialogue_id": "a", "users": ["Do you sell a hammer for my garden hose?"]}
 RUN = (
     *("-m", "pytest", "-q", "--dst-model=my_bot:reply", "--dst-outcome=reply"),
     *("--dst-data=asked.jsonl", "--dst-relation=synonyms", "-p", "no:cacheprovider"),
 )
 
 
-@pytest.mark.parametrize("table", ["", "[tool.dstfuzz.synonyms]\nspanner = ['wrench']\n"])
+@pytest.mark.parametrize("table", ["", "[tool.dstfuzz.synonyms]\nmallet = ['hammer']\n"])
 def test_a_bot_that_misses_an_own_synonym_fails(tmp_path: Path, table: str) -> None:
     tmp_path.joinpath("my_bot.py").write_text(BOT)
     tmp_path.joinpath("asked.jsonl").write_text(json.dumps(ASKED) + "\n")
@@ -50,5 +50,5 @@ def test_mistakes_in_the_table_are_explained(tmp_path: Path, table: str, message
 
 def test_wording_stands_for_relations_on_all_kinds_of_answers() -> None:
     found = relations_named("metamorphic,wording")
-    assert len(found) == 8
+    assert len(found) == 10
     assert all(set(one.on) == {"state", "reply", "tool-calls"} for one in found)

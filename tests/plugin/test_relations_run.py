@@ -10,6 +10,7 @@ import pytest
 
 from pytest_dstfuzz import load_dialogues
 from pytest_dstfuzz.dialogue.dialogues import turn_keys
+from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.relations.sources import FrozenFile, FrozenRow
 
 FEW = ("--dst-turns=2", "--dst-variants=2")
@@ -154,13 +155,22 @@ def test_a_family_leaves_out_what_no_turn_fits(bot: pytest.Pytester) -> None:
     bot.path.joinpath("talks.jsonl").write_text(talk, encoding="utf-8")
     given = (STEADY, "--dst-data=talks.jsonl", "--dst-report=out.json")
     run = bot.runpytest_inprocess(*given, "--dst-relation=wording")
-    run.assert_outcomes(passed=4)
+    run.assert_outcomes(passed=6)
     notes = json.loads((bot.path / "out.json").read_text(encoding="utf-8"))["run"]["notes"]
     (left_out,) = (note for note in notes if note.startswith("left out"))
     assert "number-format" in left_out
     assert "politeness" not in left_out
     run = bot.runpytest_inprocess(STEADY, "--dst-data=talks.jsonl", "--dst-relation=number-format")
     assert run.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_family_leaves_out_what_does_not_test_the_answers() -> None:
+    names = {
+        outcome: {one.name for one in relations_named("everyday", outcome=outcome)}
+        for outcome in ("state", "reply")
+    }
+    assert {"metamorphic", "synonyms", "negation", "aside", "split"} <= names["state"]
+    assert names["state"] - names["reply"] == {"restate", "split", "join"}
 
 
 VALUES = """

@@ -12,14 +12,19 @@ from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import UNCHANGED, Inapplicable, Rewrite, Scenes, begin
 from pytest_dstfuzz.relations.sources import find_broken_lock
+from pytest_dstfuzz.relations.synonyms import CLASSES, WordTable, line_pairs, table_lines
 
 if TYPE_CHECKING:
     from conftest import AskedBot
 
 NAMES = (
     *("politeness", "indirect-question", "filler-sentences", "synonyms", "register"),
-    *("number-format", "letter-case"),
+    *("number-format", "letter-case", "phrase-order"),
 )
+
+
+#: The lock that a relation may break: a number in words, and a contracted or reworded negation.
+ALLOWED = {"number-format": "value", "register": "negation", "synonyms": "negation"}
 
 
 @pytest.mark.parametrize(
@@ -63,6 +68,36 @@ NAMES = (
         ("number-format", "We come on March 5th.", "We come on the 5th of March."),
         ("number-format", "We come on the 5th of March.", "We come on March 5."),
         ("number-format", "We leave at 17:30.", "We leave at 5:30 pm."),
+        ("number-format", "A table for two.", "A table for 2."),
+        ("number-format", "We leave at 5:30.", "We leave at half past five."),
+        ("number-format", "We leave at half past five.", "We leave at 5:30."),
+        ("number-format", "Come at 7 pm.", "Come at 7 in the evening."),
+        ("number-format", "It costs $20.", "It costs 20 dollars."),
+        ("number-format", "I need it for half an hour.", "I need it for 30 minutes."),
+        ("number-format", "We come on January 5th.", "We come on Jan 5th."),
+        ("number-format", "Are there any buses to Rome?", "Is there a bus to Rome?"),
+        ("number-format", "Is there an indoor pool?", "Are there any indoor pools?"),
+        ("number-format", "How much are day tickets?", "How much is a day ticket?"),
+        ("politeness", "Find me a map.", "I was wondering if you could find me a map."),
+        ("politeness", "Where is my order?", "Excuse me, where is my order?"),
+        ("politeness", "My order has not arrived.", "Hello! My order has not arrived."),
+        ("indirect-question", "Is the pool open?", "I'd like to know if the pool is open."),
+        ("indirect-question", "Who wrote it?", "Can you tell me who wrote it?"),
+        ("synonyms", "I don't eat meat.", "I never eat meat."),
+        ("synonyms", "Do you have a cheap room?", "Do you have an inexpensive room?"),
+        ("synonyms", "Where is the swimming pool?", "Where is the pool?"),
+        ("synonyms", "Can I get a refund?", "Can I get my money back?"),
+        ("synonyms", "I lost my bank card.", "I've lost my bank card."),
+        ("register", "I don't want olives.", "I dont want olives."),
+        ("register", "Find me a map, please.", "Find me a map, pls."),
+        ("phrase-order", "I need a room on Friday.", "On Friday, I need a room."),
+        ("phrase-order", "On Friday, I need a room.", "I need a room on Friday."),
+        ("phrase-order", "A room for two on Friday.", "A room on Friday for two."),
+        ("phrase-order", "Is there a bus from Rome to Pisa?", "Is there a bus to Pisa from Rome?"),
+        ("phrase-order", "A tea and a cake please.", "A cake and a tea please."),
+        ("phrase-order", "Can I cancel if it rains?", "If it rains, can I cancel?"),
+        ("phrase-order", "If it rains, can I cancel?", "Can I cancel if it rains?"),
+        ("phrase-order", "I lost my card. What can I do?", "What can I do? I lost my card."),
         ("letter-case", "Where is Ann?", "WHERE IS ANN?"),
         ("filler-sentences", "When do you open?", "I have a question. When do you open?"),
     ],
@@ -85,9 +120,14 @@ def test_a_turn_is_worded_otherwise(asked: AskedBot, name: str, user: str, writt
         ("indirect-question", "When does it open and close?"),
         ("synonyms", "The fix was quick."),
         ("synonyms", "I have a book."),
-        ("register", "Yes, that is what I am."),
+        ("register", "Nothing at all."),
         ("number-format", "Room 4 is cold, and Chapter Two is long."),
-        ("number-format", "We leave at 5:30."),
+        ("number-format", "We leave after 5:30."),
+        ("phrase-order", "Cancel my lesson on Friday."),
+        ("phrase-order", "We open from Monday to Friday."),
+        ("phrase-order", "Please book it for later today."),
+        ("phrase-order", "Tell me if it rains."),
+        ("phrase-order", "I lost my card. Can you block it?"),
         ("number-format", "One moment."),
         ("filler-sentences", "In the north."),
         ("letter-case", "Mail to https://a.example/Xy"),
@@ -116,10 +156,33 @@ def test_only_a_bare_answer_gets_please(asked: AskedBot):
 
 
 def test_own_synonyms_are_used_in_both_directions(asked: AskedBot):
-    own = {"spanner": "wrench"}
-    assert asked("synonyms", "Do you sell a spanner?") == set()
-    assert asked("synonyms", "Do you sell a spanner?", own=own) == {"Do you sell a wrench?"}
-    assert asked("synonyms", "Do you sell a wrench?", own=own) == {"Do you sell a spanner?"}
+    own = {"mallet": "hammer"}
+    assert asked("synonyms", "It is a mallet.") == set()
+    assert asked("synonyms", "It is a mallet.", own=own) == {"It is a hammer."}
+    assert asked("synonyms", "It is a hammer.", own=own) == {"It is a mallet."}
+
+
+@pytest.mark.parametrize("name", ["synonyms.tsv", "register.tsv"])
+def test_each_line_of_a_table_replaces_words(name: str):
+    lines = [line for line in table_lines(name) if line[0] != "#"]
+    pairs = [pair for line in lines for pair in line_pairs(line)]
+    unused = [pair for pair in pairs if not WordTable.of([pair]).rows]
+    assert unused == []
+    classes = {word for pair in pairs for side in pair for word in side.split() if word[0] == "@"}
+    assert classes <= {*CLASSES, "@more"}
+
+
+def test_a_value_of_the_answer_gets_no_synonym(rewritten: Callable[..., list[Rewrite]]):
+    user = "I need a cheap hotel near the park."
+    found = {one.seen.user for one in rewritten("synonyms", user, {"hotel-pricerange": "cheap"})}
+    assert found
+    assert all("cheap" in text for text in found)
+
+
+def test_changes_in_one_rewrite_have_words_between_them(asked: AskedBot):
+    found = asked("synonyms", "What are your opening hours?")
+    assert "What are your business hours?" in found
+    assert "What are your business times?" not in found
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -141,7 +204,7 @@ def test_the_shipped_dialogues_keep_their_locked_words(
                 assert one.expected == UNCHANGED
                 assert apply_edits(turn.user, one.edits) == one.seen.user != turn.user
                 lock = find_broken_lock(scene, one.seen.user)
-                allowed = {"number-format": "value", "register": "negation"}.get(name, "")
+                allowed = ALLOWED.get(name, "")
                 assert name == "letter-case" or lock in {"", allowed}
     assert applies > 5
 
