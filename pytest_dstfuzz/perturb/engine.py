@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, repeat
 from typing import Final, NamedTuple
@@ -40,7 +40,7 @@ from pytest_dstfuzz.perturb.operators import (
     transform,
     typo_limit,
 )
-from pytest_dstfuzz.perturb.reader import SlipReader
+from pytest_dstfuzz.perturb.reader import SlipReader, count_usage
 from pytest_dstfuzz.perturb.validity import StrictCheck
 from pytest_dstfuzz.perturb.words import (
     Action,
@@ -330,6 +330,7 @@ class Perturber:
         slip_rate: float | None = None,
         flat_rate: bool = False,
         order: str = "reading",
+        usage: Mapping[str, int] | None = None,
     ) -> None:
         """Build the tables that all utterances share.
 
@@ -349,6 +350,8 @@ class Perturber:
             order: the order in which position parameters count places: in ``reading`` order, or by
                 ``distance`` to the nearest mention of a slot value. If two places are equally near,
                 words that name the purpose of a value come first.
+            usage: words that users often say to this bot, see `count_usage`. A reader of slips
+                considers them likelier than other words.
 
         Raises:
             UserError: If a profile, order or transformation is unknown, a rate is outside [0, 1],
@@ -365,6 +368,7 @@ class Perturber:
         self._flat_rate = flat_rate
         values = {} if ontology is None else ontology.values
         self._values = tuple((slot, tuple(found)) for slot, found in values.items())
+        self._usage = usage or {}
         # Build the locks in all profiles, so that a broken lock is always an error.
         self._guards = Locks.of(lexicon, ontology, cue_words, locks)
         self.profile = PROFILES[validity]
@@ -389,6 +393,9 @@ class Perturber:
         Raises:
             UserError: As the constructor.
         """
+        usage = {}
+        if data.ontology is None:
+            usage = count_usage([turn.user for turn in one.turns] for one in data.dialogues)
         return cls(
             lexicon,
             validity=settings.validity,
@@ -401,6 +408,7 @@ class Perturber:
             slip_rate=settings.slip_rate,
             flat_rate=settings.flat_edit_rate,
             order=order,
+            usage=usage,
         )
 
     def _use(self, selection: Selection) -> None:
@@ -437,8 +445,8 @@ class Perturber:
 
     @cached_property
     def _reader(self) -> SlipReader:
-        """The reader of mistyped locked words, with the values of the data as its vocabulary."""
-        return SlipReader.of(self._lexicon, self.noise.model, dict(self._values))
+        """The reader of mistyped locked words. Its vocabulary has the words of the data."""
+        return SlipReader.of(self._lexicon, self.noise.model, dict(self._values), self._usage)
 
     @property
     def guards(self) -> Locks:

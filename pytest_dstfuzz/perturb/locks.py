@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -181,6 +181,8 @@ _CLITIC: Final = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$|^n['’]t$")
 _TYPO_LENGTH: Final = 5
 #: A word with a lower frequency rank is too common to identify a name.
 _EVERYDAY_RANK: Final = 200
+#: Endings of plurals that add ``es`` to the noun.
+_SIBILANTS: Final = ("ses", "xes", "zes", "ches", "shes")
 #: The lock on a whole utterance in another language.
 LANGUAGE: Final = "language"
 
@@ -354,7 +356,7 @@ class Locks:
         found.update(names.match_called([fact.lower for fact in facts], gaps, self._closed))
         if not text.islower():
             capitals = [fact.capital for fact in facts]
-            plain, is_word = self._function_words, self._lexicon.is_word
+            plain, is_word = self._function_words, self._is_word
             found.update(names.find_capitalised(text, parts, capitals, plain, is_word))
         if system:
             unlocked = {
@@ -425,7 +427,17 @@ class Locks:
         )
 
     def _is_known(self, lower: str) -> bool:
-        return lower in self._stop_words or self._lexicon.is_word(lower)
+        return lower in self._stop_words or self._is_word(lower)
+
+    def _is_word(self, lower: str) -> bool:
+        """Return whether a text is an English word or the plural of a noun.
+
+        The lexicon lacks many regular plurals: `bikes`, `vouchers`.
+        """
+        return self._lexicon.is_word(lower) or any(
+            single not in self._names_known.given and self._lexicon.majority_pos(single) == "noun"
+            for single in _singulars(lower)
+        )
 
     def _is_rare(self, lower: str) -> bool:
         return self._lexicon.frequency_rank(lower) is None and not lower.endswith("s")
@@ -465,6 +477,20 @@ def _lock_spans(
             right = parts.starts[gap] if gap < len(parts.words) else left + len(parts.gaps[-1])
             if max(left, span.start) < min(right, span.end):
                 glued[gap] = True
+
+
+def _singulars(lower: str) -> Iterator[str]:
+    """Yield the words of which a text is a regular plural, if they exist.
+
+    >>> [*_singulars("brushes")], [*_singulars("cherries")], [*_singulars("open")]
+    (['brushe', 'brush'], ['cherrie', 'cherry'], [])
+    """
+    if lower.endswith("s") and not lower.endswith("ss"):
+        yield lower[:-1]
+    if lower.endswith(_SIBILANTS):
+        yield lower[:-2]
+    if lower.endswith("ies"):
+        yield f"{lower[:-3]}y"
 
 
 def _parted(parts: Sequence[str]) -> list[str]:

@@ -1152,24 +1152,16 @@ class NoiseSupport:
         reader = self._reader
         if reader is None:
             return mask.reasons
-        reasons = list(mask.reasons)
+        reasons, stop_words = list(mask.reasons), self._policy.lexicon.stop_words
         for place, word in enumerate(parts.words):
             base, clitic, _ = word.lower.replace("’", "'").partition("'")
             if breaks_exact(mask.exact, [word]):
                 reasons[place] = EXACT
-            elif reasons[place] == "name" and self._is_ordinary(word, base, clitic):
+            elif reasons[place] == "name" and clitic and base in stop_words:  # `That's`
                 reasons[place] = ""
             elif reasons[place] == "name" and not (word.lower in said or reader.has(word.lower)):
                 reasons[place] = UNKNOWN_NAME
         return tuple(reasons)
-
-    def _is_ordinary(self, word: Word, base: str, clitic: str) -> bool:
-        """Return whether a locked name is an ordinary word: `That's`, `bikes`."""
-        lexicon, single = self._policy.lexicon, base.removesuffix("s")
-        if clitic:
-            return base in lexicon.stop_words
-        plural = base != single and lexicon.majority_pos(single) == "noun"
-        return plural and word.text.islower() and not lexicon.is_word(base)
 
     def _heard(self, text: str, reasons: Sequence[str], said: frozenset[str]) -> frozenset[str]:
         """Return the words of a dialogue that a text may be mistaken for."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, islice
@@ -37,7 +37,8 @@ from pytest_dstfuzz.perturb.words import word_list
 SURE: Final = 0.95
 RIVAL: Final = 0.01
 #: Shares of the prior probability: English words by frequency, words of the data, and words of the
-#: dialogue. Within each of the last two groups, all words are equally likely.
+#: dialogue. Within each of the last two groups, all words are equally likely. Data without an
+#: ontology have no values. Their words are those that users say, by the number of dialogues.
 _ENGLISH: Final = 0.4
 _DATA: Final = 0.3
 _DIALOGUE: Final = 0.3
@@ -137,6 +138,7 @@ class SlipReader:
         lexicon: Lexicon,
         model: NoiseModel,
         values: Mapping[str, Collection[str]] | None = None,
+        usage: Mapping[str, int] | None = None,
     ) -> None:
         """Build the vocabulary.
 
@@ -144,12 +146,15 @@ class SlipReader:
             lexicon: English words and their frequency.
             model: the probability of slips.
             values: slot or parameter -> its values.
+            usage: words that users often say to this bot, see `count_usage`.
         """
         self._lexicon, self._model = lexicon, model
         self._slots: defaultdict[str, set[str]] = defaultdict(set)
         for slot, found in (values or {}).items():
             for word in (word for value in found for word in word_list(value)):
                 self._slots[word].add(slot)
+        self._usage = usage or {}
+        self._uses = max(sum(self._usage.values()), _VOCABULARY)
         self._data = frozenset(word for word in self._slots if len(word) >= _SHORTEST)
         lists = {
             NUMBER: lexicon.number_words,
@@ -169,11 +174,18 @@ class SlipReader:
 
     @classmethod
     def of(
-        cls, lexicon: Lexicon, model: NoiseModel, values: Mapping[str, Sequence[str]]
+        cls,
+        lexicon: Lexicon,
+        model: NoiseModel,
+        values: Mapping[str, Sequence[str]],
+        usage: Mapping[str, int],
     ) -> SlipReader:
         """Return the reader for some data. Campaigns on the same data share its results."""
         return _reader(
-            lexicon, model, tuple((slot, tuple(found)) for slot, found in values.items())
+            lexicon,
+            model,
+            tuple((slot, tuple(found)) for slot, found in values.items()),
+            tuple(usage.items()),
         )
 
     def read(
@@ -271,7 +283,7 @@ class SlipReader:
         return bool(self.classes(word) & self.classes(other)) or other in around.antonyms
 
     def has(self, word: str) -> bool:
-        """Return whether a word in lower case is in the data."""
+        """Return whether a word in lower case is in a value of the data."""
         return word in self._data
 
     def is_known(self, text: str) -> bool:
@@ -401,7 +413,8 @@ class SlipReader:
             rank = _LISTED
         english = _RARE if rank is None else _FREQUENT / (rank + _FLAT)
         known = _DATA / max(len(self._data), _VOCABULARY) if word in self._data else 0.0
-        return _ENGLISH * english + known
+        used = _DATA * self._usage.get(word, 0) / self._uses
+        return _ENGLISH * english + known + used
 
     @cached_property
     def _misspelled(self) -> Mapping[str, tuple[str, ...]]:
@@ -416,7 +429,7 @@ class SlipReader:
     def _common(self) -> Sequence[str]:
         """The possible words for texts with two slips, the likeliest first."""
         frequent = islice(self._lexicon.frequent_words, _COMMON)
-        words = {*self._data, *frequent, *self._classes}
+        words = {*self._data, *self._usage, *frequent, *self._classes}
         return sorted(words, key=lambda word: (-self._prior(word), word))
 
     @cached_property
@@ -431,11 +444,35 @@ class SlipReader:
         Texts of the lexicon without a part of speech are left out, because they may be frequent
         slips.
         """
-        return {*_neighbours(self._lexicon).words, *self._data, *self._classes}
+        used = self._usage.keys() - self._misspelled.keys()
+        return {*_neighbours(self._lexicon).words, *self._data, *used, *self._classes}
 
 
 #: A dialogue, or the data of a bot, counts as having at least this number of words.
 _VOCABULARY: Final = 100
+#: A user's word belongs to the bot's subject if it is in at least this number of dialogues.
+_OFTEN: Final = 3
+#: Count the words of at most this number of dialogues.
+_COUNTED: Final = 1000
+
+
+def count_usage(dialogues: Iterable[Iterable[str]]) -> dict[str, int]:
+    """Return the words that users say in several dialogues: word -> number of other dialogues.
+
+    The numbers leave out one dialogue. So a word does not become likelier because the utterance
+    that is tested has it.
+
+    Args:
+        dialogues: the utterances of the user in each dialogue.
+    """
+    counts = Counter[str]()
+    for texts in islice(dialogues, _COUNTED):
+        counts.update({word for text in texts for word in word_list(text)})
+    return {
+        word: count - 1
+        for word, count in sorted(counts.items())
+        if count >= _OFTEN and not _is_exact(word)
+    }
 
 
 def _is_exact(text: str) -> bool:
@@ -506,9 +543,12 @@ class _Neighbours:
 
 @lru_cache(maxsize=2)
 def _reader(
-    lexicon: Lexicon, model: NoiseModel, values: tuple[tuple[str, tuple[str, ...]], ...]
+    lexicon: Lexicon,
+    model: NoiseModel,
+    values: tuple[tuple[str, tuple[str, ...]], ...],
+    usage: tuple[tuple[str, int], ...],
 ) -> SlipReader:
-    return SlipReader(lexicon, model, dict(values))
+    return SlipReader(lexicon, model, dict(values), dict(usage))
 
 
 @lru_cache(maxsize=2)

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.reader import RIVAL, SURE, SlipReader, SlipReading
+from pytest_dstfuzz.perturb.reader import RIVAL, SURE, SlipReader, SlipReading, count_usage
 from pytest_dstfuzz.perturb.sentences import neighbour_counts
 from pytest_dstfuzz.perturb.words import take_apart
 
@@ -77,6 +77,23 @@ def test_words_of_the_dialogue_are_likelier():
     reader = SlipReader(load_lexicon(), NoiseModel.load("typing"))
     before, after = (reader.read("bikes", "biks", said).posterior for said in ((), ("bikes",)))
     assert before < after
+
+
+def test_words_that_users_often_say_are_likelier():
+    said = [["when do you open?"], ["are you open on sundays"], ["open today?"], ["how far is it"]]
+    lexicon, model = load_lexicon(), NoiseModel.load("typing")
+    plain = SlipReader(lexicon, model)
+    informed = SlipReader(lexicon, model, usage=count_usage(said))
+    for typed in ("openk", "opdn", "opee"):
+        assert not plain.read("open", typed).recoverable
+        assert informed.read("open", typed).recoverable
+    assert informed.read("open", "pen").reason == "known word"
+
+
+def test_usage_counts_the_other_dialogues():
+    # One dialogue may say a word often, and the tested one counts for nothing.
+    said = [["open open", "open"], ["Open at 9?"], ["open"], ["closed"], ["closed at 9"]]
+    assert count_usage(said) == {"open": 2}
 
 
 def test_a_name_of_the_dialogue_is_a_rival(reader: SlipReader):
