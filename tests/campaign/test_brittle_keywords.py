@@ -56,12 +56,7 @@ def test_a_default_run_finds_every_brittle_keyword(name: str) -> None:
         found = [reply for keyword, (reply, _) in bot.items() if keyword in said]
         return found[0] if found else "Sorry, I did not understand that."
 
-    asked = [
-        (keyword, frame.format(phrase)) for keyword, (_, phrase) in bot.items() for frame in FRAMES
-    ]
-    data = DialogueSet(
-        name, "test", tuple(Dialogue(text, (Turn(0, "", text, None),)) for _, text in asked)
-    )
+    asked, data = asked_of(name)
     search = default_search(Settings.of(outcome="reply"))
     results = Campaign(answer, data, Settings.of(outcome="reply", shrink=False, search=search))
     broken = {
@@ -74,10 +69,9 @@ def test_a_default_run_finds_every_brittle_keyword(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOTS)
-def test_slips_of_long_keywords_are_drawn_and_half_of_those_of_short_ones(name: str) -> None:
-    perturber = Perturber.of(
-        Settings.of(outcome="reply").variant, DialogueSet(name, "test", ()), load_lexicon()
-    )
+def test_nearly_all_slips_of_a_keyword_are_drawn(name: str) -> None:
+    _, data = asked_of(name)
+    perturber = Perturber.of(Settings.of(outcome="reply").variant, data, load_lexicon())
     for keyword, (_, phrase) in BOTS[name].items():
         drawn: set[str] = set()
         for frame in FRAMES:
@@ -86,9 +80,20 @@ def test_slips_of_long_keywords_are_drawn_and_half_of_those_of_short_ones(name: 
             sites = (site for site in support.noisy.sites if keyword in site.clean)
             drawn.update(word for site in sites for text in site.texts for word in word_list(text))
         possible = one_letter_away(keyword)
+        # The others are words (`pen`), or may stand for other words (`spen` for `spend`).
         share = len(possible & drawn) / len(possible)
-        # Many slips of a short word are other words, or may stand for other words.
-        assert share >= (0.97 if len(keyword) > 6 else 0.35), (keyword, share)
+        assert share >= (0.97 if len(keyword) > 6 else 0.93), (keyword, share)
+
+
+def asked_of(name: str) -> tuple[list[tuple[str, str]], DialogueSet]:
+    """Return what users ask a bot, each with its keyword, and the same as data."""
+    asked = [
+        (keyword, frame.format(phrase))
+        for keyword, (_, phrase) in BOTS[name].items()
+        for frame in FRAMES
+    ]
+    dialogues = (Dialogue(text, (Turn(0, "", text, None),)) for _, text in asked)
+    return asked, DialogueSet(name, "test", tuple(dialogues))
 
 
 def _touches(keyword: str, variant: VariantResult) -> bool:
