@@ -342,16 +342,14 @@ class Perturber:
                 ``edit-rate``.
             ontology: slot values. Their mentions are locked. Ignored in ``edit-rate``.
             cue_words: additional words that name the purpose of a value. Ignored in ``edit-rate``.
-            edits: transformations and operators to use, add or leave out, see `selection.select`.
-                The default is those of the profile.
+            edits: transformations and operators, see `selection.select`; default: the profile's.
             noise: the noise models for ``natural``, and for operators that need one.
             slip_rate: slips per word, 0 to 1. ``None`` uses the rate of the models.
             flat_rate: apply ``max_edit_rate`` to ``edit_w`` in short utterances too.
             order: the order in which position parameters count places: in ``reading`` order, or by
                 ``distance`` to the nearest mention of a slot value. If two places are equally near,
                 words that name the purpose of a value come first.
-            usage: words that users often say to this bot, see `count_usage`. A reader of slips
-                considers them likelier than other words.
+            usage: words that users often say to this bot, see `count_usage`.
 
         Raises:
             UserError: If a profile, order or transformation is unknown, a rate is outside [0, 1],
@@ -368,14 +366,13 @@ class Perturber:
         self._flat_rate = flat_rate
         values = {} if ontology is None else ontology.values
         self._values = tuple((slot, tuple(found)) for slot, found in values.items())
-        self._usage = usage or {}
         # Build the locks in all profiles, so that a broken lock is always an error.
         self._guards = Locks.of(lexicon, ontology, cue_words, locks)
         self.profile = PROFILES[validity]
         self._locks = self._guards if self.profile.locks else None
         self._nearest_first = order == "distance"
         self._lexicon = lexicon
-        self._models, self._slip_rate = tuple(noise), slip_rate
+        self._models, self._slip_rate, self._usage = tuple(noise), slip_rate, usage or {}
         self._use(select(tuple(edits), self.profile.operators))
         self._refuse_unknown(Edits.of(edits).named if self.profile.noise else ())
 
