@@ -25,8 +25,9 @@ from pytest_dstfuzz.dialogue import load
 
 # A run within a test forgets the modules that it was the first to load. These may not be
 # loaded twice by one process: numpy and torch crash, scipy loads a part of numpy anew, and httpx
-# knows the errors of the first httpcore alone.
-for _name in ("numpy", "scipy.stats", "torch", "httpcore"):
+# knows the errors of the first httpcore alone. The others are those that each run would load anew.
+_LOADED = ("pytest_dstfuzz.plugin.steps", "xdist.dsession", "xdist.workermanage", "xdist.remote")
+for _name in ("numpy", "scipy.stats", "torch", "httpcore", *_LOADED):
     with suppress(ModuleNotFoundError):
         importlib.import_module(_name)
 

@@ -123,7 +123,7 @@ def slip_between(word: str, typed: str, keyboard: Keyboard) -> LetterSlip | None
             found = _missing(word, head)
         case 0, 1 if new == " " and len(word) >= _SPLIT and word.isalpha() and head < len(word):
             found = _split(word, head) if head else None
-        case 0, 1 if new in _insertable(word, head, keyboard):
+        case 0, 1 if _may_insert(word, head, new, keyboard):
             found = _inserted(word, word, head, new, keyboard, capitals=False)
         case 1, 1 if new in keyboard.get(old, "") or (old in _LOW and new in _LOW):
             found = _replaced(word, word, head, new, keyboard)
@@ -179,6 +179,16 @@ def _insertable(low: str, place: int, keyboard: Keyboard) -> Iterable[str]:
     # In a run of equal letters, it is unknown which one is repeated. Repeat only the last.
     again = left if left.isalnum() and left != right else ""
     return [*again, *(new for new in dict.fromkeys(found) if new not in (left, right))]
+
+
+def _may_insert(low: str, place: int, new: str, keyboard: Keyboard) -> bool:
+    """Return whether a letter is one of `_insertable`."""
+    left, right = low[place - 1 : place], low[place : place + 1]
+    if new in (left, right):
+        return new == left != right and new.isalnum()
+    if new in keyboard.get(left, "") or new in keyboard.get(right, ""):
+        return True
+    return new in _LOW and any(side in _LOW for side in (left, right) if side)
 
 
 def _inserted(

@@ -529,12 +529,16 @@ class _Neighbours:
     def one_slip_away(self, texts: Sequence[str]) -> list[set[str]]:
         """Return for each text the words that are one slip away from it."""
         codes, owners = _drop_letters(texts)
+        # In ascending order, each search stays near the last one.
+        order = np.argsort(codes)
+        codes, owners = codes[order], owners[order]
         first = np.searchsorted(self._codes, codes, side="left")
-        last = np.searchsorted(self._codes, codes, side="right")
+        hits = np.flatnonzero(self._codes[np.minimum(first, len(self._codes) - 1)] == codes)
+        last = np.searchsorted(self._codes, codes[hits], side="right")
         found: list[set[str]] = [set() for _ in texts]
-        for hit in np.flatnonzero(last > first).tolist():
-            words = (self.words[at] for at in self._owners[first[hit] : last[hit]].tolist())
-            found[owners[hit]].update(words)
+        spans = zip(owners[hits].tolist(), first[hits].tolist(), last.tolist(), strict=True)
+        for owner, begin, end in spans:
+            found[owner].update([self.words[at] for at in self._owners[begin:end].tolist()])
         return [
             {word for word in some if OSA.distance(word, text, score_cutoff=1) == 1}
             for text, some in zip(texts, found, strict=True)
