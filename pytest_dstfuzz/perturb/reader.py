@@ -83,6 +83,11 @@ class _Typed(NamedTuple):
     #: Places in `SlipReader._common` of the words that are two slips away from the text.
     two: Sequence[int]
 
+    @property
+    def clear(self) -> bool:
+        """Whether the text may stand for no word but the original."""
+        return not self.two and len(self.weights) == 1
+
 
 class _Around(NamedTuple):
     """The possible words for a text, without the words of the dialogue."""
@@ -90,8 +95,8 @@ class _Around(NamedTuple):
     #: Words that mean the same, whether they are known or not, and words that mean the opposite.
     forms: frozenset[str]
     antonyms: frozenset[str]
-    #: Text -> the words that it may stand for, or the reason why it is never recoverable.
-    readings: dict[str, _Typed | str]
+    #: Text -> the words that it may stand for, or its interpretation if it has one in any dialogue.
+    readings: dict[str, _Typed | SlipReading]
 
 
 class _Unclear(NamedTuple):
@@ -224,21 +229,38 @@ class SlipReader:
     ) -> tuple[Sequence[SlipReading], _Unclear | None]:
         """Return the interpretations of texts without context, and the unclear texts."""
         self._learn(word, texts)
-        words = sorted(said)
-        near = _count_slips(texts, words) <= _MOST_SLIPS
-        heard: list[set[str]] = [set() for _ in texts]
-        for row, at in np.argwhere(near).tolist():
-            heard[row].add(words[at])
+        known = self._around(word).readings
+        heard = self._hear(texts, said)
         readings: list[SlipReading] = []
         unclear: dict[int, Mapping[str, float]] = {}
-        for text, some in zip(texts, heard, strict=True):
-            some.discard(text)
-            some.update(said.intersection(self._misspelled.get(text, ())))
-            reading, weights = self._read(word, text, frozenset(some))
+        for at, text in enumerate(texts):
+            typed = known[text]
+            if isinstance(typed, SlipReading):
+                readings.append(typed)
+                continue
+            some = heard.get(at)
+            if not some and typed.clear:
+                readings.append(_CLEAR)
+                continue
+            reading, weights = self._read(word, text, frozenset(some or ()))
             if weights:
-                unclear[len(readings)] = weights
+                unclear[at] = weights
             readings.append(reading)
         return readings, self._gather(word, unclear) if unclear else None
+
+    def _hear(self, texts: Sequence[str], said: frozenset[str]) -> Mapping[int, set[str]]:
+        """Return for places in ``texts`` the words of the dialogue that a text may stand for."""
+        if not said:
+            return {}
+        words, found = sorted(said), defaultdict[int, set[str]](set)
+        for row, at in np.argwhere(_count_slips(texts, words) <= _MOST_SLIPS).tolist():
+            if words[at] != texts[row]:
+                found[row].add(words[at])
+        misspelled = self._misspelled
+        for row, text in enumerate(texts):
+            if text in misspelled:
+                found[row].update(said.intersection(misspelled[text]))
+        return found
 
     def _gather(self, word: str, unclear: Mapping[int, Mapping[str, float]]) -> _Unclear:
         """Return the possible words for unclear texts, as arrays."""
@@ -323,19 +345,22 @@ class SlipReader:
             if text not in readings:
                 known = word in self._misspelled.get(text, ())
                 known |= OSA.distance(word, text) <= _MOST_SLIPS
-                readings[text] = self._refusal(word, text) or ("" if known else _UNCLEAR)
-                if not readings[text]:
+                if why := self._refusal(word, text) or ("" if known else _UNCLEAR):
+                    readings[text] = SlipReading(0.0, reason=why)
+                else:
                     new.append(text)
         slips = _count_slips(new, self._common)
         ones = _neighbours(self._lexicon).one_slip_away(new)
         for number, at in np.argwhere(slips == 1).tolist():
             ones[number].add(self._common[at])
-        for text, near, row in zip(new, ones, slips, strict=True):
-            weights = self._weigh_ones(word, text, near)
+        rows, places = np.nonzero(slips <= _MOST_SLIPS)
+        ends, near = np.searchsorted(rows, range(len(new) + 1)).tolist(), places.tolist()
+        for number, text in enumerate(new):
+            weights = self._weigh_ones(word, text, ones[number])
             # Two slips in one word are rare, so only words that are much likelier matter.
             last = bisect_left(self._rarity, -_NEGLIGIBLE * weights[word])
-            two = np.flatnonzero(row[:last] <= _MOST_SLIPS)
-            readings[text] = _Typed(weights, two.tolist())
+            begin, end = ends[number], ends[number + 1]
+            readings[text] = _Typed(weights, near[begin : bisect_left(near, last, begin, end)])
 
     def _weigh_ones(self, word: str, text: str, ones: Iterable[str]) -> Mapping[str, float]:
         """Return the weights of the original and of the words one slip away from a text."""
@@ -365,8 +390,8 @@ class SlipReader:
         if text not in around.readings:  # It was removed to make room for other words.
             self._learn(word, [text])
         typed = around.readings[text]
-        if isinstance(typed, str):
-            return (SlipReading(0.0, reason=typed) if text != word else SlipReading(1.0)), {}
+        if isinstance(typed, SlipReading):
+            return typed, {}
         weights = {**typed.weights}
         for other in heard:
             prior = self._prior(other) + _DIALOGUE / _VOCABULARY
@@ -393,7 +418,7 @@ class SlipReader:
         return SlipReading(posterior, reason=_UNCLEAR if posterior < SURE else "")
 
     def _find_around(self, word: str) -> _Around:
-        return _Around(_forms(word), frozenset(self._lexicon.antonyms(word)), {word: ""})
+        return _Around(_forms(word), frozenset(self._lexicon.antonyms(word)), {word: _CLEAR})
 
     def _one_slip(self, word: str, typed: str) -> float:
         """Return the weight of a text as one slip in a word or as a known misspelling, or 0."""
@@ -448,6 +473,8 @@ class SlipReader:
         return {*_neighbours(self._lexicon).words, *self._data, *used, *self._classes}
 
 
+#: The interpretation of a text that can only stand for the original.
+_CLEAR: Final = SlipReading(1.0)
 #: A dialogue, or the data of a bot, counts as having at least this number of words.
 _VOCABULARY: Final = 100
 #: A user's word belongs to the bot's subject if it is in at least this number of dialogues.
