@@ -133,8 +133,7 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no limit of the size of files")
 def test_a_full_disk_is_one_message_and_the_run_goes_on(folder: Path) -> None:
     words = ("campaign", "--model=wordbot:heard", *OPTIONS, "--results=run")
-    command = [sys.executable, "-c", FULL_DISK, *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = run_python("-c", FULL_DISK, *words, cwd=folder)
     assert done.returncode == 2
     assert "cannot write" in done.stderr
     assert "Traceback" not in done.stderr

@@ -55,13 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "wordbot.py").write_text(BOT, encoding="utf-8")
     lines = [json.dumps(entry) + "\n" for entry in entries(520, 0)]
     (folder / "made.jsonl").write_text("".join(lines), encoding="utf-8")
-    done = subprocess.run(
-        line("plain", "--report=plain.json"),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(*line("plain", "--report=plain.json")[1:], cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder
 
