@@ -284,9 +284,15 @@ def test_shell_commands_exist(page: str, block: Block) -> None:
 
 
 @cache
+def help_of_all() -> str:
+    """Help of all commands of ``dstfuzz``."""
+    return GENERATED["commands"]()
+
+
+@cache
 def help_of(command: str) -> str:
     """Help of a command of ``dstfuzz``."""
-    return GENERATED["commands"]().split(f"## dstfuzz {command}\n")[1].split("\n## dstfuzz ")[0]
+    return help_of_all().split(f"## dstfuzz {command}\n")[1].split("\n## dstfuzz ")[0]
 
 
 def check_shell(text: str, page: str) -> None:
@@ -336,7 +342,7 @@ def check_dstfuzz(words: list[str], page: str) -> None:
     """Check command and options of ``dstfuzz``."""
     assert words[0] in COMMANDS.names, f"{page}: there is no dstfuzz {words[0]}"
     part = " ".join(words[:2])
-    shown = help_of(part if f"## dstfuzz {part}\n" in GENERATED["commands"]() else words[0])
+    shown = help_of(part if f"## dstfuzz {part}\n" in help_of_all() else words[0])
     for word in words[1:]:
         if re.match(r"--?[a-z]", word):
             assert re.search(rf"(?<!\S){re.escape(word.partition('=')[0])}\b", shown), (
