@@ -56,6 +56,8 @@ from itertools import product
 from math import factorial
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
+import numpy as np
+
 from pytest_dstfuzz.campaign.answers import (
     AS_GIVEN,
     UNSTABLE,
@@ -790,13 +792,22 @@ def choose_repeats(
     chosen = []
     for (place, items), outcome in product(enumerate(judged), SHARES):
         found = [item.result.index for item in items if item.result.outcome == outcome]
-        rng = stream(seed, "repeat", dialogue, place, outcome)
+        rng = _stream_of_repeat(seed, dialogue, place, outcome)
         if found and rng.random() < SHARES[outcome]:
             number, turn = found[int(rng.integers(len(found)))], turns[place]
             attempt = turn.attempts[number]
             contexts = turn.reference(attempt), attempt.context
             chosen.append(Repeat(place, number, contexts, turn.rules.folding))
     return chosen
+
+
+def is_repeated(seed: int, dialogue: str, place: int, outcome: str) -> bool:
+    """Return whether a turn requests one of its variants with this outcome again, if it has any."""
+    return _stream_of_repeat(seed, dialogue, place, outcome).random() < SHARES[outcome]
+
+
+def _stream_of_repeat(seed: int, dialogue: str, place: int, outcome: str) -> np.random.Generator:
+    return stream(seed, "repeat", dialogue, place, outcome)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
@@ -20,7 +19,15 @@ import numpy as np
 
 from pytest_dstfuzz.campaign.answers import Answer, OptionalRequest, PatientRequest, TrackerFailure
 from pytest_dstfuzz.campaign.cache import PredictionCache, restarts
-from pytest_dstfuzz.campaign.deciding import Decider, decider_of
+from pytest_dstfuzz.campaign.cost import (
+    NARROW,
+    Pilot,
+    PlannedTurn,
+    first_variant,
+    in_drawn_order,
+    wants_pilot,
+)
+from pytest_dstfuzz.campaign.deciding import decider_of
 from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun, run_dialogue, skip_dialogue
 from pytest_dstfuzz.campaign.learning import lessons_of, rounds_of
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
@@ -36,9 +43,8 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
-from pytest_dstfuzz.config import Settings, VariantSettings, identity_of
+from pytest_dstfuzz.config import Settings, identity_of
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
-from pytest_dstfuzz.dialogue.sampling import rank_in_draw
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.garbage import gc_paused
 from pytest_dstfuzz.json_data import json_decoder, json_encoded, to_json
@@ -47,7 +53,6 @@ from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Lesson, Search
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, find_training
-from pytest_dstfuzz.search.searches import NoiseSearch
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.transformations import find_operator
 
@@ -334,79 +339,9 @@ MOST_SPREAD = 20_000
 #: number is the minimum size of the window.
 SPREAD_PART: Final = 0.25
 LEAST_SPREAD: Final = 32
-#: Number of contexts that the minimisation of a violation needs on average, at most.
-SHRINKING = 5
-#: A pilot is run if the whole campaign takes at least this number of seconds, or costs money.
-SLOW: Final = 20.0
-#: Minimum and maximum share of the turns in a pilot, and their minimum number.
-PILOT_SHARE: Final = (0.25, 0.45)
-PILOT_TURNS: Final = 8
-#: A pilot is run only if this part of the budget pays for the whole campaign. The turns of a pilot
-#: get all their variants, so too little might be left for the first variants of the other turns.
-PILOT_BUDGET: Final = 0.5
 #: Maximum number of concurrent windows. A dialogue has about eight steps, and most have few
 #: requests. With this number of windows, one step apart, batches have contexts of similar length.
 WINDOWS_AT_ONCE = 8
-
-#: A dialogue of the plan and the index of its last turn.
-PlannedTurn = tuple[Dialogue, int]
-
-
-class ExpectedCalls(NamedTuple):
-    """Estimates of how many contexts a campaign will request."""
-
-    turns: int
-    #: The number if no variant breaks the relation.
-    least: int
-    #: About the maximum: the number if all variants break the relation, since violations need extra
-    #: contexts for their causes and minimal versions.
-    most: int
-    #: The number for one variant of each turn.
-    first: int
-
-    def without_clean(self) -> ExpectedCalls:
-        """Return the estimates if the answers to clean turns are already known."""
-        numbers = (one - self.turns for one in (self.least, self.most, self.first))
-        return ExpectedCalls(self.turns, *numbers)
-
-
-def expected_calls(
-    settings: VariantSettings, relation: Relation, decider: Decider, plan: Sequence[PlannedTurn]
-) -> ExpectedCalls:
-    """Return an estimate of how many contexts a campaign will request."""
-    turns = sum(last + 1 for _, last in plan)
-    variants = settings.variants * (len(plan) if relation.unit == "dialogue" else turns)
-    probed = settings.attack != "non-cumulative" and relation.edits == "search"
-    each = 1 + 2 * probed + SHRINKING * settings.shrink
-    typed = turns * _conversations(settings, relation)
-    first = turns * _first_variant(decider)
-    if not decider.again:
-        least, most = turns + variants + typed, turns + each * variants + typed
-        return ExpectedCalls(turns, least, most, first)
-    # Repeated requests until the votes decide, see `deciding`.
-    votes = decider.votes
-    answers = 2 * votes - 1
-    least = votes * turns + variants + typed
-    most = (answers + 2) * turns + answers * (each * variants + typed)
-    return ExpectedCalls(turns, least, most, first)
-
-
-def _conversations(settings: VariantSettings, relation: Relation) -> int:
-    """Return the number of whole conversations with slips. See `CampaignSpec.conversations`."""
-    if settings.attack != "cumulative" or relation.edits != "search":
-        return 0
-    if settings.search == NoiseSearch.name:
-        return settings.variants
-    return (settings.variants + 1) // 2 if settings.search.startswith(SAMPLED) else 0
-
-
-def _first_variant(decider: Decider) -> int:
-    """Return the number of contexts for a turn and its first variant.
-
-    With a majority vote, a violation needs more contexts than a variant that holds. The result is
-    the number for a violation. So a budget also suffices for turns with violations.
-    """
-    return 4 * decider.votes if decider.again else 2
 
 
 def predictor_for(
@@ -438,21 +373,6 @@ def predictor_for(
         outcome=settings.reply.outcome,
         retries=settings.tracker.retries,
     )
-
-
-def _relative_error(turns: Sequence[int], calls: Sequence[int], planned: int) -> float:
-    """Return the relative standard error of the estimated number of calls.
-
-    The estimate is a ratio from a sample of dialogues: calls per turn. If its error cannot be
-    estimated, the result is 0. ``planned`` is the number of all turns.
-    """
-    whole, count = sum(calls), len(calls)
-    if count < 2 or not whole:
-        return 0.0
-    each = whole / sum(turns)
-    squares = sum((found - each * size) ** 2 for size, found in zip(turns, calls, strict=True))
-    left = 1 - sum(turns) / planned
-    return math.sqrt(left * squares * count / (count - 1)) / whole
 
 
 class _Course:
@@ -578,10 +498,6 @@ class CampaignEngine:
         self._scheduler = DialogueScheduler()
         #: Number of the last window.
         self._begun = 0
-        #: The dialogues of the pilot, while they run.
-        self._pilot: Sequence[PlannedTurn] = ()
-        #: Number of requested contexts before the first window.
-        self._before = 0
 
     def result(self, dialogue_id: str, turn_index: int) -> TurnResult:
         """Return the result of a planned turn. Run its window if necessary.
@@ -635,6 +551,8 @@ class CampaignEngine:
         if not self._begun:
             self._listener(CampaignStarted(len(self._plan), len(self)))
         self._learn()
+        if not self._begun:
+            self._run_pilot()
         if self._plan[place][0].id in self._results:
             return
         waiting = [
@@ -649,7 +567,6 @@ class CampaignEngine:
         behind = bool(waiting or self._scheduler.windows(patient=True))
         patient = behind and not stopped and self._may_wait()
         ahead = self._ahead and self._results and not self._predictor.budget.limited
-        ahead = ahead and not self._pilot
         if self._scheduler.windows(patient=patient) < (WINDOWS_AT_ONCE if ahead else 1):
             self._begin(waiting)
         try:
@@ -660,7 +577,6 @@ class CampaignEngine:
             raise
         finally:
             self._take()
-            self._end_pilot()
 
     def _learn(self) -> None:
         """Run the dialogues for learning. Then use the search that has learned from them."""
@@ -695,22 +611,35 @@ class CampaignEngine:
         if found:
             self._keep(found)
 
-    def _end_pilot(self) -> None:
-        """Notify the listener when the dialogues of the pilot are finished."""
-        if self._pilot and all(one.id in self._results for one, _ in self._pilot):
-            turns = [last + 1 for _, last in self._pilot]
-            whole = sum(last + 1 for _, last in self._plan)
-            calls = [
-                sum(
-                    turn.calls + turn.minimiser_calls + turn.repeat_calls + turn.conversation_calls
-                    for turn in results
-                )
-                for results in (self._results[dialogue.id] for dialogue, _ in self._pilot)
-            ]
-            error = _relative_error(turns, calls, whole)
-            asked = self._predictor.calls - self._before
-            self._listener(PilotFinished(sum(turns), asked, whole, error))
-            self._pilot = ()
+    def _run_pilot(self) -> None:
+        """Run a part of a slow or paid campaign, to estimate the cost of the whole.
+
+        The answers stay in memory, so that the campaign does not request them again. There is no
+        pilot if another process or a failure may end the campaign, or if the search learned from
+        some of its dialogues.
+        """
+        rules, predictor, before = self._rules, self._predictor, self._predictor.calls
+        if not self._ahead or self._window or self._course.results or len(self._plan) < 2:
+            return
+        if not wants_pilot(rules, self._plan, predictor.budget):
+            return
+        pilot = Pilot(rules, self._plan)
+        for part in pilot.parts():
+            engine = self.on([planned for planned, _ in part])
+            engine._course = _Course([], rules)  # noqa: SLF001 - one of its own kind
+            engine._course.earlier.update(  # noqa: SLF001 - likewise
+                {planned[0].id: own for planned, own in part}
+            )
+            engine._kept, engine._listener = None, ignore  # noqa: SLF001 - likewise
+            engine._ahead = engine._spread = False  # noqa: SLF001 - likewise
+            found = {planned[0].id: engine.results_of(planned[0].id) for planned, _ in part}
+            if predictor.stopped():
+                return
+            calls, margin = pilot.add(found)
+            asked = predictor.calls - before
+            self._listener(PilotFinished(asked, calls, margin, len(self)))
+            if margin <= NARROW:
+                return
 
     @property
     def _whole_batches(self) -> int:
@@ -727,8 +656,7 @@ class CampaignEngine:
     def _begin(self, waiting: Sequence[int]) -> None:
         """Begin a window with the first dialogue and the dialogues that fit into it."""
         self._begun += 1
-        pilot = self._chosen_pilot() if self._begun == 1 else ()
-        ahead = pilot or self._look_ahead([self._plan[place] for place in waiting])
+        ahead = self._look_ahead([self._plan[place] for place in waiting])
         found = {} if self._kept is None else self._kept.recall(ahead)
         if self._kept is not None and found:
             self._predictor.never_give_up()
@@ -737,8 +665,6 @@ class CampaignEngine:
         window = [planned for planned in ahead if planned[0].id not in found]
         if not window:
             return
-        if pilot:
-            self._pilot, self._before = window, self._predictor.calls
         self._listener(
             WindowStarted(
                 dialogues=len(window),
@@ -746,12 +672,11 @@ class CampaignEngine:
                 contexts=sum(self._cost(last, most=False) for _, last in window),
             )
         )
-        spread = self._spread and not pilot
         with gc_paused():
             for planned in window:
                 place = self._position[planned[0].id]
                 rules = self._course.earlier.get(planned[0].id, self._rules)
-                run = run_dialogue(rules, *planned, one_by_one=spread)
+                run = run_dialogue(rules, *planned, one_by_one=self._spread)
                 self._scheduler.begin(place, self._begun, run)
 
     def _look_ahead(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
@@ -769,38 +694,10 @@ class CampaignEngine:
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, sizes))
         return waiting[: max(1, fitting)]
 
-    def _chosen_pilot(self) -> Sequence[PlannedTurn]:
-        """Return the dialogues of the pilot. They run first, to estimate the cost of the rest.
-
-        They are a smaller sample of the same dialogues. There is no pilot if the campaign is short
-        or if the budget may not suffice. There is also none if another process or a failure may end
-        the campaign.
-        """
-        rules, budget = self._rules, self._predictor.budget
-        expected = expected_calls(rules.settings, rules.relation, rules.decider, self._plan)
-        seconds = (budget.seconds_each or 0.0) * expected.least
-        dear = seconds >= SLOW or budget.cost_each is not None
-        dear = dear and not self._course.results
-        enough = PILOT_BUDGET * budget.guess() >= expected.least
-        if not dear or not self._ahead or self._window or not enough:
-            return ()
-        most, least = (share * expected.turns for share in reversed(PILOT_SHARE))
-        turns, pilot = 0, list[PlannedTurn]()
-        for planned in self._drawn(self._plan):
-            if turns >= max(least, PILOT_TURNS):
-                break
-            pilot.append(planned)
-            turns += planned[1] + 1
-        return pilot if turns <= most else ()
-
-    def _drawn(self, plan: Iterable[PlannedTurn]) -> list[PlannedTurn]:
-        """Return dialogues in the order of the draw. The first dialogues form a smaller sample."""
-        seed = self._rules.settings.seed
-        return sorted(plan, key=lambda planned: rank_in_draw(seed, planned[0].id))
-
     def _spread_over(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
         """Return the dialogues that the budget can give one variant per turn."""
-        drawn, each = self._drawn(waiting), _first_variant(self._rules.decider)
+        rules = self._rules
+        drawn, each = in_drawn_order(rules.settings.seed, waiting), first_variant(rules.decider)
         least = accumulate((last + 1) * each for _, last in drawn)
         # The speed may change, so spread the seconds over several windows, one after the other.
         budget = self._predictor.budget
@@ -813,7 +710,7 @@ class CampaignEngine:
         turns = sum(
             last + 1 for place, (_, last) in enumerate(self._plan) if place in self._scheduler
         )
-        return self._spread and turns * _first_variant(self._rules.decider) < MOST_SPREAD
+        return self._spread and turns * first_variant(self._rules.decider) < MOST_SPREAD
 
     def _cost(self, last: int, *, most: bool) -> int:
         """Return the number of contexts for turns ``0`` to ``last``. ``most`` gives the maximum."""

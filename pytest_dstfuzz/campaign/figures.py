@@ -267,7 +267,7 @@ def _trials_worth(
     share = float((squares**2).sum() / squares.sum() ** 2) if variance else 0.0
     if share > 1 / count:
         freedom = min(freedom, 2 / (share - 1 / count))
-    return trials * (NormalDist().inv_cdf((1 + level) / 2) / _t_quantile(freedom, level)) ** 2
+    return trials * (NormalDist().inv_cdf((1 + level) / 2) / t_quantile(freedom, level)) ** 2
 
 
 def binomial_interval(part: float, trials: float, level: float = 0.95) -> tuple[float, float]:
@@ -284,7 +284,7 @@ def binomial_interval(part: float, trials: float, level: float = 0.95) -> tuple[
     return low, high
 
 
-def _t_quantile(freedom: float, level: float) -> float:
+def t_quantile(freedom: float, level: float) -> float:
     """Return the two-sided quantile of Student's t for probability ``level``."""
     from scipy.special import stdtrit  # noqa: PLC0415 - as above
 

@@ -447,15 +447,16 @@ class CampaignStarted:
 
 @dataclass(frozen=True, slots=True)
 class PilotFinished:
-    """The first turns of a campaign with a slow or paid tracker are finished."""
+    """A part of a campaign with a slow or paid tracker is finished, see `cost.Pilot`."""
 
-    #: Number of these turns, and of requested contexts.
-    turns: int
-    calls: int
+    #: Number of contexts requested for this part and for earlier parts.
+    asked: int
+    #: Estimated number of contexts of the whole campaign.
+    calls: float
+    #: Half of the width of its 95 % interval, as a share of ``calls``; 0 if unknown.
+    margin: float
     #: Turns of the plan, as in `CampaignStarted`.
     planned: int
-    #: Relative standard error of the calls of the plan, estimated from these turns; 0 if unknown.
-    error: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, Final
 
 import pytest
 
-from pytest_dstfuzz.campaign.engine import SLOW, CampaignEngine, ExpectedCalls, expected_calls
+from pytest_dstfuzz.campaign.cost import SLOW, ExpectedCalls, expected_calls, rehearse
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import (
     BatchDone,
@@ -26,6 +27,7 @@ from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.context import RunContext, TrackerPool
@@ -73,12 +75,11 @@ class Progress:
     def __call__(self, event: Event) -> None:
         """Handle an event of a campaign."""
         if isinstance(event, PilotFinished):
-            calls = event.calls * event.planned / event.turns
-            self._whole = self._done - event.calls + calls
+            self._whole = self._done - event.asked + event.calls
             self._say(
-                f"the first {format_count(event.turns, 'turn')} took "
-                f"{format_count(event.calls, 'call')}: "
-                f"{_cost_text(calls, self.budget, event.error)} for all {event.planned:,} turns"
+                f"after {format_count(event.asked, 'call')}: "
+                f"{_cost_text(event.calls, self.budget, event.margin)} for all "
+                f"{format_count(event.planned, 'turn')}"
             )
         elif isinstance(event, TurnDone):
             self._turns += 1
@@ -116,15 +117,15 @@ class Progress:
             reporter.flush()
 
 
-def _cost_text(calls: float, budget: Budget, error: float = 0.0) -> str:
+def _cost_text(calls: float, budget: Budget, margin: float = 0.0) -> str:
     """Return a text about a number of calls, with their time and cost if these are known.
 
-    If the number is an estimate, ``error`` is its relative standard error, and the text adds a 95 %
-    interval.
+    If the number is an estimate with a 95 % interval, ``margin`` is half of the width of the
+    interval, as a share of the number.
     """
     text = f"about {calls:,.0f} calls"
-    if error:
-        low, high = (float(f"{calls * (1 + part):.2g}") for part in (-2 * error, 2 * error))
+    if margin:
+        low, high = (float(f"{calls * (1 + part):.2g}") for part in (-margin, margin))
         text += f" ({max(low, 0):,.0f} to {high:,.0f})"
     if budget.seconds_each is not None:
         text += f", {duration_text(calls * budget.seconds_each)}"
@@ -144,6 +145,13 @@ def duration_text(seconds: float) -> str:
 _PART: Final = 0.85
 
 
+def _is_dear(campaigns: Sequence[ExpectedCalls], budget: Budget) -> bool:
+    """Return whether a run is slow or paid, or its budget may be too small."""
+    least = sum(one.least for one in campaigns)
+    seconds = least * (budget.seconds_each or 0.0)
+    return seconds >= SLOW or budget.cost_each is not None or budget.guess(_PART) < least
+
+
 def cost_lines(
     campaigns: Sequence[ExpectedCalls], budget: Budget, settings: Settings, *, always: bool
 ) -> list[str]:
@@ -156,9 +164,7 @@ def cost_lines(
         always: whether to return lines even if the run is short and costs nothing.
     """
     left, least = budget.guess(_PART), sum(one.least for one in campaigns)
-    seconds = least * (budget.seconds_each or 0.0)
-    dear = seconds >= SLOW or budget.cost_each is not None or left < least
-    if not (campaigns and (always or dear)):
+    if not (campaigns and (always or _is_dear(campaigns, budget))):
         return []
     expected = campaigns[0]
     turns = format_count(expected.turns, "turn")
@@ -235,15 +241,43 @@ class SessionCampaigns:
 
     def cost_lines(self, *, always: bool) -> list[str]:
         """Return lines about the cost of the run before it starts. See `cost_lines`."""
+        budget, expected = self._pool.budget, self._expected(closely=False)
+        if always or _is_dear(expected, budget):
+            expected = self._expected(closely=True)
+        return cost_lines(expected, budget, self._context.settings, always=always)
+
+    def _expected(self, *, closely: bool) -> list[ExpectedCalls]:
+        """Return the estimated number of calls of each campaign.
+
+        ``closely`` makes the variants for it, which takes some time.
+        """
         relations, known = list[ExpectedCalls](), set[OutcomeKind]()
         for (settings, _), turns in self._plans.items():
-            decider = self._pool.decider(outcome := settings.reply.outcome)
+            plan, outcome = [*turns.values()], settings.reply.outcome
+            decider = self._pool.decider(outcome)
             relation = self._context.relations(settings)[0]
-            found = expected_calls(settings.variant, relation, decider, [*turns.values()])
+            found = expected_calls(settings.variant, relation, decider, plan)
+            # If the settings do not fit together, the tests report the error.
+            with suppress(UserError):
+                found = rehearse(found, self._rules(settings), plan) if closely else found
             # Several relations share the answers to clean turns.
             relations.append(found.without_clean() if outcome in known else found)
             known.add(outcome)
-        return cost_lines(relations, self._pool.budget, self._context.settings, always=always)
+        return relations
+
+    def _rules(self, settings: Settings) -> CampaignSpec:
+        """Return the rules of a campaign with the tracker of the settings."""
+        context, decider = self._context, self._pool.decider(settings.reply.outcome)
+        return CampaignSpec.of(
+            settings.variant,
+            context.data_of(settings),
+            context.lexicon,
+            relation=context.relations(settings)[0],
+            decider=decider,
+            repeats=not decider.again,
+            reply=settings.reply,
+            comparison=context.comparison(settings.reply),
+        )
 
     def predictor(self, model: object, item: pytest.Item, outcome: OutcomeKind) -> Predictor:
         """Return the predictor for the tracker of a test."""

@@ -9,7 +9,7 @@ from toybots import Play, WordBot, data_of, talk
 
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
-from pytest_dstfuzz.campaign.results import BudgetReached, CampaignFinished, Event, PilotFinished
+from pytest_dstfuzz.campaign.results import BudgetReached, CampaignFinished
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import BudgetSettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
@@ -201,28 +201,6 @@ def test_a_scarce_budget_is_not_spent_on_the_first_turns(lexicon: Lexicon) -> No
     predictor = Predictor(Slow(), 4, budget=budget)
     campaign = CampaignEngine(SETTINGS, DATA, predictor, lexicon, plan=PLAN, spread=True)
     assert min(len(result.variants) for result in campaign.run()) >= 1
-
-
-def test_the_calls_of_a_run_are_estimated_from_a_part(lexicon: Lexicon) -> None:
-    said: list[PilotFinished] = []
-
-    def listen(event: Event) -> None:
-        if isinstance(event, PilotFinished):
-            said.append(event)
-
-    now = [0.0]
-    budget = Budget(clock=lambda: now[0])
-    with budget.besides(8):
-        now[0] += 8.0
-    predictor = Predictor(WordBot(), 4, budget=budget)
-    settings = SETTINGS.replace_options(shrink=True)
-    campaign = CampaignEngine(settings, DATA, predictor, lexicon, plan=PLAN, listener=listen)
-    assert list(campaign.run())
-    (found,) = said
-    assert found.planned / 4 <= found.turns < found.planned / 2
-    guess = found.calls * found.planned / found.turns
-    assert 0 < found.error < 0.2
-    assert abs(guess - predictor.calls) < 2 * found.error * guess
 
 
 def test_a_part_of_the_turns_is_a_smaller_sample(lexicon: Lexicon) -> None:

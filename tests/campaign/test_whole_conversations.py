@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.cost import expected_calls
 from pytest_dstfuzz.campaign.deciding import ONCE
-from pytest_dstfuzz.campaign.engine import expected_calls
 from pytest_dstfuzz.campaign.figures import ConversationFailures, EstimatedFailures
 from pytest_dstfuzz.campaign.results import ConversationTurn, TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec

@@ -156,7 +156,7 @@ def test_progress_is_told_after_a_long_silence(
         "    progress = Progress(pytestconfig)\n"
         "    progress.planned = 20\n"
         "    progress(BatchDone(12, 0, 12))\n"
-        "    progress(PilotFinished(2, 12, 10, 0.1))\n"
+        "    progress(PilotFinished(12, 60.0, 0.2, 10))\n"
         "    progress(BatchDone(20, 0, 32))\n"
         "    progress(BatchDone(40, 0, 72))\n"
     )
@@ -165,7 +165,7 @@ def test_progress_is_told_after_a_long_silence(
     result.stdout.fnmatch_lines(
         [
             "dstfuzz: 12 contexts predicted, 0 turns done",
-            "dstfuzz: the first 2 turns took 12 calls: about 60 calls (48 to 72) for all 10 turns",
+            "dstfuzz: after 12 calls: about 60 calls (48 to 72) for all 10 turns",
             "dstfuzz: 32 of about 60 contexts predicted",
             "dstfuzz: 72 contexts predicted, 0 turns done",
         ]
@@ -179,6 +179,6 @@ def test_progress_without_a_terminal_is_silent(pytester: pytest.Pytester) -> Non
     config = pytester.parseconfig()
     progress = Progress(config)
     progress(CampaignStarted(1, 1))
-    progress(PilotFinished(1, 6, 1))
+    progress(PilotFinished(6, 6.0, 0.0, 1))
     progress(BatchDone(6, 0, 6))
     progress(BudgetReached("the budget ended", 6))
