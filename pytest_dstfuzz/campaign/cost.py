@@ -98,8 +98,13 @@ def rehearse(
     """
     settings, votes = rules.settings, rules.decider.votes if rules.decider.again else 1
     sample = _at_most(REHEARSED, in_drawn_order(settings.seed, plan))
-    made = replace(rules, decider=ONCE, repeats=False, settings=replace(settings, shrink=False))
-    results = [turn for planned in sample for turn in _run_on_labels(made, *planned)]
+    results = [
+        turn
+        for dialogue, last in sample
+        for turn in _without_violations(
+            rules, dialogue, [rules.kind.label(dialogue, index) for index in range(last + 1)]
+        )
+    ]
     tested = sum(_tested(turn) for turn in results)
     calls = sum(_all_calls(turn) for turn in results) + (votes - 1) * _turns(sample)
     if rules.repeats:
@@ -114,15 +119,22 @@ def rehearse(
     return expected._replace(least=least, most=most, first=min(expected.first, most))
 
 
-def _run_on_labels(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[TurnResult]:
-    """Return the results of a dialogue if the label of each turn is the answer to its variants."""
-    run = run_dialogue(rules, dialogue, last)
+def _without_violations(
+    rules: CampaignSpec, dialogue: Dialogue, clean: Sequence[Outcome | None]
+) -> list[TurnResult]:
+    """Return the results of a dialogue if each turn has its clean answer for all its variants.
+
+    Each context is requested once, and nothing is minimised.
+    """
+    settings = replace(rules.settings, shrink=False)
+    once = replace(rules, decider=ONCE, repeats=False, settings=settings)
+    run = run_dialogue(once, dialogue, len(clean) - 1)
     answers: dict[Context, Answer] = {}
     wanted = next(run)
     while True:
         for context in wanted:
-            label = rules.kind.label(dialogue, len(context.exchanges) - 1)
-            answers[context] = Prediction(Outcome() if label is None else label)
+            answer = clean[len(context.exchanges) - 1]
+            answers[context] = Prediction(Outcome() if answer is None else answer)
         try:
             wanted = run.send(answers)
         except StopIteration as stop:
@@ -134,10 +146,13 @@ class _Sampled(NamedTuple):
     """A dialogue of a pilot."""
 
     turns: int
-    #: Number of contexts that do not depend on the number of variants.
+    #: Number of contexts that do not depend on violations.
     fixed: float
-    #: For each tested variant: the number of contexts for it.
-    each: tuple[int, ...]
+    #: For each tested number of a variant: the contexts for violations of it.
+    each: tuple[int, ...] = ()
+    #: Number of contexts of all variants, and of those with the tested numbers, on average.
+    made: int = 0
+    alone: float = 0.0
 
 
 class Estimate(NamedTuple):
@@ -161,6 +176,8 @@ class Pilot:
         self._rules = rules
         self._planned = _turns(plan)
         self._drawn = in_drawn_order(rules.settings.seed, plan)
+        #: Dialogue id -> the dialogue, and its place in the draw.
+        self._places = {one.id: (one, place) for place, (one, _) in enumerate(self._drawn)}
         self._by_number = _independent(rules) and self._share(1) <= PILOT_SHARES[0]
         #: Dialogue id -> the results of its turns, for each part that had the dialogue.
         self._found: dict[str, list[Sequence[TurnResult]]] = {}
@@ -169,17 +186,14 @@ class Pilot:
         """Yield the parts of the pilot: dialogues, each with the rules under which it runs."""
         if self._by_number:
             sample = _at_most(PILOT_TURNS, self._drawn)
-            number = 1
-            while self._share(number) <= PILOT_SHARES[min(number, 2) - 1]:
-                yield [
-                    (planned, self._only((place + number - 1) % self._rules.settings.variants))
-                    for place, planned in enumerate(sample)
-                ]
-                number += 1
+            part = 0
+            while self._share(part + 1) <= PILOT_SHARES[min(part, 1)]:
+                yield [(planned, self._only(planned[0].id, part)) for planned in sample]
+                part += 1
             return
         before = 0
-        for number, share in enumerate(PILOT_DIALOGUES, 1):
-            most = min(share * self._planned, number * PILOT_TURNS)
+        for part, share in enumerate(PILOT_DIALOGUES, 1):
+            most = min(share * self._planned, part * PILOT_TURNS)
             sample = _at_most(most, self._drawn)
             if len(sample) > before:
                 yield [(planned, self._rules) for planned in sample[before:]]
@@ -191,7 +205,9 @@ class Pilot:
             self._found.setdefault(name, []).append(turns)
         sizes = {dialogue.id: last + 1 for dialogue, last in self._drawn}
         sampled = [self._sampled(sizes[name], runs) for name, runs in self._found.items()]
-        variants = self._rules.settings.variants
+        alone = sum(one.alone for one in sampled)
+        # A turn has fewer variants than numbers if some of them are equal.
+        variants = sum(one.made for one in sampled) / alone if alone else 1.0
         totals = [
             one.fixed + variants * sum(one.each) / len(one.each) if one.each else one.fixed
             for one in sampled
@@ -205,11 +221,11 @@ class Pilot:
             if count > 1:
                 freedom = len(sampled) * (count - 1)
                 within = sum(count * _variance(one.each) for one in sampled)
-                within *= (1 - count / variants) / count**2
+                within *= max(1 - count / variants, 0) / count**2
             else:
                 # One number of each dialogue says nothing about the others. Dialogues differ more.
                 within = _squared_error(sampled, [float(one.each[0]) for one in sampled])
-                within *= 1 - 1 / variants
+                within *= max(1 - 1 / variants, 0)
             within *= variants**2
         squared = scale * (scale - 1) * among + scale * within
         margin = t_quantile(freedom, 0.95) * math.sqrt(squared) if freedom > 0 else 0.0
@@ -221,20 +237,33 @@ class Pilot:
         clean = rules.decider.votes if rules.decider.again else 1
         return (clean + numbers) / (clean + rules.settings.variants)
 
-    def _only(self, number: int) -> CampaignSpec:
-        """Return the rules for a single variant of each turn."""
+    def _only(self, dialogue: str, part: int) -> CampaignSpec:
+        """Return the rules for the single variant of a dialogue's turns in a part of the pilot."""
+        number = (self._places[dialogue][1] + part) % self._rules.settings.variants
         settings = replace(self._rules.settings, variant=number)
         return replace(self._rules, settings=settings, repeats=False)
 
     def _sampled(self, size: int, runs: Sequence[Sequence[TurnResult]]) -> _Sampled:
         """Return the numbers of contexts of a dialogue from the results of its runs."""
         if not self._by_number:
-            return _Sampled(size, sum(_all_calls(turn) for turn in runs[0]), ())
-        clean = [max(len(turn.clean_votes), 1) for turn in runs[0]]
-        each = tuple(sum(_all_calls(turn) for turn in turns) - sum(clean) for turns in runs)
-        fixed = sum(clean) + self._repeated(runs)
+            return _Sampled(size, sum(_all_calls(turn) for turn in runs[0]))
+        clean = sum(max(len(turn.clean_votes), 1) for turn in runs[0])
+        made = self._made(self._rules, runs[0])
+        name = runs[0][0].dialogue_id
+        alone = [self._made(self._only(name, part), runs[0]) for part in range(len(runs))]
+        each = tuple(
+            sum(_all_calls(turn) for turn in turns) - clean - count
+            for turns, count in zip(runs, alone, strict=True)
+        )
+        fixed = clean + made + self._repeated(runs)
         fixed += size * _conversations(self._rules.settings, self._rules.relation)
-        return _Sampled(size, fixed, each)
+        return _Sampled(size, fixed, each, made, sum(alone) / len(alone))
+
+    def _made(self, rules: CampaignSpec, turns: Sequence[TurnResult]) -> int:
+        """Return the number of contexts that variants of a dialogue need without violations."""
+        dialogue, _ = self._places[turns[0].dialogue_id]
+        found = _without_violations(rules, dialogue, [turn.clean_state for turn in turns])
+        return sum(turn.calls for turn in found) - len(found)
 
     def _repeated(self, runs: Sequence[Sequence[TurnResult]]) -> float:
         """Return the expected number of contexts that a dialogue requests again."""

@@ -364,6 +364,24 @@ TRACKER_KEYS: tuple[Option, ...] = (
         kinds=("",),
     ),
     Option(
+        "session",
+        Value(parsers.text, "POINTER"),
+        "for a service that makes the ids of its sessions: JSON pointer to the id in its answers. "
+        "Later requests have this id in place of $session",
+        scopes=("place",),
+        of="tracker",
+        kinds=("",),
+    ),
+    Option(
+        "start",
+        Value(parsers.text, "TEXT"),
+        "for a service that needs a request before the first message: its path and JSON, as in "
+        "the key request",
+        scopes=("place",),
+        of="tracker",
+        kinds=("",),
+    ),
+    Option(
         "slot_map",
         Value(parsers.text, "PATH"),
         "TOML or JSON file that maps the slots of a Rasa bot to the slots of the data "

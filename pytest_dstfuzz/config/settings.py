@@ -68,6 +68,9 @@ class TrackerSettings:
     #: Descriptions of the messages of a service with its own JSON.
     request: str | None = None
     response: str | None = None
+    #: The same for sessions that the service begins: a request, and a pointer to the id.
+    start: str | None = None
+    session: str | None = None
     slot_map: str | None = None
     service_model: str | None = None
     prompt: str | None = None

@@ -171,7 +171,7 @@ def cost_lines(
     most = _cost_text(sum(one.most for one in campaigns), budget).removeprefix("about ")
     several = f" under each of {len(campaigns)} relations" if len(campaigns) > 1 else ""
     whole = f"{_cost_text(least, budget)} for {turns}{several}"
-    lines = [f"{whole}; up to {most} if every variant is a violation"]
+    lines = [f"{whole} without violations; up to {most} if every variant is a violation"]
     if left >= least:
         return lines
     if several:

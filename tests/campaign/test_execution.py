@@ -310,11 +310,8 @@ def test_a_pilot_tells_what_all_turns_will_take_and_does_not_show(
             now[0] += 1.0 * len(contexts)
             return super().predict(contexts)
 
-    bot, events, budget = (
-        Slow(),
-        list[Event](),
-        Budget(BudgetSettings(**limits), clock=lambda: now[0]),
-    )
+    bot, plain, events = Slow(), WordBot(), list[Event]()
+    budget = Budget(BudgetSettings(**limits), clock=lambda: now[0])
     many = tuple(replace(one, id=f"{one.id}-{n}") for n in range(8) for one in TALKS)
     plan = [(one, len(one.turns) - 1) for one in many]
     found: dict[bool, list[TurnResult]] = {}
@@ -324,7 +321,7 @@ def test_a_pilot_tells_what_all_turns_will_take_and_does_not_show(
                 bot.predict([many[0].context(0)] * 8)
         settings = SETTINGS.replace_options(batch_size=16)
         engine = CampaignEngine(
-            settings, data_of(*many), Predictor(bot, 16, budget=budget) if slow else WordBot(),
+            settings, data_of(*many), Predictor(bot, 16, budget=budget) if slow else plain,
             lexicon, plan=plan, listener=events.append, spread=True,
         )  # fmt: skip
         found[slow] = list(engine.run())
@@ -334,11 +331,9 @@ def test_a_pilot_tells_what_all_turns_will_take_and_does_not_show(
     # Eight contexts were for the first answers.
     asked = len(bot.asked) - 8
     assert pilot.asked < asked / 2
-    assert pilot.calls == pytest.approx(asked, rel=0.1)
+    # Copies of a dialogue share some contexts, and each result counts its own.
+    assert pilot.calls == pytest.approx(sum(one.calls for one in found[True]), rel=0.1)
     # The pilot requests nothing that the campaign does not need.
-    plain = WordBot()
-    engine = CampaignEngine(SETTINGS, data_of(*many), plain, lexicon, plan=plan)
-    assert list(engine.run()) == found[True]
     assert asked == len(plain.asked)
 
 

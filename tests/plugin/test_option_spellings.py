@@ -94,6 +94,8 @@ VALUES = {
     "opening": "system",
     "request": '{"text": "$text"}',
     "response": "/slots",
+    "session": "/id",
+    "start": "/new {}",
     "slot_map": "s.toml",
     "service_model": "n",
     "prompt": "p.j2",

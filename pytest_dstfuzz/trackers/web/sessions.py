@@ -46,6 +46,11 @@ _RESPONSE: Final = (
     'pointer, such as {"hotel-area": "/slots/area"}, or, for entities, the pointer to the names -> '
     'the pointer to the values: {"/entities/*/name": "/entities/*/value"}'
 )
+_OPENING: Final = (
+    "for ids that the service makes, session is a JSON pointer to the id in its answers, such as "
+    "/session_id; start is a request before the first message, if the service needs one, such as "
+    "/sessions {}"
+)
 
 
 def _members(found: object, parts: Sequence[str]) -> Iterator[object]:
@@ -76,18 +81,18 @@ def _is_pointer(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Describes the request for one message: a path, and a body with placeholders."""
+    """Describes a request: a path, and a body with placeholders."""
 
     path: str = ""
     #: ``None`` means a ``GET`` without a body.
     body: object = None
 
     @classmethod
-    def parse(cls, text: str) -> Request:
-        """Read the option ``request``.
+    def parse(cls, text: str, advice: str = _REQUEST) -> Request:
+        """Read a path, JSON, or both.
 
         Raises:
-            UserError: the text is not JSON, or has no placeholder for the message.
+            UserError: the text is not JSON.
         """
         path, rest = "", text.strip()
         if rest.startswith("/"):
@@ -95,27 +100,91 @@ class Request:
         try:
             body = json.loads(rest) if rest.strip() else None
         except (ValueError, RecursionError):
-            raise UserError(f"{_REQUEST}; got {describe(text)}, which is no JSON") from None
-        if _TEXT not in path and _TEXT not in json.dumps(body):
-            raise UserError(f"{_REQUEST}; got {describe(text)}, without {_TEXT}")
+            raise UserError(f"{advice}; got {describe(text)}, which is no JSON") from None
         return cls(path, body)
 
-    def filled(self, session: str, text: str) -> tuple[str, str, object]:
-        """Return the HTTP method, path and body of the request that sends a message."""
-        path = _fill(self.path, quote(session, safe=""), quote(text, safe=""))
+    def has(self, placeholder: str) -> bool:
+        """Return whether the request has a placeholder."""
+        return placeholder in self.path or placeholder in json.dumps(self.body)
+
+    def filled(self, session: object, text: str) -> tuple[str, str, object]:
+        """Return the HTTP method, path and body of the request that sends a message.
+
+        ``session`` is the id of the session, or ``None`` before the service has given one.
+        """
+        named = quote(_text_of(session), safe="")
+        path = _fill(self.path, named, quote(text, safe=""))
         method = "GET" if self.body is None else "POST"
         return method, str(path), _fill(self.body, session, text)
 
 
-def _fill(value: Any, session: str, text: str) -> Any:
+def _fill(value: Any, session: object, text: str) -> Any:
+    """Return a part of a request with the session and the message.
+
+    A key whose value is the id alone is left out while there is no id. Such a value keeps its type.
+    """
     if isinstance(value, dict):
-        return {key: _fill(part, session, text) for key, part in value.items()}
+        return {
+            key: _fill(part, session, text)
+            for key, part in value.items()
+            if session is not None or part != _SESSION
+        }
     if isinstance(value, list):
         return [_fill(part, session, text) for part in value]
+    if value == _SESSION:
+        return session
     # The message comes last, because it may contain the other placeholder.
-    return (
-        value.replace(_SESSION, session).replace(_TEXT, text) if isinstance(value, str) else value
-    )
+    if isinstance(value, str):
+        return value.replace(_SESSION, _text_of(session)).replace(_TEXT, text)
+    return value
+
+
+def _text_of(session: object) -> str:
+    """Return an id as it stands in a path or within a text."""
+    if session is None:
+        return ""
+    return session if isinstance(session, str) else json.dumps(session)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Describes how a session begins, and which id it has."""
+
+    #: The request before the first message. ``None`` = there is none.
+    start: Request | None = None
+    #: The pointer to the id in the answers. ``""`` = the plugin makes the ids.
+    pointer: str = ""
+
+    @classmethod
+    def parse(cls, start: str | None, session: str | None, request: Request) -> Opening:
+        """Read the options ``start`` and ``session``.
+
+        Raises:
+            UserError: they do not fit each other or the request.
+        """
+        if session is not None and not _is_pointer(session):
+            raise UserError(f"{_OPENING}; got {describe(session)} for session")
+        if session is not None and not request.has(_SESSION):
+            raise UserError(f'session names an id of the service, but request has no "{_SESSION}"')
+        first = None if start is None else Request.parse(start, _OPENING)
+        if first is not None and first.has(_TEXT):
+            raise UserError(f"start is sent before the first message, so it has no {_TEXT}")
+        return cls(first, session or "")
+
+    def id_in(self, body: object, known: object) -> object:
+        """Return the id of the session after an answer. ``known`` is the id before it.
+
+        Raises:
+            ContractError: the service has not given an id.
+        """
+        if not self.pointer:
+            return known
+        found = next(_members(body, _parts(self.pointer)), known)
+        if found is None:
+            raise ContractError(
+                f"answered with {describe(body)} without the id of the session at {self.pointer}"
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +274,14 @@ class SessionTracker:
         transport: Transport,
         request: Request,
         response: Response,
+        opening: Opening,
         outcome: OutcomeKind,
         tries: int,
     ) -> None:
         self.transport = transport
         self._request = request
         self._response = response
+        self._opening = opening
         self._outcome: OutcomeKind = outcome
         self._tries = tries
 
@@ -232,19 +303,34 @@ class SessionTracker:
         raise AssertionError
 
     async def _conversation(self, messages: Sequence[str]) -> Prediction:
+        opening = self._opening
         # Random ids: they do not affect results, and no two processes may share a conversation.
-        session = f"dstfuzz-{uuid.uuid4().hex}"
+        session: object = None if opening.pointer else f"dstfuzz-{uuid.uuid4().hex}"
+        if opening.start is not None:
+            read = read_of_bot(partial(self._read_id, session))
+            method, path, body = opening.start.filled(session, "")
+            session = await self.transport.ask(method, path, body, read=read)
         collected: dict[str, str] = {}
-        read = read_of_bot(self._read)
         for message in messages:
             method, path, body = self._request.filled(session, message)
-            found = await self.transport.ask(method, path, body, read=read, once=True)
+            answer = read_of_bot(partial(self._read, session))
+            found, session = await self.transport.ask(method, path, body, read=answer, once=True)
             collected |= found.state
         return Prediction(BeliefState(collected)) if self._response.collects else found
 
-    def _read(self, reply: Reply) -> Prediction:
+    def _read(self, session: object, reply: Reply) -> tuple[Prediction, object]:
+        """Return the prediction in an answer, and the id of the session after it."""
         try:
-            return self._response.read(reply.json(), self._outcome)
+            found = self._response.read(reply.json(), self._outcome)
+            return found, self._opening.id_in(reply.json(), session)
+        except ContractError as error:
+            raise MalformedReply(str(error)) from None
+
+    def _read_id(self, session: object, reply: Reply) -> object:
+        if not self._opening.pointer:
+            return session
+        try:
+            return self._opening.id_in(reply.json(), session)
         except ContractError as error:
             raise MalformedReply(str(error)) from None
 
@@ -261,4 +347,8 @@ def create(url: Address, service: ServiceSettings, settings: Settings) -> Sessio
     if how.request is None or how.response is None:
         raise UserError("a service with its own JSON needs both keys: request and response")
     request, response = Request.parse(how.request), Response.parse(how.response, outcome)
-    return SessionTracker(Transport(url, service), request, response, outcome, service.retries + 1)
+    if not request.has(_TEXT):
+        raise UserError(f"{_REQUEST}; got {describe(how.request)}, without {_TEXT}")
+    opening = Opening.parse(how.start, how.session, request)
+    tries = service.retries + 1
+    return SessionTracker(Transport(url, service), request, response, opening, outcome, tries)

@@ -225,10 +225,11 @@ def create(
     settings: Settings,
 ) -> WebTracker | SessionTracker:
     """Return the tracker at an address. ``--dst-model=http://...`` calls this."""
-    if settings.tracker.request is not None or settings.tracker.response is not None:
+    how = settings.tracker
+    if any(one is not None for one in (how.request, how.response, how.start, how.session)):
         return sessions.create(url, service, settings)
     transport = Transport(url, service)
-    return WebTracker(transport, data, settings.reply.outcome, settings.tracker.opening)
+    return WebTracker(transport, data, settings.reply.outcome, how.opening)
 
 
 def _read(read: Callable[[Any], T], reply: Reply) -> T:

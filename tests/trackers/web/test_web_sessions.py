@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -127,6 +129,87 @@ def test_paths_and_queries_hold_the_message_too(serve: Serve) -> None:
     assert found["path"].startswith("/v2/parse/dstfuzz-")
 
 
+class OwnIds:
+    """Makes its own session ids, refuses any other id, and keeps the sizes of each session."""
+
+    def __init__(self, *, start: bool, changing: bool = False) -> None:
+        self.start = start
+        self.changing = changing
+        #: Each valid id -> the sizes of its session.
+        self.sizes: dict[object, list[str]] = {}
+        self.refused: list[object] = []
+        self._ids = itertools.count(1000)
+        self._lock = threading.Lock()
+
+    def __call__(self, asked: Asked) -> Says:
+        with self._lock:
+            return self._answer(asked)
+
+    def _answer(self, asked: Asked) -> Says:
+        new = next(self._ids)
+        if asked.path == "/sessions":
+            self.sizes[new] = []
+            return Says({"data": {"id": new}})
+        body = asked.body
+        if self.start:
+            old: object = int(asked.path.split("/")[2])
+        else:
+            old = body.get("conversation")
+            if old is None and "conversation" not in body:
+                self.sizes[old := new] = []
+        if old not in self.sizes:
+            self.refused.append(old)
+            return Says({"error": "no such session"}, 404)
+        known = self.sizes[old]
+        known += [word for word in body["text"].lower().split() if word in SIZES]
+        said = {"slots": {"sizes": " ".join(known)}}
+        if self.start:
+            return Says(said)
+        if self.changing:
+            self.sizes[new] = self.sizes.pop(old)
+            old = new
+        return Says({**said, "conversation": old})
+
+
+OWN_IDS = {"request": '{"conversation": "$session", "text": "$text"}', "session": "/conversation"}
+STARTED = {
+    "start": '/sessions {"lang": "en"}',
+    "session": "/data/id",
+    "request": '/sessions/$session/messages {"text": "$text"}',
+}
+MANY = [["a small pizza"], ["a small pizza", "no, a large one"], ["hello", "medium", "large"]] * 6
+
+
+@pytest.mark.parametrize(
+    ("bot", "keys"),
+    [
+        (OwnIds(start=False), OWN_IDS),
+        (OwnIds(start=False, changing=True), OWN_IDS),
+        (OwnIds(start=True), STARTED),
+    ],
+    ids=["in the first answer", "in each answer", "by a request"],
+)
+def test_a_service_makes_the_ids_of_its_sessions(
+    serve: Serve, bot: OwnIds, keys: dict[str, str]
+) -> None:
+    found = states(serve(bot), MANY, response="/slots", **keys)
+    assert [one["sizes"] for one in found] == ["small", "small large", "medium large"] * 6
+    assert not bot.refused
+
+
+def test_an_unknown_id_or_none_is_told(serve: Serve) -> None:
+    keys = {**OWN_IDS, "session": "/conversation_id"}
+    found = asked_of(serve(OwnIds(start=False)), TALKS, response="/slots", **keys)
+    assert all(isinstance(one, MalformedAnswerError) for one in found)
+    assert "/conversation_id" in str(found[0])
+    # Without the key, the plugin makes the ids, and this service does not know them.
+    refusing = OwnIds(start=False)
+    keys = {"request": OWN_IDS["request"]}
+    found = asked_of(serve(refusing), TALKS, response="/slots", **keys)
+    assert not any(isinstance(one, Prediction) for one in found)
+    assert refusing.refused
+
+
 def test_a_lost_answer_begins_a_new_session(serve: Serve) -> None:
     bot, lost = Bot(), [True]
 
@@ -175,6 +258,11 @@ def test_an_answer_of_another_form_is_told(serve: Serve, response: str, words: l
         ({"request": REQUEST, "response": '{"/a/*/b": "/c"}'}, "same number"),
         ({"request": REQUEST, "response": '{"size": "/a"}', "outcome": "reply"}, "one JSON"),
         ({"request": REQUEST, "response": "/a", "outcome": "tool-calls"}, "recorded calls"),
+        ({"request": REQUEST, "response": "/a", "session": "id"}, "JSON pointer"),
+        ({"request": '{"t": "$text"}', "response": "/a", "session": "/id"}, r"no \"\$session"),
+        ({"request": REQUEST, "response": "/a", "start": "/new {"}, "no JSON"),
+        ({"request": REQUEST, "response": "/a", "start": "/new?q=$text"}, "before the first"),
+        ({"start": "/new {}"}, "request and response"),
     ],
 )
 def test_a_wrong_description_is_refused(serve: Serve, keys: dict[str, str], words: str) -> None:
@@ -182,8 +270,17 @@ def test_a_wrong_description_is_refused(serve: Serve, keys: dict[str, str], word
         asked_of(serve(Bot()), [], **keys)
 
 
-def test_a_description_of_twelve_lines_tests_a_bot(pytester: pytest.Pytester, serve: Serve) -> None:
-    bot = serve(Bot())
+@pytest.mark.parametrize("own_ids", [False, True])
+def test_a_description_of_twelve_lines_tests_a_bot(
+    pytester: pytest.Pytester, serve: Serve, *, own_ids: bool
+) -> None:
+    """Many sessions at once, with ids of the plugin or of the service."""
+    refusing = OwnIds(start=True)
+    bot = serve(refusing if own_ids else Bot())
+    keys = {"request": REQUEST, "response": '{"pizza-size": "/memory/pizza-size"}'}
+    if own_ids:
+        keys = {**STARTED, "response": '{"pizza-size": "/slots/sizes"}'}
+    described = "\n        ".join(f"{key} = '{value}'" for key, value in keys.items())
     talks = [
         {"dialogue_id": f"d{n}", "turns": [{"user": "hello"}, {"user": f"one {size} pizza please"}]}
         for n, size in enumerate(SIZES * 2)
@@ -196,8 +293,7 @@ def test_a_description_of_twelve_lines_tests_a_bot(pytester: pytest.Pytester, se
         dst_suite = "yes"
         dst_fail_on = "gate"
         [tool.dstfuzz.tracker]
-        request = '{REQUEST}'
-        response = '{{"pizza-size": "/memory/pizza-size"}}'
+        {described}
     """
     assert len(description.split("\n")) <= 12
     pytester.makepyprojecttoml(description)
@@ -206,3 +302,5 @@ def test_a_description_of_twelve_lines_tests_a_bot(pytester: pytest.Pytester, se
     report = read_report(pytester.path / "out.json")
     assert report["turns"][1]["clean_state"] == {"pizza-size": "small"}
     assert report["summary"]["calls"] > 24
+    assert not refusing.refused
+    assert len(refusing.sizes) > 24 or not own_ids
