@@ -55,7 +55,7 @@ class ExpectedCalls(NamedTuple):
     #: About the maximum: the number if all variants break the relation, since violations need extra
     #: contexts for their causes and minimal versions.
     most: int
-    #: The number for one variant of each turn.
+    #: The number for one variant of each turn, if it is no violation.
     first: int
 
     def without_clean(self) -> ExpectedCalls:
@@ -76,7 +76,7 @@ def expected_calls(
     probed = settings.attack != "non-cumulative" and relation.edits == "search"
     each = 1 + 2 * probed + SHRINKING * settings.shrink
     typed = turns * _conversations(settings, relation)
-    first = turns * first_variant(decider)
+    first = turns * (1 + (decider.votes if decider.again else 1))
     if not decider.again:
         least, most = turns + variants + typed, turns + each * variants + typed
         return ExpectedCalls(turns, least, most, first)
@@ -288,10 +288,15 @@ class Pilot:
         return calls
 
 
-def wants_pilot(rules: CampaignSpec, plan: Sequence[PlannedTurn], budget: Budget) -> bool:
-    """Return whether a campaign needs a pilot: it is slow or paid, and the budget allows it."""
+def wants_pilot(
+    rules: CampaignSpec, plan: Sequence[PlannedTurn], budget: Budget, spared: int
+) -> bool:
+    """Return whether a campaign needs a pilot: it is slow or paid, and the budget allows it.
+
+    ``spared`` is the number of its contexts with a known answer.
+    """
     expected = expected_calls(rules.settings, rules.relation, rules.decider, plan)
-    seconds = (budget.seconds_each or 0.0) * expected.least
+    seconds = (budget.seconds_each or 0.0) * (expected.least - spared)
     dear = seconds >= SLOW or budget.cost_each is not None
     return dear and PILOT_BUDGET * budget.guess() >= expected.least
 

@@ -621,7 +621,10 @@ class CampaignEngine:
         rules, predictor, before = self._rules, self._predictor, self._predictor.calls
         if not self._ahead or self._window or self._course.results or len(self._plan) < 2:
             return
-        if not wants_pilot(rules, self._plan, predictor.budget):
+        clean = [one.context(index) for one, last in self._plan for index in range(last + 1)]
+        # Other relations have requested the clean turns.
+        spared = len(predictor.known(clean)) * (rules.decider.votes if rules.decider.again else 1)
+        if not wants_pilot(rules, self._plan, predictor.budget, spared):
             return
         pilot = Pilot(rules, self._plan)
         for part in pilot.parts():
@@ -637,7 +640,9 @@ class CampaignEngine:
                 return
             calls, margin = pilot.add(found)
             asked = predictor.calls - before
-            self._listener(PilotFinished(asked, calls, margin, len(self)))
+            if asked:
+                left = max(calls - spared, asked)
+                self._listener(PilotFinished(asked, left, margin * calls / left, len(self)))
             if margin <= NARROW:
                 return
 

@@ -91,6 +91,25 @@ stories:
   - user: by card
     intent: pay
 """
+BUTTONS = """\
+stories:
+- story: of buttons
+  steps:
+  - intent: greet
+  - action: utter_hello
+  - intent: choose
+    entities:
+    - flavour: mint
+  - user: thanks
+    intent: greet
+  - user: |-
+      /choose{"flavour": "lemon"}
+    intent: choose
+  - slot_was_set:
+    - size: large
+  - user: that is all
+    intent: greet
+"""
 CASES = """\
 test_cases:
 - test_case: order
@@ -161,6 +180,22 @@ def test_a_button_is_history_and_no_turn(project: Path) -> None:
     assert states(data, "a button")[1] is None
 
 
+def test_an_intent_without_an_example_is_a_button(project: Path) -> None:
+    path = project / "data" / "buttons.yml"
+    path.write_text(BUTTONS, encoding="utf-8")
+    data = load_dialogues(path)
+    told = data.dialogue("of buttons")
+    assert [turn.user for turn in told.turns] == ["good day", "thanks", "that is all"]
+    sent = messages_and_tools(told.context(1)).messages
+    assert [one["content"] for one in sent] == [
+        "good day", "Hello, which ice?", '/choose{"flavour": "mint"}', "thanks",
+    ]  # fmt: skip
+    # The payloads fill slots, too, but not those of the turn before.
+    assert states(data, "of buttons") == [
+        {}, {"taste": "mint"}, {"size": "large", "taste": "lemon"},
+    ]  # fmt: skip
+
+
 def test_a_project_has_its_tests_in_a_split(project: Path) -> None:
     data = load_dialogues(project)
     assert list(data.ids) == ["order"]
@@ -188,7 +223,8 @@ def test_a_tracker_has_its_slots_after_each_turn(tmp_path: Path) -> None:
     path.write_text(f"{json.dumps(TRACKER)}\n{json.dumps({**TRACKER, 'sender_id': 's2'})}\n")
     data = load_dialogues(path)
     assert data.layout == "rasa-tracker"
-    assert states(data, "s1") == [{"taste": "lemon", "size": "large"}, {"size": "large"}]
+    # The payload comes after the first turn, so its slot belongs to the second.
+    assert states(data, "s1") == [{"taste": "lemon"}, {"size": "large"}]
     sent = messages_and_tools(data.dialogue("s1").context(1)).messages
     assert [one["content"] for one in sent] == [
         *("a cup of lemon", "Which size?", "/large", "Here you are.", "no lemon")

@@ -3,6 +3,7 @@
 The domain of the project gives the texts of the bot's responses and the slots that an entity fills.
 The slots of the domain are the ontology. Their values come from categorical slots, and from
 entities in NLU examples. A step without the user's words gets the first NLU example of its intent.
+If there is none, the step is the payload of a button, which is sent, but never edited.
 A turn has a belief state as its label only if all slots so far were filled by entities or
 ``slot_was_set``. Turns after a form or an action have no label, because both may fill slots. In the
 dump of a tracker, events name every filled slot.
@@ -154,6 +155,20 @@ def _without_entities(text: str) -> tuple[str, dict[str, Any]]:
     return _ENTITY.sub(lambda one: one["text"], text).strip(), entities
 
 
+def _payload_entities(text: str) -> Mapping[str, Any]:
+    """Return the entities in the payload of a button.
+
+    >>> _payload_entities('/inform{"size": "big"}')
+    {'size': 'big'}
+    """
+    _, brace, rest = text.partition("{")
+    try:
+        found = json.loads(brace + rest) if brace else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 class _Event(NamedTuple):
     #: ``user``, ``bot``, ``slot`` or ``unknown``: from here on slots are not known.
     kind: str
@@ -193,8 +208,16 @@ def _user(step: Mapping[str, Any], project: _Project) -> Iterator[_Event]:
             entities |= named if isinstance(named, Mapping) else {}
         yield _Event("user", text, entities)
         return
-    yield _Event("user", project.examples.get(str(step["intent"])), {})
-    if step.get("entities"):
+    intent, given = str(step["intent"]), step.get("entities") or []
+    if intent not in project.examples and project.examples:
+        # Nobody types such an intent. Rasa reads it from the payload of a button.
+        values = {
+            name: value for one in given if isinstance(one, Mapping) for name, value in one.items()
+        }
+        yield _Event("user", f"/{intent}{json.dumps(values) if values else ''}", values)
+        return
+    yield _Event("user", project.examples.get(intent), {})
+    if given:
         yield _Event("unknown")  # The example has other values.
 
 
@@ -224,6 +247,8 @@ class _Talk:
         self._users: list[str] = []
         self._before: list[list[Message]] = [[]]
         self._states: list[dict[str, Any] | None] = []
+        #: Whether the last turn still fills slots. The payload of a button ends it.
+        self._in_turn = False
         #: Numbers of the blocks of messages that lack a reply.
         self._mute: set[int] = set()
 
@@ -236,20 +261,26 @@ class _Talk:
         elif event.kind == "user" and (event.text or "").startswith("/"):
             # The payload of a button is sent, but never edited.
             self._before[-1].append(Message("user", event.text))
+            self._in_turn = False
+            self._fill(event.value or _payload_entities(event.text or ""))
         elif event.kind == "user":
             self._users.append(event.text or "")
             self._before.append([])
             self._states.append(None)
-            for entity, value in event.value.items():
-                self._slots |= dict.fromkeys(self._filled.get(entity, ()), value)
+            self._in_turn = True
+            self._fill(event.value)
         elif event.kind == "slot":
             self._slots[str(event.text)] = event.value
         elif event.kind == "reset":
             self._slots.clear()
         else:
             self._known = False
-        if self._states:
+        if self._in_turn:
             self._states[-1] = dict(self._slots) if self._known else None
+
+    def _fill(self, entities: Mapping[str, Any]) -> None:
+        for entity, value in entities.items():
+            self._slots |= dict.fromkeys(self._filled.get(entity, ()), value)
 
     def dialogue(self, name: str, place: str, how: ReadOptions) -> Dialogue | None:
         """Return the dialogue, or ``None`` if the words of a user turn are not in the files."""
