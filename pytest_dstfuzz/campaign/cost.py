@@ -159,8 +159,18 @@ class Estimate(NamedTuple):
     """The estimated number of contexts of a campaign."""
 
     calls: float
-    #: Half of the width of the 95 % interval, as a share of ``calls``; 0 if unknown.
-    margin: float
+    #: The ends of its 95 % interval; equal to ``calls`` if they are unknown.
+    low: float
+    high: float
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the interval is narrow enough to end a pilot."""
+        return max(self.calls - self.low, self.high - self.calls) <= NARROW * self.calls
+
+    def without(self, calls: int, least: int) -> Estimate:
+        """Return the estimate without some contexts, but with at least ``least``."""
+        return Estimate(*(max(one - calls, least) for one in self))
 
 
 class Pilot:
@@ -229,7 +239,20 @@ class Pilot:
             within *= variants**2
         squared = scale * (scale - 1) * among + scale * within
         margin = t_quantile(freedom, 0.95) * math.sqrt(squared) if freedom > 0 else 0.0
-        return Estimate(calls, margin / calls if calls else 0.0)
+        return Estimate(calls, calls - margin, calls + max(margin, self._unseen(scale)))
+
+    def _unseen(self, scale: float) -> float:
+        """Return how many contexts violations may need if the pilot has none (rule of three)."""
+        every = (turn for runs in self._found.values() for turns in runs for turn in turns)
+        outcomes = [one.outcome for turn in every for one in turn.variants]
+        tested, settings = outcomes.count("held"), self._rules.settings
+        if "violation" in outcomes or not tested:
+            return 0.0
+        parts = settings.variants / len(next(iter(self._found.values()))) if self._by_number else 1
+        votes = self._rules.decider.votes if self._rules.decider.again else 1
+        probed = settings.attack != "non-cumulative" and self._rules.relation.edits == "search"
+        each = votes * (2 * probed + SHRINKING * settings.shrink)
+        return 3 * (scale * parts - 1) * each
 
     def _share(self, numbers: int) -> float:
         """Return the share of a campaign's contexts for some variants of each turn."""

@@ -20,7 +20,6 @@ import numpy as np
 from pytest_dstfuzz.campaign.answers import Answer, OptionalRequest, PatientRequest, TrackerFailure
 from pytest_dstfuzz.campaign.cache import PredictionCache, restarts
 from pytest_dstfuzz.campaign.cost import (
-    NARROW,
     Pilot,
     PlannedTurn,
     first_variant,
@@ -638,12 +637,11 @@ class CampaignEngine:
             found = {planned[0].id: engine.results_of(planned[0].id) for planned, _ in part}
             if predictor.stopped():
                 return
-            calls, margin = pilot.add(found)
-            asked = predictor.calls - before
+            estimate, asked = pilot.add(found), predictor.calls - before
             if asked:
-                left = max(calls - spared, asked)
-                self._listener(PilotFinished(asked, left, margin * calls / left, len(self)))
-            if margin <= NARROW:
+                left = estimate.without(spared, asked)
+                self._listener(PilotFinished(asked, *left, len(self)))
+            if estimate.narrow:
                 return
 
     @property

@@ -453,8 +453,9 @@ class PilotFinished:
     asked: int
     #: Estimated number of contexts of the whole campaign.
     calls: float
-    #: Half of the width of its 95 % interval, as a share of ``calls``; 0 if unknown.
-    margin: float
+    #: The ends of its 95 % interval; equal to ``calls`` if they are unknown.
+    low: float
+    high: float
     #: Turns of the plan, as in `CampaignStarted`.
     planned: int
 

@@ -78,7 +78,7 @@ class Progress:
             self._whole = self._done - event.asked + event.calls
             self._say(
                 f"after {format_count(event.asked, 'call')}: "
-                f"{_cost_text(event.calls, self.budget, event.margin)} for all "
+                f"{_cost_text(event.calls, self.budget, (event.low, event.high))} for all "
                 f"{format_count(event.planned, 'turn')}"
             )
         elif isinstance(event, TurnDone):
@@ -117,15 +117,14 @@ class Progress:
             reporter.flush()
 
 
-def _cost_text(calls: float, budget: Budget, margin: float = 0.0) -> str:
+def _cost_text(calls: float, budget: Budget, ends: Sequence[float] = ()) -> str:
     """Return a text about a number of calls, with their time and cost if these are known.
 
-    If the number is an estimate with a 95 % interval, ``margin`` is half of the width of the
-    interval, as a share of the number.
+    If the number is an estimate, ``ends`` are the ends of its 95 % interval.
     """
     text = f"about {calls:,.0f} calls"
-    if margin:
-        low, high = (float(f"{calls * (1 + part):.2g}") for part in (-margin, margin))
+    if len({calls, *ends}) > 1:
+        low, high = (end if end == calls else float(f"{end:.2g}") for end in ends)
         text += f" ({max(low, 0):,.0f} to {high:,.0f})"
     if budget.seconds_each is not None:
         text += f", {duration_text(calls * budget.seconds_each)}"

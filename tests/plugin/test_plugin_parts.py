@@ -156,7 +156,7 @@ def test_progress_is_told_after_a_long_silence(
         "    progress = Progress(pytestconfig)\n"
         "    progress.planned = 20\n"
         "    progress(BatchDone(12, 0, 12))\n"
-        "    progress(PilotFinished(12, 60.0, 0.2, 10))\n"
+        "    progress(PilotFinished(12, 60.0, 48.0, 72.0, 10))\n"
         "    progress(BatchDone(20, 0, 32))\n"
         "    progress(BatchDone(40, 0, 72))\n"
     )
@@ -179,6 +179,6 @@ def test_progress_without_a_terminal_is_silent(pytester: pytest.Pytester) -> Non
     config = pytester.parseconfig()
     progress = Progress(config)
     progress(CampaignStarted(1, 1))
-    progress(PilotFinished(6, 6.0, 0.0, 1))
+    progress(PilotFinished(6, 6.0, 6.0, 6.0, 1))
     progress(BatchDone(6, 0, 6))
     progress(BudgetReached("the budget ended", 6))
