@@ -5,12 +5,14 @@ A vote
 A service may answer the same question differently each time. For such a tracker, each clean turn is
 first requested ``votes`` times (three by default). More answers are requested until one value of
 each slot leads the others by ``votes`` answers. If the first answer to a variant breaks the
-relation, the variant is requested again until the change leads by ``2 * votes - 1`` answers or
-trails by ``votes``. This is a sequential probability ratio test (Wald, 1945). If the change wins,
-the clean value must lead by two answers more than the change. If answers are wrong with probability
-w, and always in the same way, chance causes a lead of d with odds of ``(w / (1 - w)) ** d``. If the
-first answer to a variant keeps the relation, the variant is not requested again. `summary.Noise`
-estimates the remaining noise.
+relation, the variant is requested again. Each answer votes as a whole, either for the change
+because it breaks the relation, or against it. So wrong answers count together even if they differ.
+The requests end if the change leads by ``2 * votes - 1`` answers or trails by ``votes``. This is a
+sequential probability ratio test (Wald, 1945). If the change wins, the clean answer must lead by
+two answers more than the change. If answers are wrong with probability w, chance causes a lead of d
+with odds of ``(w / (1 - w)) ** d``. If neither side has more than half of all answers, the variant
+is undecided. If the first answer to a variant keeps the relation, the variant is not requested
+again. `summary.Noise` estimates the remaining noise.
 
 A sequential test
 -----------------
@@ -72,11 +74,10 @@ from pytest_dstfuzz.campaign.results import (
     VariantOutcome,
     VariantResult,
     Votes,
-    faults,
 )
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.dialogue.calls import Outcome
-from pytest_dstfuzz.dialogue.dialogues import Admissible, Again, Context, Difference
+from pytest_dstfuzz.dialogue.dialogues import Admissible, Again, Context
 from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expectation, Verdict
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -143,9 +144,9 @@ class Sides(NamedTuple):
 
     clean: Outcome
     answer: Answer
-    #: Whether a sequential test needs more answers to decide.
+    #: Whether the answers do not decide (yet) if the relation holds.
     undecided: bool = False
-    #: Whether the test is undecided, and some answers keep the relation while others break it.
+    #: Whether they do not decide, and some answers keep the relation while others break it.
     split: bool = False
 
 
@@ -183,7 +184,7 @@ class Vote:
     def sides(
         self,
         turn: AskedTurn,
-        attempt: Any,  # noqa: ARG002 - for `SequentialTest`
+        attempt: Any,
         clean: Context,
         context: Context,
         answers: Answers,
@@ -193,25 +194,25 @@ class Vote:
 
         Args:
             turn: the turn of the attempt.
-            attempt: the attempt. A vote ignores it. A sequential test calls the relation for it.
+            attempt: the attempt, for the verdicts of the relation on each answer.
             clean: the reference context.
             context: the context of the attempt, or of a part of its edits.
             answers: all answers so far.
-            expected: the expected changes. A vote counts any other value as a change. A sequential
-                test ignores this argument and calls the relation.
+            expected: the expected changes. A text that agrees with such a value counts as it.
         """
-        return Sides(*settle_sides(clean, context, answers, expected, turn.rules.folding))
+        rules = _verdicts(turn, attempt)
+        return settle_sides(clean, context, answers, expected, turn.rules.folding, rules)
 
     def wanted(
         self, turn: AskedTurn, attempt: Any, answers: Answers, outcome: VariantOutcome
     ) -> list[Context]:
         """Return the next requests for an attempt with the provisional ``outcome``."""
         carried, context = outcome == "carried", attempt.context
-        if outcome in ("error", "improved"):
+        if outcome == "error":
             return []
         if not (carried or outcome == "violation" or len(all_asked([context], answers)) > 1):
             return []
-        return variant_wanted(
+        wanted = variant_wanted(
             turn.reference(attempt),
             context,
             answers,
@@ -219,34 +220,37 @@ class Vote:
             lead=self.votes if carried else 2 * self.votes - 1,
             expected=turn.expected(attempt),
             folding=turn.rules.folding,
-            recorded=turn.recorded(attempt),
+            breaks=_verdicts(turn, attempt),
         )
+        if turn.recorded(attempt) is None:
+            return wanted
+        # The relation compares with the recorded answer, so the clean answer needs no vote.
+        return [one for one in wanted if one.exchanges == context.exchanges]
 
     def part_wanted(
-        self,
-        turn: AskedTurn,
-        attempt: Any,  # noqa: ARG002 - for `SequentialTest`
-        context: Context,
-        answers: Answers,
+        self, turn: AskedTurn, attempt: Any, context: Context, answers: Answers
     ) -> list[Context]:
         """Return the next requests for a part of an attempt, if its first answer is a violation."""
-        clean, folding = turn.clean_context, turn.rules.folding
         return variant_wanted(
-            clean, context, answers, votes=self.votes, lead=self.votes, folding=folding
+            turn.clean_context,
+            context,
+            answers,
+            votes=self.votes,
+            lead=self.votes,
+            folding=turn.rules.folding,
+            breaks=_verdicts(turn, attempt),
         )
 
-    def votes_on(
-        self,
-        turn: AskedTurn,
-        attempt: Any,
-        answers: Answers,
-        changes: Sequence[Difference],
-    ) -> Votes | None:
+    def votes_on(self, turn: AskedTurn, attempt: Any, answers: Answers) -> Votes | None:
         """Return the votes on an attempt, or ``None`` if there is only one answer."""
-        clean, expected = turn.reference(attempt), turn.expected(attempt)
-        folding, recorded = turn.rules.folding, turn.recorded(attempt)
         return count_votes(
-            clean, attempt.context, answers, changes, expected, folding, recorded=recorded
+            turn.reference(attempt),
+            attempt.context,
+            answers,
+            turn.expected(attempt),
+            turn.rules.folding,
+            _verdicts(turn, attempt),
+            recorded=turn.recorded(attempt) is not None,
         )
 
 
@@ -338,19 +342,13 @@ class SequentialTest:
         # vote, it must also count so for the variant, because both likelihoods use the same w.
         found = all_answers(context, answers)
         given = folding.to_clean(found, (), before, clean, expected.against(before), context)
-        broken: list[Prediction] = []
-        kept: list[Prediction] = []
-        for one in given:
-            if isinstance(one, Prediction):
-                (broken if breaks(before, one.state) else kept).append(one)
+        broken, kept = _sorted_by_verdict(given, before, breaks)
         tally = AnswerTally(counted, others, len(broken), len(kept))
         if isinstance(given[0], TrackerFailure):
             return Ruling(before, given[0], None, tally, len(given), len(usual))
         changed = self.decided(tally)
         side = len(broken) > len(kept) if changed is None else changed
-        chosen = broken if side else kept
-        state = Counter(one.state for one in chosen).most_common(1)[0][0]
-        answer = replace(given[0], state=state)
+        answer = replace(given[0], state=usual_outcome(broken if side else kept))
         return Ruling(before, answer, changed, tally, len(given), len(usual))
 
     def more(self, clean: Context, context: Context, ruling: Ruling) -> list[Context]:
@@ -415,7 +413,6 @@ class SequentialTest:
         turn: AskedTurn,
         attempt: Any,
         answers: Answers,
-        changes: Sequence[Difference],  # noqa: ARG002 - an answer counts as a whole
     ) -> Votes | None:
         """Return the answers to an attempt as votes, or ``None`` if there is only one."""
         clean = turn.reference(attempt)
@@ -432,11 +429,18 @@ class SequentialTest:
         context: Context,
         answers: Answers,
     ) -> Ruling:
-        def breaks(before: Outcome, found: Outcome) -> bool:
-            return turn.verdict(attempt, before, found).kind == "violation"
-
         folding, expected = turn.rules.folding, turn.expected(attempt)
+        breaks = _verdicts(turn, attempt)
         return self.ruling(clean, context, answers, folding, breaks, expected=expected)
+
+
+def _verdicts(turn: AskedTurn, attempt: Any) -> Breaks:
+    """Return a function that asks the relation about one answer to an attempt."""
+
+    def breaks(before: Outcome, found: Outcome) -> bool:
+        return turn.verdict(attempt, before, found).kind == "violation"
+
+    return breaks
 
 
 Decider = Vote | SequentialTest
@@ -551,30 +555,25 @@ def variant_wanted(
     lead: int,
     expected: Expectation = UNCHANGED,
     folding: Folding = AS_GIVEN,
-    recorded: Outcome | None = None,
+    breaks: Breaks | None = None,
 ) -> list[Context]:
     """Return the next requests for a variant whose first answer breaks the relation.
 
     The variant may have only half of its edits. The requests repeat the context, or the ``clean``
     context if a change leads. If everything is decided, there are no requests. A change needs a
-    lead of ``lead`` answers. The clean value needs two more, because all variants of the turn
-    depend on it. If changes are expected, each other value counts as a change, even the clean
-    value.
+    lead of ``lead`` answers. The clean answer needs two more, because all variants of the turn
+    depend on it.
     """
-    before, given, expected = _compare_sides(clean, context, answers, expected, folding, recorded)
-    slots = sorted({*_slots(given), *before, *(delta.slot for delta in expected.deltas)})
-    leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
-    # While a change is undecided, request answers until it wins or loses.
-    needed = [min(lead - ahead, ahead + votes) for ahead in leads.values() if -votes < ahead < lead]
-    wanted = _more(context, given, max(needed, default=0), votes)
-    if (
-        not wanted
-        and recorded is None
-        and (standing := [slot for slot in leads if leads[slot] > 0])
-    ):
+    before, given, expected = _compare_sides(clean, context, answers, expected, folding)
+    broken, kept = _sorted_by_verdict(given, before, breaks or _misses(expected))
+    failed = len(given) - len(broken) - len(kept)
+    # While no side leads by enough, request answers until one can.
+    ahead = 2 * len(broken) - len(given)
+    needed = [lead - ahead, *(votes - (2 * side - len(given)) for side in (len(kept), failed))]
+    wanted = _more(context, given, max(min(needed), 0), votes)
+    if not wanted and ahead > 0:
         clean_given = folding.alike(all_answers(clean, answers), clean)
-        behind = max(lead + 2 - _lead(clean_given, slot) for slot in standing)
-        wanted = _more(clean, clean_given, behind, votes)
+        wanted = _more(clean, clean_given, lead + 2 - _whole_lead(clean_given), votes)
     return wanted
 
 
@@ -596,26 +595,33 @@ def _compare_sides(
     answers: Mapping[Context, Answer],
     expected: Expectation,
     folding: Folding,
-    recorded: Outcome | None = None,
 ) -> tuple[Outcome, Sequence[Answer], Expectation]:
-    """Return the reference answer, the answers aligned to it, and the expected changes.
-
-    The reference is the recorded answer if the relation compares with it. Otherwise it is the clean
-    answer.
-    """
+    """Return the clean answer, the answers aligned to it, and the expected changes."""
     before = settle_clean(clean, answers, folding)
-    of_clean = expected.against(before)
+    expected = expected.against(before)
     found, given = all_answers(clean, answers), all_answers(context, answers)
-    votes = folding.to_clean(given, found, before, clean, of_clean, context)
-    if recorded is None:
-        return before, votes, of_clean
-    votes = [
-        replace(one, state=recorded)
-        if isinstance(one, Prediction) and folding.agree(recorded, one.state, clean)
-        else one
-        for one in votes
-    ]
-    return recorded, votes, expected.against(recorded)
+    return before, folding.to_clean(given, found, before, clean, expected, context), expected
+
+
+def _misses(expected: Expectation) -> Breaks:
+    """Return a function that judges one answer by the expected changes alone."""
+
+    def breaks(before: Outcome, found: Outcome) -> bool:
+        return expected.judge(before, found).kind == "violation"
+
+    return breaks
+
+
+def _sorted_by_verdict(
+    given: Iterable[Answer], before: Outcome, breaks: Breaks
+) -> tuple[list[Prediction], list[Prediction]]:
+    """Return the answers that break the relation, and those that keep it. Leave out failures."""
+    broken: list[Prediction] = []
+    kept: list[Prediction] = []
+    for one in given:
+        if isinstance(one, Prediction):
+            (broken if breaks(before, one.state) else kept).append(one)
+    return broken, kept
 
 
 def settle_sides(
@@ -624,62 +630,77 @@ def settle_sides(
     answers: Mapping[Context, Answer],
     expected: Expectation = UNCHANGED,
     folding: Folding = AS_GIVEN,
-) -> tuple[Outcome, Answer]:
+    breaks: Breaks | None = None,
+) -> Sides:
     """Return the clean state and the answer for the relation to compare.
 
-    The answer is the majority of a vote, or the only answer. If a slot has no majority on one side,
-    it counts as unchanged, or as having an ``expected`` value. If the request for the clean context
-    failed, the answer is that failure.
+    The answer is the only one, or the result of a vote: the usual answer of the side with more than
+    half of all answers. If there is no such side, or no usual answer to the clean context, the vote
+    is undecided. If the request for the clean context failed, the answer is that failure.
     """
     if isinstance(failed := answers[clean], TrackerFailure):
-        return Outcome(), failed
-    before, votes, expected = _compare_sides(clean, context, answers, expected, folding)
-    first, clean_votes = votes[0], folding.alike(all_answers(clean, answers), clean)
-    if isinstance(first, TrackerFailure) or len(votes) == 1:
-        return before, first
-    # If only one side names a slot, all votes of the other side count as absent.
-    slots = _slots([*votes, *clean_votes])
-    slots = sorted({*slots, *(delta.slot for delta in expected.deltas)})
-    firm = _majority(clean_votes, slots)
-    agreed = {slot: v for slot, v in _majority(votes, slots).items() if slot in firm}
-    doubtful = [delta for delta in expected.deltas if delta.slot not in agreed]
-    agreed.update((delta.slot, _as_wanted(delta, votes)) for delta in doubtful)
-    return before, Prediction(_changed(before, agreed), first.impurities)
+        return Sides(Outcome(), failed)
+    before, given, expected = _compare_sides(clean, context, answers, expected, folding)
+    first, clean_given = given[0], folding.alike(all_answers(clean, answers), clean)
+    if isinstance(first, TrackerFailure) or len(given) == 1:
+        return Sides(before, first)
+    breaks = breaks or _misses(expected)
+    broken, kept = _sorted_by_verdict(given, before, breaks)
+    if len(broken) > len(kept):
+        state = _common_change(broken, len(given), before, expected, breaks)
+    else:
+        state = usual_outcome(kept)
+    most = max(len(broken), len(kept))
+    undecided = 2 * most <= len(given) or _whole_lead(clean_given) <= 0
+    split = undecided and bool(broken and kept)
+    return Sides(before, Prediction(state, first.impurities), undecided, split)
+
+
+def _common_change(
+    broken: Sequence[Prediction],
+    asked: int,
+    before: Outcome,
+    expected: Expectation,
+    breaks: Breaks,
+) -> Outcome:
+    """Return what the answers that break a relation have in common.
+
+    A slot is changed if it is wrong in more than half of all answers. If no slot is, the result is
+    the most frequent of the answers.
+    """
+    values = {delta.slot: _as_wanted(delta, broken) for delta in expected.deltas}
+    for slot in sorted({*_slots(broken), *before, *values}):
+        delta = expected.of(slot)
+        wanted = Admissible((before.get(slot),)) if delta is None else delta.after
+        wrong = {v: n for v, n in _values(broken, slot).items() if v not in wanted}
+        if 2 * sum(wrong.values()) > asked:
+            values[slot] = max(wrong, key=lambda value: wrong[value])
+    state = _changed(before, values)
+    return state if breaks(before, state) else usual_outcome(broken)
 
 
 def count_votes(
     clean: Context,
     context: Context,
     answers: Mapping[Context, Answer],
-    changes: Sequence[Difference],
     expected: Expectation = UNCHANGED,
     folding: Folding = AS_GIVEN,
+    breaks: Breaks | None = None,
     *,
-    recorded: Outcome | None = None,
+    recorded: bool = False,
 ) -> Votes | None:
-    """Return the votes on the slot with the clearest change, or ``None`` for one answer."""
+    """Return the votes on a variant, or ``None`` if it has only one answer."""
     if len(all_answers(context, answers)) < 2 or isinstance(answers[clean], TrackerFailure):
         return None
-    before, given, expected = _compare_sides(clean, context, answers, expected, folding, recorded)
-    slots = [change.slot for change in faults(changes)] or sorted({*_slots(given), *before})
-    states = [one.state for one in given if isinstance(one, Prediction)]
-    same = sum(expected.judge(before, state).kind == "held" for state in states)
-    if not slots:
-        return Votes(len(given), 0, same, same, len(all_answers(clean, answers)), 0)
-    leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
-    # If several slots are equal, take the first name.
-    slot = min(leads, key=lambda name: (-leads[name], name))
-    counted, clean_value = _values(given, slot), before.get(slot)
-    wanted = _admissible(slot, before, expected)
-    others = [(count, value) for value, count in counted.items() if value not in wanted]
-    changed, value = max(others, key=lambda pair: pair[0]) if others else (0, clean_value)
-    kept = sum(count for one, count in counted.items() if one in wanted)
-    if recorded is not None:  # The recorded answer needs no vote.
-        return Votes(len(given), changed, kept, same, len(all_answers(clean, answers)), 0)
-    clean_counted = _values(folding.alike(all_answers(clean, answers), clean), slot)
-    # If the slot should change, its clean value is not evidence against a change.
-    against = clean_counted[value] if others and value != clean_value else 0
-    return Votes(len(given), changed, kept, same, clean_counted[clean_value], against)
+    before, given, expected = _compare_sides(clean, context, answers, expected, folding)
+    broken, kept = _sorted_by_verdict(given, before, breaks or _misses(expected))
+    usual = folding.alike(all_answers(clean, answers), clean)
+    if recorded:  # The recorded answer needs no vote.
+        return Votes(len(given), len(broken), len(kept), len(kept), len(usual), 0)
+    counted = Counter(one.state for one in usual if isinstance(one, Prediction))
+    # If a slot should change, the clean answer is not evidence against a change.
+    against = sum(counted[state] for state in {one.state for one in broken} - {before})
+    return Votes(len(given), len(broken), len(kept), len(kept), counted[before], against)
 
 
 def _more(context: Context, given: Sequence[Answer], count: int, votes: int) -> list[Context]:
@@ -704,26 +725,8 @@ def _whole_lead(votes: Sequence[Answer]) -> int:
     return 2 * max(states.values()) - len(votes)
 
 
-def _changed_lead(
-    votes: Sequence[Answer], slot: str, before: Outcome, expected: Expectation
-) -> int:
-    """Return the `_lead` of the most frequent value that is not expected."""
-    wanted = _admissible(slot, before, expected)
-    counted = [count for value, count in _values(votes, slot).items() if value not in wanted]
-    return 2 * max(counted, default=0) - len(votes)
-
-
-def _admissible(slot: str, before: Outcome, expected: Expectation) -> Admissible:
-    """Return the admissible values of a slot: the expected ones, or else the clean one."""
-    delta = expected.of(slot)
-    return Admissible((before.get(slot),)) if delta is None else delta.after
-
-
 def _as_wanted(delta: Delta, votes: Sequence[Answer]) -> str | None:
-    """Return the most frequent admissible value of a slot without a majority.
-
-    Only a majority can make the slot a violation.
-    """
+    """Return the most frequent admissible value of a slot."""
     counted = _values(votes, delta.slot).most_common()
     given = [value for value, _ in counted if value in delta.after]
     named = () if delta.after.anything_but else delta.after.values

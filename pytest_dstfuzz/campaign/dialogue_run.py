@@ -698,9 +698,7 @@ class _DialogueSteps:
             variant = with_cause(attempts, item, answers, minimal)
             attempt, votes = attempts.attempts[variant.index], None
             if attempts.asks(attempt):
-                votes = self._rules.decider.votes_on(
-                    attempts, attempt, answers, variant.changed_slots
-                )
+                votes = self._rules.decider.votes_on(attempts, attempt, answers)
             variants.append(replace(variant, votes=votes, repeated=same.get(variant.index)))
         outcome = turn_outcome(attempts, variants)
         asked = {*self._clean_of(turn.index), *_probes(judged)}

@@ -132,16 +132,16 @@ class Minimal:
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """The votes on the slot with the most votes for a change."""
+    """The answers to a variant and to its clean turn. Each answer counts as a whole."""
 
-    #: Answers to the variant in its context.
+    #: Answers to the variant in its context, including failures.
     asked: int
-    #: Answers with the new value, and answers with the value of the clean turn.
+    #: Answers that break the relation, and answers that keep it.
     changed: int
     kept: int
-    #: Answers that equal the clean state. The first answer differs, else there would be no vote.
+    #: Answers that keep the relation. The first one breaks it, else there would be no vote.
     same: int
-    #: Answers to the clean turn with its value, and with the new one.
+    #: Answers to the clean turn that are the usual one, and those that equal a wrong one.
     clean: int
     against: int
 

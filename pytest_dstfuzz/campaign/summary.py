@@ -82,7 +82,7 @@ class NoiseTally:
     def __init__(self) -> None:
         #: (dialogue, kinds of the answers to a clean turn) -> number of turns.
         self._kinds: Counter[tuple[str, tuple[int, ...]]] = Counter()
-        #: (answers of the most frequent kind, answers of the next kind) -> number of clean turns.
+        #: (answers of the most frequent kind, all other answers) -> number of clean turns.
         self._clean: Counter[tuple[int, int]] = Counter()
         self._cases: list[tuple[tuple[str, int, str, int], _VotedTurn]] = []
         self._tested = self._reported = self._outvoted = 0
@@ -93,7 +93,7 @@ class NoiseTally:
         if not turn.clean_votes or turn.reason == UNSTABLE:
             return
         self._kinds[turn.dialogue_id, turn.clean_votes] += 1
-        self._clean[_most_and_next(turn)] += 1
+        self._clean[_usual_and_others(turn)] += 1
         self._cases += ((_place(turn), case) for case in _case(turn))
         self._tested += sum(map(_counts, turn.variants))
         self._reported += len(turn.violations)
@@ -290,15 +290,15 @@ def _table(most: int) -> Floats:
     return likelihoods
 
 
-def _most_and_next(turn: TurnResult) -> tuple[int, int]:
-    """Count the clean answers of the most frequent kind and of the second kind.
+def _usual_and_others(turn: TurnResult) -> tuple[int, int]:
+    """Count the clean answers of the most frequent kind, and all others.
 
-    For replies, all other kinds count as one. Variants are counted likewise, see `Folding`.
+    Votes on variants count likewise: all wrong answers together.
     """
     kinds = Counter(turn.clean_votes).items()
     counts = sorted((count for kind, count in kinds if kind >= 0), reverse=True)
     most, *others = counts or [0]
-    return most, sum(others[:1] if turn.kind.has_slots else others)
+    return most, sum(others)
 
 
 def _counts(item: VariantResult) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.figures import DistinctCount, LastByTurn
-from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
+from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnOutcome, TurnResult
 from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
@@ -52,6 +52,8 @@ class TroublesTally:
         #: Whether a turn is unstable, for turns to which a relation applies. This is independent of
         #: the relation.
         self._unstable = LastByTurn(1)
+        #: Variants that were run, and those of them whose answers do not decide.
+        self._variants = self._undecided = 0
         #: The kind of answer of the first turn.
         self._kind: AnswerKind | None = None
 
@@ -73,6 +75,9 @@ class TroublesTally:
         if turn.outcome != "inapplicable":
             self._kinds.setdefault(turn.relation, turn.kind)
             self._unstable.add(turn.id, turn.reason == UNSTABLE)
+            undecided = sum(one.outcome == "unstable" for one in turn.variants)
+            self._undecided += undecided
+            self._variants += undecided + sum(one.outcome in RUN_OUTCOMES for one in turn.variants)
             self._kind = self._kind or turn.kind
 
     def troubles(self, ended: str = "") -> list[str]:
@@ -80,7 +85,7 @@ class TroublesTally:
         outcomes = self._outcomes
         if not any(outcomes[outcome] for outcome in _TESTED):
             what = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
-            if text := self.unstable_text:
+            if text := self.unstable_text or self._undecided_text:
                 return [text]
             nothing = what or ended or "none was selected, or all were skipped"
             return [f"no turn was tested ({nothing})"]
@@ -96,8 +101,7 @@ class TroublesTally:
                     f"more than {percent(MOST_ERRORS, 0)}; the first failure: "
                     f"{self._failures[name][1]}"
                 )
-        if text := self.unstable_text:
-            found.append(text)
+        found += filter(None, (self.unstable_text, self._undecided_text))
         return found
 
     def _ranked(self) -> list[tuple[str, Counter[TurnOutcome]]]:
@@ -140,6 +144,20 @@ class TroublesTally:
             f"{untested}: the bot's replies to the same messages differ each time. Choose another "
             "comparison with --dst-compare, or a larger threshold; dstfuzz calibrate finds a "
             "threshold"
+        )
+
+    @property
+    def _undecided_text(self) -> str:
+        """A sentence if too many variants are undecided, or ``""``."""
+        undecided, run = self._undecided, self._variants
+        if undecided <= MOST_ERRORS * run:
+            return ""
+        who = (self._kind or BELIEF_STATES).words.who
+        return (
+            f"{undecided} of {run} variants have no verdict, more than {percent(MOST_ERRORS, 0)}: "
+            f"{who} answers each of them sometimes as expected and sometimes not, or fails, and "
+            "neither has a majority. Make its answers vary less: fix its seed, or lower the "
+            "temperature of its model"
         )
 
     def cut_short(self, missing: int, ended: str) -> str:

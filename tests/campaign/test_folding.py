@@ -87,9 +87,9 @@ def test_any_clean_answer_is_a_way_to_say_it_and_all_others_are_one_change() -> 
 
 def test_a_change_that_is_worded_anew_each_time_wins_its_vote() -> None:
     known = replies(CLEAN, "5", "6", "4") | replies(VARIANT, "20", "30", "40", "50", "60")
-    before, after = settle_sides(CLEAN, VARIANT, known, folding=NEAR)
+    before, after, *_ = settle_sides(CLEAN, VARIANT, known, folding=NEAR)
     assert (before, said([after])) == ({"reply": "5"}, ["20"])
-    votes = count_votes(CLEAN, VARIANT, known, (), folding=NEAR)
+    votes = count_votes(CLEAN, VARIANT, known, folding=NEAR)
     assert votes is not None
     assert (votes.changed, votes.kept, votes.clean) == (5, 0, 3)
     wanted = variant_wanted(CLEAN, VARIANT, known, votes=3, lead=5, folding=NEAR)
@@ -100,7 +100,7 @@ def test_a_change_that_is_worded_anew_each_time_wins_its_vote() -> None:
 def test_another_reply_is_one_that_no_clean_one_says() -> None:
     for texts, kind in ((("9",), "stuck"), (("20",), None)):
         known = replies(CLEAN, "5", "7", "6") | replies(VARIANT, *texts)
-        before, after = settle_sides(CLEAN, VARIANT, known, OTHER_REPLY, NEAR)
+        before, after, *_ = settle_sides(CLEAN, VARIANT, known, OTHER_REPLY, NEAR)
         assert isinstance(after, Prediction)
         assert OTHER_REPLY.judge(before, after.state).failure == kind
 

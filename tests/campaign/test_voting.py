@@ -22,8 +22,15 @@ from pytest_dstfuzz.campaign.deciding import (
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import Votes
 from pytest_dstfuzz.config import BudgetSettings
-from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import (
+    Admissible,
+    Again,
+    BeliefState,
+    Context,
+    Exchange,
+)
 from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.relations.relation import Delta, Expectation
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 CLEAN, VARIANT = (Context((Exchange("", user),)) for user in ("clean", "variant"))
@@ -39,11 +46,12 @@ def answers(context: Context, *states: Mapping[str, str] | TrackerFailure) -> di
     }
 
 
-def compare(*known: dict[Context, Answer]) -> tuple[dict[str, str], dict[str, str]]:
+def compare(*known: dict[Context, Answer]) -> tuple[dict[str, str], dict[str, str] | None]:
+    """Return the clean state, and the state of the variant; ``None`` = undecided."""
     merged = {context: answer for part in known for context, answer in part.items()}
-    clean, answer = settle_sides(CLEAN, VARIANT, merged)
+    clean, answer, undecided, _ = settle_sides(CLEAN, VARIANT, merged)
     assert isinstance(answer, Prediction)
-    return dict(clean), dict(answer.state)
+    return dict(clean), None if undecided else dict(answer.state)
 
 
 def test_without_a_vote_on_a_variant_its_answer_is_compared_with_the_voted_clean_one() -> None:
@@ -86,13 +94,25 @@ def test_an_answer_that_was_never_given_is_not_the_usual_one() -> None:
         pytest.param(
             [{"a": "1"}, {"a": "1"}, {"a": "1"}],
             [{"a": "2"}, {"a": "3"}, {}],
-            ({"a": "1"}, {"a": "1"}),
+            ({"a": "1"}, {"a": "2"}),
+            id="wrong values that differ",
+        ),
+        pytest.param(
+            [{"a": "1", "b": "1", "c": "1"}] * 3,
+            [{"a": "2", "b": "1", "c": "1"}, {"a": "1", "b": "1"}, {"a": "1", "c": "1"}],
+            ({"a": "1", "b": "1", "c": "1"}, {"a": "2", "b": "1", "c": "1"}),
+            id="another wrong slot each time",
+        ),
+        pytest.param(
+            [{"a": "1"}] * 3,
+            [{"a": "2"}, {"a": "3"}, {"a": "1"}, {"a": "1"}],
+            ({"a": "1"}, None),
             id="no majority of the variant",
         ),
         pytest.param(
             [{"a": "1"}, {"a": "2"}, {"a": "3"}],
             [{"a": "4"}, {"a": "4"}, {"a": "4"}],
-            ({"a": "1"}, {"a": "1"}),
+            ({"a": "1"}, None),
             id="no majority of the clean turn",
         ),
         pytest.param(
@@ -102,7 +122,7 @@ def test_an_answer_that_was_never_given_is_not_the_usual_one() -> None:
             id="slot by slot",
         ),
         pytest.param(
-            [{"a": "1"}] * 3, [{"a": "2"}, FAILED, FAILED], ({"a": "1"}, {"a": "1"}), id="failures"
+            [{"a": "1"}] * 3, [{"a": "2"}, FAILED, FAILED], ({"a": "1"}, None), id="failures"
         ),
         pytest.param(
             [{"a": "1"}] * 3,
@@ -116,7 +136,7 @@ def test_an_answer_that_was_never_given_is_not_the_usual_one() -> None:
 def test_most_of_three_answers_decide(
     clean: list[dict[str, str]],
     variant: list[dict[str, str]],
-    expected: tuple[dict[str, str], dict[str, str]],
+    expected: tuple[dict[str, str], dict[str, str] | None],
 ) -> None:
     assert compare(answers(CLEAN, *clean), answers(VARIANT, *variant)) == expected
 
@@ -130,12 +150,53 @@ def test_a_change_needs_two_answers_on_each_side(
     clean: list[dict[str, str]], variant: list[dict[str, str]], order: list[int]
 ) -> None:
     before, after = compare(answers(CLEAN, *clean), answers(VARIANT, *variant))
-    for slot in "ab":
-        if before.get(slot) != after.get(slot):
-            assert sum(state.get(slot) == before.get(slot) for state in clean) >= 2
-            assert sum(state.get(slot) == after.get(slot) for state in variant) >= 2
+    undecided = not any(clean.count(state) >= 2 for state in clean)
+    assert (after is None) == undecided
+    if after is not None:
+        assert clean.count(before) >= 2
+        assert (before != after) == (sum(state != before for state in variant) >= 2)
     shuffled = [variant[place] for place in order]
-    assert compare(answers(CLEAN, *clean), answers(VARIANT, *shuffled)) == (before, after)
+    same, again = compare(answers(CLEAN, *clean), answers(VARIANT, *shuffled))
+    assert same == before
+    assert (again is None, again == before) == (after is None, after == before)
+
+
+@pytest.mark.parametrize(
+    ("given", "failure"),
+    [
+        (["south", "east", "west"], None),
+        (["west", "centre", "mars"], "other"),
+        (["north", "mars", "venus"], "stuck"),
+        (["east", "mars"], "undecided"),
+    ],
+)
+def test_wrong_answers_count_together_if_the_answer_should_change(
+    given: list[str], failure: str | None
+) -> None:
+    moved = Admissible(("south", "east", "west"))
+    expected = Expectation((Delta("a", "north", moved),))
+    known = answers(CLEAN, *[{"a": "north"}] * 3) | answers(VARIANT, *({"a": one} for one in given))
+    before, answer, undecided, _ = settle_sides(CLEAN, VARIANT, known, expected)
+    assert isinstance(answer, Prediction)
+    found = "undecided" if undecided else expected.judge(before, answer.state).failure
+    assert found == failure
+
+
+def test_wrong_answers_that_differ_each_time_are_a_violation(play: Play) -> None:
+    wrong = [{"hotel-area": f"place {number}"} for number in range(40)]
+    run = vote(play, Fickle(scripts={"nroth": wrong}), talk("d", "north"), {"north": ["nroth"]})
+    (result,) = run.campaign.run()
+    assert result.outcome == "violation"
+    assert result.variants[0].votes == Votes(asked=5, changed=5, kept=0, same=0, clean=7, against=0)
+    assert [one.slot for one in result.variants[0].changed_slots] == ["hotel-area"]
+
+
+def test_a_variant_without_a_majority_is_unstable(play: Play) -> None:
+    bot = Fickle(scripts={"nroth": [NOTHING, AREA, None] * 11})
+    run = vote(play, bot, talk("d", "north"), {"north": ["nroth"]})
+    (result,) = run.campaign.run()
+    assert result.variants[0].outcome == "unstable"
+    assert result.outcome == "untested"
 
 
 @dataclass
@@ -263,7 +324,7 @@ def test_an_answer_that_fails_is_no_vote(play: Play) -> None:
     bot = Fickle(scripts={"nroth": [NOTHING, *[None] * 40]})
     run = vote(play, bot, talk("d", "north"), {"north": ["nroth"]})
     (result,) = run.campaign.run()
-    assert result.outcome == "held"
+    assert result.variants[0].outcome == "unstable"
     assert result.calls == 8
 
 

@@ -294,6 +294,22 @@ def test_replies_that_never_settle_down_fail_a_run(held: int, unstable: int) -> 
     assert all(told in text for told in ("--dst-compare", "threshold", "dstfuzz calibrate"))
 
 
+@pytest.mark.parametrize(("held", "undecided", "told"), [(18, 1, True), (19, 1, False)])
+def test_variants_that_no_majority_decides_fail_a_run(
+    held: int, undecided: int, told: bool
+) -> None:
+    open_ones = [
+        replace(
+            one,
+            id=f"{one.id}-open",
+            variants=tuple(replace(variant, outcome="unstable") for variant in one.variants),
+        )
+        for one in results("h" * undecided)
+    ]
+    found = tally_results(TroublesTally(), [*results("h" * held), *open_ones]).troubles()
+    assert [text.split(" have")[0] for text in found] == ["1 of 19 variants"] * told
+
+
 @pytest.mark.parametrize(
     ("done", "missing", "ended", "short"),
     [

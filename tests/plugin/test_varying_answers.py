@@ -90,6 +90,38 @@ def test_a_bot_that_answers_at_random_passes_no_gate(pytester: pytest.Pytester, 
     assert report["summary"]["turns_tested"] <= 2
 
 
+#: What a bot answers to an edited text, with ``n`` counting the calls. Whether it is always wrong.
+WRONG_BOTS = {
+    "another-value": ('{**right, "hotel-name": f"name {n}"}', True),
+    "another-slot": ('{**right, f"hotel-{n}": "ely"}', True),
+    "now-and-then": ("[right, {}][zlib.crc32(str(n).encode()) % 2]", False),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_BOTS)
+def test_a_bot_that_is_random_on_edited_texts_passes_no_gate(
+    pytester: pytest.Pytester, kind: str
+) -> None:
+    texts = [f"please book the hotel number {number} for my friend" for number in range(10)]
+    rows = [{"dialogue_id": f"d{n}", "utterances": [text]} for n, text in enumerate(texts)]
+    pytester.makefile(".jsonl", own="\n".join(map(json.dumps, rows)))
+    answer, always = WRONG_BOTS[kind]
+    pytester.makepyfile(
+        mybot="import itertools, zlib\ncounter = itertools.count()\n"
+        f"TEXTS = {texts!r}\n"
+        "def track(context):\n    n, text = next(counter), context.user_utterances[-1]\n"
+        "    right = {'hotel-name': 'h' + ''.join(filter(str.isdigit, text))}\n"
+        f"    return right if text in TEXTS else {answer}\n"
+    )
+    result, report = run(
+        pytester, "--dst-data=own.jsonl", "--dst-repeatable=no", "--dst-max-failure-rate=5%"
+    )
+    assert result.ret == 1
+    assert report["gate"]["verdict"] == "regression"
+    if always:
+        assert report["summary"]["turns_broken"] == report["summary"]["turns_tested"] > 0
+
+
 def test_one_answer_each_measures_no_noise(pytester: pytest.Pytester, bot: Any) -> None:
     bot("False")
     result, report = run(pytester, "--dst-repeatable=no", "--dst-error-rate=no", "-v")
