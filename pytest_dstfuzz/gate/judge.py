@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.campaign.figures import Counts
+from pytest_dstfuzz.config import JUDGE
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     RelationGate,
@@ -91,7 +93,7 @@ def judge(
     gates = gates if baseline is not None else gates.without_baseline
     every = list_tested_relations(session, gates)
     unrun = no_result_text(missing) if missing else ""
-    found = troubles.troubles(session.ended or unrun)
+    found = troubles.troubles(session.ended or unrun) + judge_comparison(session)
     gated = gates.given or baseline is not None
     short = troubles.cut_short(missing, session.ended or unrun) if gated else ""
     covered = session.by_budget and troubles.enough(missing)
@@ -151,6 +153,33 @@ def judge_answers(totals: Totals) -> tuple[LimitFinding, ...]:
         LimitFinding(None, "clean-answers", None, "regression", reason)
         for reason in totals.one_answer
     )
+
+
+def judge_comparison(session: Session) -> list[str]:
+    """Return a sentence if the clean answers differ, but agree by the comparison of the run.
+
+    A judge is a language model. It would cost calls, so it is not asked.
+    """
+    comparison, totals = session.comparison, session.totals
+    if comparison.exact or JUDGE in comparison.name.split(",") or totals.one_answer:
+        return []
+    folding = Folding(comparison)
+    for results in (*session.groups.values(), session.results):
+        tally = totals.answers_by(folding.agree)
+        for turn in results:
+            tally.add(turn)
+            if tally.differ:
+                break
+        if tally.one:
+            return [
+                (
+                    "nothing was compared: all clean answers agree by the comparison "
+                    f"{comparison.name!r}, although they differ. So no variant can break them. "
+                    "Compare more of the answers: change the rules that ignore a value, the "
+                    "threshold, or the comparison"
+                )
+            ]
+    return []
 
 
 def _judge_figures(

@@ -40,7 +40,7 @@ from pytest_dstfuzz.totals.tallies import (
     SpreadTally,
     describe_applied,
 )
-from pytest_dstfuzz.totals.troubles import AnswersTally, TroublesTally
+from pytest_dstfuzz.totals.troubles import Agrees, AnswersTally, TroublesTally
 from pytest_dstfuzz.weaknesses.advice import Mending
 from pytest_dstfuzz.weaknesses.groups import Member, Weakness, WeaknessTally
 
@@ -269,7 +269,8 @@ class Totals:
         self.broken = 0
         corrector = None if words is None else SpellingCorrector(words.split())
         self._weaknesses, self._accepted = WeaknessTally(corrector), accepted or {}
-        self._answers, self._together = dict[str, AnswersTally](), AnswersTally()
+        self._answers = dict[str, AnswersTally]()
+        self._together = AnswersTally(self._fallbacks)
 
     @classmethod
     def of(
@@ -287,7 +288,8 @@ class Totals:
         """Count a result. ``group`` separates the results of several tests or trackers."""
         self.troubles.add(turn, group)
         self._weaknesses.add(turn)
-        for answers in (self._together, self._answers.setdefault(group, AnswersTally())):
+        alone = self._answers.setdefault(group, AnswersTally(self._fallbacks))
+        for answers in (self._together, alone):
             answers.add(turn)
         self._add_shown(turn if self._redact is None else self._redact(turn))
 
@@ -331,6 +333,10 @@ class Totals:
         turn = self._redact(replace(member.turn, variants=(member.variant,)))
         example = Member(turn, turn.variants[0], member.reading._replace(words=()))
         return replace(found, words=(), example=example)
+
+    def answers_by(self, agree: Agrees) -> AnswersTally:
+        """Return an empty tally of clean answers for a comparison."""
+        return AnswersTally(self._fallbacks, agree)
 
     @property
     def one_answer(self) -> tuple[str, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.figures import DistinctCount, LastByTurn
 from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnOutcome, TurnResult
+from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.dialogue.calls import Outcome
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
 
@@ -185,17 +188,29 @@ def _asked(turns: Counter[TurnOutcome]) -> int:
     return turns.total() - turns["inapplicable"]
 
 
+#: Whether two answers to the context of a turn agree.
+Agrees = Callable[[Outcome, Outcome, Context], bool]
+
+
 class AnswersTally:
     """Collects clean answers and reports if all are equal.
 
-    A turn that several tests share counts once.
+    A turn that several tests share counts once. All fallback replies are one answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fallbacks: tuple[str, ...] = (), agree: Agrees | None = None) -> None:
+        """Create an empty tally.
+
+        Args:
+            fallbacks: regular expressions of replies without an answer, in addition to the known
+                ones.
+            agree: the comparison of answers; ``None`` = equality.
+        """
+        self._fallbacks, self._agree = fallbacks, agree
         self._kind: AnswerKind | None = None
         #: The first answer, and whether a different one followed.
         self._first: Outcome | None = None
-        self._differ = False
+        self.differ = False
         self._turns, self._answered = DistinctCount(), DistinctCount()
         #: Turns with recorded calls, all turns with an answer, and whether each kind has a call.
         self._recorded, self._assisted = DistinctCount(), DistinctCount()
@@ -211,14 +226,28 @@ class AnswersTally:
             if turn.label:
                 self._recorded.add(turn.id)
                 self._called_recorded = self._called_recorded or bool(turn.clean_state)
-        if turn.outcome == "skipped" or self._differ:
+        if turn.outcome == "skipped" or self.differ:
             return
         self._turns.add(turn.id)
         if turn.clean_state is not None:
             self._answered.add(turn.id)
+            said = turn.clean_state
+            if not turn.kind.words.values and is_fallback(turn.kind.text(said), self._fallbacks):
+                said = Outcome()
             if self._first is None:
-                self._first = turn.clean_state
-            self._differ = turn.clean_state != self._first
+                self._first = said
+            self.differ = not self._same(self._first, said, turn)
+
+    def _same(self, first: Outcome, said: Outcome, turn: TurnResult) -> bool:
+        if first == said or self._agree is None:
+            return first == said
+        asked = Context((Exchange(turn.system, turn.user),))
+        return self._agree(first, said, asked) and self._agree(said, first, asked)
+
+    @property
+    def one(self) -> bool:
+        """Whether all answers agree. With fewer than `LEAST_TELLING` turns, this may be chance."""
+        return self._turns.value >= LEAST_TELLING and self._first is not None and not self.differ
 
     @property
     def text(self) -> str:
@@ -229,12 +258,12 @@ class AnswersTally:
         """
         if text := self._no_calls():
             return text
-        if self._turns.value < LEAST_TELLING or self._first is None or self._differ:
+        if not self.one:
             return ""
-        what = f"the same: {', '.join(self._first)}" if self._first else "empty"
+        what = f"the same: {', '.join(self._first or ())}" if self._first else "empty"
         words = (self._kind or BELIEF_STATES).words
         if not words.values:
-            what = f"the same {words.short}"
+            what = f"the same {words.short}" if self._first else "fallback replies"
         return (
             f"the clean answers to all {self._answered.value:,} turns are {what}; {words.some} "
             "that understands nothing cannot be broken, so nothing was tested"

@@ -320,6 +320,55 @@ def test_one_answer_of_a_suites_own_tracker_is_never_green(bot: pytest.Pytester)
     assert bot.runpytest_inprocess(*OPTIONS, "-k", "t0]").ret == 0
 
 
+#: A bot whose answers differ, although none says anything -> the options of its run.
+EMPTY_BOTS = {
+    "ignored-slot": ('{"request-id": number}', ("--dst-arguments=request-id=ignore",)),
+    "ignored-tool": (
+        '{"tool_calls": [{"function": {"name": "log", "arguments": {"id": number}}}]}',
+        ("--dst-outcome=tool-calls", "--dst-arguments=log=ignore"),
+    ),
+    "fallbacks": (
+        '["I do not know.", "What do you mean?"][int(number, 16) % 2]',
+        ("--dst-outcome=reply", "--dst-repeatable"),
+    ),
+    "ticket": (
+        '"Thank you, I noted that as case " + number',
+        ("--dst-outcome=reply", "--dst-repeatable", "--dst-compare=polarity"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", EMPTY_BOTS)
+def test_answers_that_agree_by_the_comparison_are_never_green(
+    pytester: pytest.Pytester, kind: str
+) -> None:
+    answer, options = EMPTY_BOTS[kind]
+    tools = "--dst-outcome=tool-calls" in options
+    taken = "messages, tools" if tools else "context"
+    asked = "messages[-1]['content']" if tools else "context.user"
+    pytester.makepyfile(
+        mybot="import hashlib\n"
+        f"def track({taken}):\n"
+        f"    number = hashlib.md5({asked}.encode()).hexdigest()\n"
+        f"    return {answer}\n"
+    )
+    texts = [f"please book the table number {number} for my friend" for number in range(20)]
+    log = {"name": "log", "parameters": {"type": "object", "properties": {"id": {}}}}
+    rows = [
+        {
+            "messages": [{"role": "user", "content": text}],
+            "tools": [{"type": "function", "function": log}],
+        }
+        for text in texts
+    ]
+    pytester.makefile(".jsonl", own="\n".join(map(json.dumps, rows)))
+    own = ("--dst-model=mybot:track", "--dst-data=own.jsonl", "--dst-variants=1", *options)
+    result = pytester.runpytest_inprocess(*own, "--dst-max-failure-rate=5%")
+    assert result.ret == 1
+    text = " ".join(result.stdout.str().split())
+    assert "nothing was compared: " in text or "are fallback replies" in text
+
+
 def test_the_accuracy_of_the_clean_answers_is_shown_and_gated(bot: pytest.Pytester) -> None:
     options = ("--dst-model=mybot:steady", *OPTIONS, "--junitxml=junit.xml")
     result = bot.runpytest_inprocess(*options)
