@@ -37,6 +37,7 @@ from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, STATUSES
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext, TrackerFacts, TrackerPool
 from pytest_dstfuzz.plugin.gate import GateDecision, SessionGate, record_failed_gate
+from pytest_dstfuzz.plugin.options import types_gate
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.results import Items, ModelResults, ResultCollector, models_of
 from pytest_dstfuzz.plugin.selection import selection_of
@@ -359,7 +360,9 @@ class SessionEnd:
         # If all tests were skipped, there are no results, and no gate passes.
         # If pytest.exit() ended the collection with status 0, nobody knows how many were planned.
         left = self._broken_off and exitstatus == pytest.ExitCode.OK
-        gated = self._gate.given and (self._collector.planned or left)
+        # A limit in an ini file also applies to runs of other tests, but not a limit of this run.
+        typed = types_gate(config)
+        gated = self._gate.given and (self._collector.planned or left or typed)
         if self._tests_its_tracker or self._collector or gated:
             self._end(session, exitstatus)
             self._tell_gone(session, facts.gone, exitstatus)

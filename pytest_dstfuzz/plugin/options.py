@@ -213,6 +213,28 @@ def gates_of(config: pytest.Config, settings: Settings) -> Gates:
     return gates if settings.gate.baseline is not None else gates.without_baseline
 
 
+def types_gate(config: pytest.Config) -> bool:
+    """Return whether a limit or a baseline was typed for this run.
+
+    The ``addopts`` of an ini file apply to all runs, as its other keys do.
+    """
+    names = {"baseline", *(limit.key for limit in LIMITS)}
+    kept = [*map(str, config.getini("addopts"))]
+    words = [*map(str, config.invocation_params.args)]
+    words += shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
+
+    def spelled(given: GivenOption, where: Sequence[str]) -> bool:
+        spellings = (f"--dst-{option(given.name).flag}", f"dst_{given.name}")
+        return any(spelling in word for spelling in spellings for word in where)
+
+    return any(
+        given.name in names
+        and given.on_command_line
+        and (spelled(given, words) or not spelled(given, kept))
+        for given in given_options(config)
+    )
+
+
 def table_rules_of(config: pytest.Config) -> list[str]:
     """Return the rules in the table ``[tool.dstfuzz.arguments]`` as ``ARGUMENT=RULE``."""
     path = _pyproject(config)

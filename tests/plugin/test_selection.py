@@ -9,6 +9,7 @@ import pytest
 FEW = ("--dst-turns=4", "--dst-variants=2")
 UNIT = "def test_unit(): pass"
 INI = "[pytest]\ndst_model = mybot:steady\ndst_turns = 4\ndst_variants = 2\n"
+WRITTEN = ("--dst-baseline=b.json", "--dst-update-baseline")
 UNTESTED = "dstfuzz: no robustness test ran: *"
 
 
@@ -118,6 +119,44 @@ def test_a_gate_is_not_passed_by_a_file_without_a_robustness_test(unit: pytest.P
     assert result.ret == 1
     result.stdout.fnmatch_lines([UNTESTED])
     result.stdout.fnmatch_lines(["failed: no turn was tested*"])
+
+
+#: A module whose robustness test is not collected.
+NOT_COLLECTED = {
+    "skipped": "pytest.importorskip('no_such_bot')\ndef test_bot(dst_turn): pass",
+    "misnamed": "def tset_bot(dst_turn): pass",
+}
+
+
+@pytest.mark.parametrize("kind", NOT_COLLECTED)
+@pytest.mark.parametrize(
+    "options", [("--dst-max-failure-rate=5%",), ("-odst_min_accuracy=60%",), ("-n2",)]
+)
+def test_a_typed_gate_is_not_passed_without_a_robustness_test(
+    unit: pytest.Pytester, kind: str, options: tuple[str, ...]
+) -> None:
+    unit.makepyfile(test_robust=f"import pytest\n{NOT_COLLECTED[kind]}")
+    if options == ("-n2",):
+        options = (*options, "--dst-max-failure-rate=5%")
+    result = unit.runpytest_inprocess(*options, "--junitxml=j.xml")
+    assert result.ret == 1
+    text = (unit.path / "j.xml").read_text(encoding="utf-8")
+    assert 'classname="dstfuzz" name="gate"' in text
+    assert "no turn was tested" in text
+
+
+def test_a_baseline_without_a_robustness_test_is_not_compared(unit: pytest.Pytester) -> None:
+    assert unit.runpytest_inprocess(*FEW, "--dst-model=mybot:steady", *WRITTEN).ret == 0
+    result = unit.runpytest_inprocess(*FEW, WRITTEN[0])
+    assert result.ret not in (0, 1)
+
+
+@pytest.mark.parametrize("line", ["dst_max_failure_rate=5%", "addopts=--dst-max-failure-rate=5%"])
+def test_a_limit_of_an_ini_file_does_not_judge_other_tests(
+    unit: pytest.Pytester, line: str
+) -> None:
+    unit.makeini(f"[pytest]\n{line}")
+    assert unit.runpytest_inprocess().ret == 0
 
 
 @pytest.mark.parametrize("words", [("test_unit.py", "--dst-suite=yes"), (".",), ("inner",)])
