@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import html
 import json
 import pickle
+import time
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -31,6 +34,14 @@ SPELLINGS = (
     lambda text: quote(text, safe=""),
     lambda text: json.dumps({"detail": text}),
     lambda text: repr({"detail": text}),
+    html.escape,
+    lambda text: html.escape(text).replace("&#x27;", "&#39;").replace("/", "&#x2F;"),
+    lambda text: "".join(f"&#{ord(sign)};" for sign in text),
+    lambda text: "".join(f"&#x{ord(sign):06X};" for sign in text),
+    lambda text: "".join(rf"\x{ord(sign):02x}" for sign in text),
+    lambda text: "".join(rf"\u{ord(sign):04X}" for sign in text),
+    lambda text: json.dumps({"page": f"<a href='?key={html.escape(quote(text, safe=''))}'>"}),
+    lambda text: quote_plus(html.escape(json.dumps(html.escape(text)))),
 )
 
 
@@ -51,6 +62,31 @@ def test_the_credentials_of_an_address_are_found(user: str, password: str) -> No
         found = secrets.redact(f"{spell(user)} {spell(password)}")
         assert user not in found
         assert password not in found
+
+
+@given(TOKENS, st.sampled_from(SPELLINGS[3:]), st.sampled_from(SPELLINGS[3:]))
+def test_only_the_credential_is_masked(
+    token: str, spell: Callable[[str], str], around: Callable[[str], str]
+) -> None:
+    secrets = Secrets([f"unmistakable-{token}-1234567890"])
+    before, after = "é%20&amp;" + around("left !"), around("right ?") + "é&lt;%7E"
+    said = f"{before} {spell('A')} unmistakable-{quote(token, safe='')}-1234567890 {after}"
+    assert secrets.redact(said) == f"{before} {spell('A')} {MASK} {after}"
+    body = json.dumps({"said": html.escape(f"[unmistakable-{token}-1234567890]"), "é": "\\n"})
+    assert json.loads(secrets.scrub(body.encode())) == {"said": f"[{MASK}]", "é": "\\n"}
+
+
+@pytest.mark.parametrize(
+    "piece", ["%", "%25", "&", "&amp;", "&#38;", "\\", "\\\\", "abcd", "%61bcd"]
+)
+def test_the_search_takes_linear_time(piece: str) -> None:
+    secrets, took = Secrets(["abcd", "a" * 5_000 + "b", "%%%%%1"]), []
+    for length in (20_000, 200_000):
+        text = piece * (length // len(piece))
+        begin = time.process_time()
+        secrets.redact(text)
+        took.append(time.process_time() - begin)
+    assert took[1] < 40 * took[0] + 0.5
 
 
 def test_what_stands_around_a_credential_stays() -> None:
