@@ -576,6 +576,11 @@ def locate(source: str | Path) -> Location:
             f"the data set {text!r} is not on this machine: run `dstfuzz fetch {text}`, "
             "or give the path of a folder, file or zip"
         )
+    if path.is_symlink():
+        raise DataError(
+            f"the link {text!r} leads to no file or folder: its target {str(path.readlink())!r} is "
+            "missing, or links lead back to each other. Correct the link, or give another path"
+        )
     guess = _guess(path, text)
     raise DataError(
         f"no such file or folder: {text!r}.{guess} Give the path of a folder, file or zip, "

@@ -22,9 +22,10 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import brings_its_own, own_items
+from pytest_dstfuzz.plugin.options import given_options
 from pytest_dstfuzz.plugin.results import FOUND, ItemOutcome, ResultCollector
 from pytest_dstfuzz.plugin.selection import uses_fixtures
-from pytest_dstfuzz.printable import format_count, printable
+from pytest_dstfuzz.printable import format_count, format_list, printable
 from pytest_dstfuzz.regressions.regression import (
     FOLDER,
     MOST_OF_ONE,
@@ -72,11 +73,50 @@ class RegressionCorpus:
         return self._context.settings
 
     @property
+    def _folder(self) -> Path:
+        given = self._settings.output.regressions
+        return self._context.config.rootpath / FOLDER if given is None else Path(given)
+
+    @property
     def path(self) -> Path:
         """The file for the session's data."""
-        given = self._settings.output.regressions
-        folder = self._context.config.rootpath / FOLDER if given is None else Path(given)
-        return corpus_path(folder, self._context.data.name)
+        return corpus_path(self._folder, self._context.data.name)
+
+    def _check_folder(self) -> None:
+        """Raise an error for a folder from the user that is missing or no folder.
+
+        Otherwise a typo would hide the remembered violations. ``--dst-remember`` creates the
+        folder. A path in an ini file may name a folder for later.
+        """
+        folder, output = self._folder, self._settings.output
+        if output.regressions is None or output.remember or folder.is_dir():
+            return
+        if folder.is_symlink() or folder.exists():
+            raise UserError(
+                f"--dst-regressions: {folder} is not a folder, so no remembered violation was "
+                "found. Name the folder of the files, such as .dstfuzz/regressions"
+            )
+        given = given_options(self._context.config)
+        if any(one.name == "regressions" and one.on_command_line for one in given):
+            raise UserError(
+                f"--dst-regressions: there is no folder {folder}, so no remembered violation was "
+                "found. Correct the path, or create the folder with --dst-remember"
+            )
+
+    @property
+    def _of_other_data(self) -> str:
+        """A sentence if a folder from the user has only violations of other data, or ``""``."""
+        output = self._settings.output
+        if output.regressions is None or output.remember or self.path.exists():
+            return ""
+        others = sorted(path.stem for path in self._folder.glob("*.jsonl"))
+        if not others:
+            return ""
+        return (
+            f"no remembered violation was replayed: {self._folder} has those of "
+            f"{format_list(others, _MOST_NAMED)}, but none of {self._context.data.name}. Choose "
+            "the data with --dst-data, or the folder with --dst-regressions"
+        )
 
     @property
     def written(self) -> Path | None:
@@ -90,6 +130,7 @@ class RegressionCorpus:
         An unknown slot in the file is also an error, because its violation would always count as
         fixed.
         """
+        self._check_folder()
         corpus, ontology = read_corpus(self.path), self._context.data.ontology
         for entry in corpus.values():
             if not entry.kind.has_slots:
@@ -221,6 +262,8 @@ class RegressionCorpus:
             verb = "is" if len(self.corpus) == 1 else "are"
             text = f"{number} {verb} not replayed: --dst-results does not call the tracker"
             lines.append(StyledLine(text))
+        if text := self._of_other_data:
+            lines.append(StyledLine(text, "warning"))
         if self._settings.output.remember:
             lines.append(self._remember())
         return lines

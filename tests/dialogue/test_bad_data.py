@@ -268,6 +268,14 @@ def test_missing_path_names_the_nearest_neighbour(write: Callable[[str, Any], Pa
         load_dialogues("")
 
 
+@pytest.mark.parametrize("target", ["loop", "nowhere"])
+def test_a_link_that_leads_nowhere_is_named(tmp_path: Path, target: str) -> None:
+    (tmp_path / "loop").symlink_to(target)
+    with pytest.raises(DataError, match=f"the link '.*loop' .* '{target}' is missing") as caught:
+        load_dialogues(tmp_path / "loop")
+    assert "Did you mean" not in str(caught.value)
+
+
 def test_folder_without_dialogue_files(tmp_path: Path):
     (tmp_path / ".hidden.json").write_text("{}")
     with pytest.raises(DataError, match=r"has no file of dialogues; expected one of \.json"):

@@ -129,7 +129,8 @@ def test_neither_workers_nor_order_nor_a_cut_changes_a_byte(
 ) -> None:
     expected, _ = whole
     assert any('"violation"' in line for line in expected)
-    alone = "--dst-regressions=nowhere"
+    (folder / "empty").mkdir()
+    alone = "--dst-regressions=empty"
     run(folder, alone, "--dst-cache=no", "-n", "2", BACKWARDS="1", PYTHONHASHSEED="7")
     assert report(folder) == expected
 

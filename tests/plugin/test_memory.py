@@ -500,3 +500,32 @@ def test_they_are_listed(
     assert main(["regressions", "zz"]) == 2
     assert "unknown regression 'zz'" in capsys.readouterr().err
     assert main(["regressions", "--regressions", "nowhere"]) == 2
+
+
+@pytest.mark.parametrize("kind", ["missing", "file", "empty file", "loop", "broken link"])
+def test_a_folder_that_is_none_is_refused(remembered: pytest.Pytester, kind: str) -> None:
+    place = Path("other")
+    if kind.endswith("file"):
+        place.write_text("" if kind == "empty file" else FILE.read_text(encoding="utf-8"))
+    elif kind != "missing":
+        place.symlink_to("other" if kind == "loop" else "nowhere")
+    result = run(remembered, "fragile", "--dst-regressions=other")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --dst-regressions: *other*"])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+    if kind == "missing":
+        run(remembered, "fragile", "--dst-regressions=other", "--dst-remember")
+        assert (place / FILE.name).exists()
+
+
+def test_an_ini_file_may_name_a_folder_for_later(folder: pytest.Pytester) -> None:
+    folder.makeini("[pytest]\ndst_regressions = later")
+    assert run(folder, "mended").ret == 0
+
+
+def test_a_folder_with_violations_of_other_data_only_is_told(remembered: pytest.Pytester) -> None:
+    FILE.rename(FILE.with_name("shop.jsonl"))
+    said = "no remembered violation was replayed: * has those of shop, but none of talks*"
+    result = run(remembered, "mended", f"--dst-regressions={FILE.parent}")
+    result.stdout.fnmatch_lines([said])
+    run(remembered, "mended").stdout.no_fnmatch_line(said)
