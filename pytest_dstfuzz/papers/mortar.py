@@ -15,7 +15,7 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.figures import ratio, tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.comparisons.registry import comparison_by_name
+from pytest_dstfuzz.comparisons.registry import DEFAULT, comparison_by_name
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
@@ -33,6 +33,7 @@ from pytest_dstfuzz.papers.canard import (
 )
 from pytest_dstfuzz.papers.command_line import say
 from pytest_dstfuzz.papers.formatting import (
+    NONE,
     Rate,
     Resamples,
     csv_text,
@@ -184,7 +185,7 @@ def run_bot(run: BotRun, name: str, families: Iterable[str], sound: AskedBot) ->
     found: list[FoundCheck] = []
     requests: dict[str, int] = {}
     predictor = predictor_for(run.settings, run.data, cast("Tracker", asked.tracker))
-    comparison = comparison_by_name(None, run.settings.reply)
+    comparison = comparison_by_name(run.settings.reply.compare, run.settings.reply)
     for family in families:
         before = asked.requests
         for make in FAMILIES[family]:
@@ -353,6 +354,12 @@ _SHARES: Final = {
 }
 #: Published mean numbers of L1, L2 and L3, and CV.
 _LEVELS: Final = {MORTAR: "17,366 / 5,422 / 104, 0.654", METAL: "6,799 / 2,138 / 31, 0.663"}
+#: Published mean shares of unique bugs: of L1, L2, L3 and all bugs. METAL's shares in parentheses
+#: use only the dialogues that MORTAR could use, too.
+_UNIQUE: Final = {
+    MORTAR: ("30.3 %", "45.4 %", "32.6 %", "35.6 %"),
+    METAL: ("21.6 % (2.7 %)", "35.2 % (19.4 %)", "24.2 % (14.9 %)", "25.9 % (8.0 %)"),
+}
 _NAMES: Final = {MORTAR: "MORTAR", METAL: "METAL"}
 
 
@@ -366,6 +373,7 @@ class MortarTable:
     command: str
     seed: int
     history: str
+    comparison: str
 
 
 class _FaultRow(NamedTuple):
@@ -421,6 +429,7 @@ def _markdown(table: MortarTable, rows: Sequence[_FaultRow]) -> str:
             "- a detection is true if the fault changes one of the two compared replies, and false "
             "if the sound bot gives the same two replies as the bot with the fault"
         ),
+        f"- comparison of replies: `{table.comparison}`",
         *_requests(table.ways[main]),
     ]
     lines += ["", "## Which relation finds which fault", ""]
@@ -443,7 +452,7 @@ def _markdown(table: MortarTable, rows: Sequence[_FaultRow]) -> str:
     lines += ["", *_cases(table.ways[main])]
     lines += ["", "## Bugs by relation and perturbation", ""]
     lines += _contributions(table.ways[main])
-    lines += _levels(table)
+    lines += [*_levels(table), *_uniqueness(table)]
     return "\n".join(lines) + "\n"
 
 
@@ -555,9 +564,7 @@ def _contributions(bots: Sequence[BotResults]) -> list[str]:
 
 
 def _levels(table: MortarTable) -> list[str]:
-    bots = table.ways.get("against recorded answers")
-    if bots is None:
-        return []
+    bots = _against_answers(table)
     cells = []
     for bot in bots:
         for family, name in _NAMES.items():
@@ -565,6 +572,8 @@ def _levels(table: MortarTable) -> list[str]:
             if one is not None and one.levels is not None:
                 cv = "n/a" if one.variation is None else f"{one.variation:.3f}"
                 cells.append([bot.bot, name, *(f"{n:,}" for n in one.levels), cv, ""])
+    if not cells:
+        return []
     for family, text in _LEVELS.items():
         cells.append(["*published mean*", _NAMES[family], "", "", "", "", text])
     head = ["bot", "relations", "L1", "L2", "L3", "CV", "published"]
@@ -577,6 +586,59 @@ def _levels(table: MortarTable) -> list[str]:
     return ["", "## Levels of bugs", "", told, "", *markdown_table(head, cells)]
 
 
+def _against_answers(table: MortarTable) -> Sequence[BotResults]:
+    """Return the results of the first way that compares replies with recorded answers."""
+    found = (
+        table.ways[WAYS[name]] for name in ("answers", "published") if WAYS[name] in table.ways
+    )
+    return next(found, ())
+
+
+def count_unique(bot: BotResults, family: str) -> tuple[tuple[int, int], ...]:
+    """Count the unique bugs and all bugs of a family, for each of the levels L1, L2 and L3.
+
+    A bug is unique if the other family finds no bug at the same question. Bugs at questions
+    without a recorded answer have no level and do not count.
+    """
+    right = {
+        (turn.dialogue_id, turn.turn_index): turn.is_right
+        for turns in bot.turns.values()
+        for turn in turns
+        if turn.label is not None and turn.clean_state is not None
+    }
+    wrong = {dialogue for (dialogue, _), is_right in right.items() if not is_right}
+    others = {(one.dialogue, one.turn) for one in bot.found if one.broken and one.family != family}
+    counts = [[0, 0], [0, 0], [0, 0]]
+    for one in bot.found:
+        place = one.dialogue, one.turn
+        if one.broken and one.family == family and place in right:
+            level = 0 if not right[place] else 1 if one.dialogue in wrong else 2
+            counts[level][0] += place not in others
+            counts[level][1] += 1
+    return tuple((unique, every) for unique, every in counts)
+
+
+def _uniqueness(table: MortarTable) -> list[str]:
+    bots = _against_answers(table)
+    cells = []
+    for bot in bots:
+        for family, name in _NAMES.items():
+            levels = count_unique(bot, family)
+            pairs = [*levels, tuple(map(sum, zip(*levels, strict=True)))]
+            texts = (f"{share(ratio(one, of))} of {of:,}" if of else NONE for one, of in pairs)
+            cells.append([bot.bot, name, *texts])
+    if not any(METAL in bot.turns for bot in bots):
+        return []
+    for family, published in _UNIQUE.items():
+        cells.append(["*published mean*", _NAMES[family], *published])
+    told = (
+        "Share of bugs at questions where the other family of relations finds no bug. In "
+        "parentheses: METAL on the dialogues that MORTAR could use."
+    )
+    head = ["bot", "relations", "L1", "L2", "L3", "all"]
+    return ["", "## Unique bugs", "", told, "", *markdown_table(head, cells)]
+
+
 _ALL: Final = "all"
 #: Ways to test: name in the command -> name in the tables. The first one that is run is reported in
 #: full.
@@ -585,20 +647,25 @@ WAYS: Final = {
     "checks": "MORTAR's checks",
     "withheld": "needed, title withheld",
     "answers": "against recorded answers",
+    "published": "MORTAR's checks, against recorded answers",
 }
 _BOTH: Final = (MORTAR, METAL)
 #: Maximum rewrites per question, more than five sequences can give.
 _VARIANTS: Final = 16
 
 
-def ways(gold: Rewrites, *, own: bool, seed: int) -> Iterator[tuple[str, BotRun, tuple[str, ...]]]:
+def ways(
+    gold: Rewrites, *, own: bool, seed: int, compare: str = DEFAULT
+) -> Iterator[tuple[str, BotRun, tuple[str, ...]]]:
     """Yield the ways of testing: name, settings, and families of relations."""
-    settings = partial(_settings, seed)
+    settings = partial(_settings, seed, compare=compare)
     given = partial(BotRun, gold, own=own)
     yield WAYS["main"], given(gold.data, settings()), _BOTH
     yield WAYS["checks"], given(gold.data, settings(context_checks=("mortar",))), (MORTAR,)
     yield WAYS["withheld"], given(withheld(gold.data), settings()), (MORTAR,)
     yield WAYS["answers"], given(gold.data, settings(reference="answer")), _BOTH
+    theirs = settings(reference="answer", context_checks=("mortar",))
+    yield WAYS["published"], given(gold.data, theirs), _BOTH
 
 
 def _settings(seed: int, **reply: Any) -> Settings:
@@ -607,10 +674,16 @@ def _settings(seed: int, **reply: Any) -> Settings:
 
 
 def run_mortar(
-    gold: Rewrites, names: Sequence[str], *, own: bool, seed: int, only: Sequence[str]
+    gold: Rewrites,
+    names: Sequence[str],
+    *,
+    own: bool,
+    seed: int,
+    only: Sequence[str],
+    compare: str = DEFAULT,
 ) -> Iterator[tuple[str, list[BotResults]]]:
     """Yield for each way of testing the results of all bots."""
-    for way, run, families in ways(gold, own=own, seed=seed):
+    for way, run, families in ways(gold, own=own, seed=seed, compare=compare):
         if way not in only:
             continue
         results = []
@@ -637,18 +710,20 @@ def main(arguments: Sequence[str]) -> int:
             "python -m pytest_dstfuzz.papers.mortar --canard dev.json",
             f"--history {given['history']} --faults {given['faults']} --ways {given['ways']}",
             *([f"--dialogues {given['dialogues']}"] if given["dialogues"] else []),
+            *([f"--compare {given['compare']}"] if given["compare"] != DEFAULT else []),
             f"--seed {given['seed']} --out {given['out'].name}",
         ]
     )
-    own = given["history"] == "own"
+    own, compare = given["history"] == "own", given["compare"]
     found: dict[str, list[BotResults]] = {}
     only = _known(given["ways"], tuple(WAYS), "way")
     chosen = [WAYS[name] for name in only]
-    for way, results in run_mortar(gold, names, own=own, seed=given["seed"], only=chosen):
+    found_ways = run_mortar(gold, names, own=own, seed=given["seed"], only=chosen, compare=compare)
+    for way, results in found_ways:
         found[way] = results
         if len(found) == 1 and given["sheets"] is not None:
             _write_sheets(given["sheets"], results, given["seed"])
-        table = MortarTable(gold.data, found, command, given["seed"], given["history"])
+        table = MortarTable(gold.data, found, command, given["seed"], given["history"], compare)
         for name, text in tables(table).items():
             write_text(given["out"] / name, text)
     return 0
@@ -696,8 +771,14 @@ def _parser() -> Parser:
         "NAME,...",
         default=_ALL,
         help="ways to test: main, checks (MORTAR's context checks), withheld (without titles), "
-        "answers (compare with recorded answers), or all (default)",
+        "answers (compare with recorded answers), published (both, as in the paper), or all "
+        "(default)",
     )
+    compare = (
+        "how to compare replies, as --dst-compare; MORTAR's own comparison is "
+        "embedding:all-MiniLM-L6-v2:threshold=0.4 (default: the shipped comparison)"
+    )
+    parser.value("--compare", str, "NAME,...", default=DEFAULT, help=compare)
     parser.value("--dialogues", integer(1), "N", help="use only the first N dialogues")
     sheets = "draw detections for human judges, and write the sheets into this folder"
     parser.value("--sheets", Path, "DIR", help=sheets)

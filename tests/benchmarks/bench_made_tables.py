@@ -70,7 +70,7 @@ def test_a_cell_of_the_planted_faults(gold: Rewrites, monkeypatch: pytest.Monkey
     way, run, _ = next(mortar.ways(gold, own=True, seed=0))
     sound = mortar.AskedBot(RetrievalBot(gold), own=True)
     result = mortar.run_bot(run, mortar.SOUND, (mortar.MORTAR,), sound)
-    table = mortar.MortarTable(gold.data, {way: [result]}, "", 0, "own")
+    table = mortar.MortarTable(gold.data, {way: [result]}, "", 0, "own", "")
     found = _rows(mortar.tables(table)["mortar.csv"])
     assert_made("mortar/mortar.csv", found, way=way, bot="sound", relation="lost-context")
 

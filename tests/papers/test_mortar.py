@@ -21,7 +21,15 @@ from pytest_dstfuzz.papers.canard import (
     faults,
     load_rewrites,
 )
-from pytest_dstfuzz.papers.mortar import main
+from pytest_dstfuzz.papers.mortar import (
+    METAL,
+    MORTAR,
+    WAYS,
+    BotResults,
+    count_unique,
+    main,
+    run_mortar,
+)
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.contexts import list_asked
 from tests.relations.contexts.harbour import write
@@ -100,6 +108,44 @@ def test_the_command_writes_tables_and_sheets(path: Path, tmp_path: Path):
     assert "order" not in sheet
     with pytest.raises(UserError, match="'short memory'"):
         main([*words[:2], "--faults", "short memmory", "--out", str(tmp_path)])
+
+
+@pytest.fixture(scope="module")
+def answered(gold: Rewrites) -> dict[str, BotResults]:
+    names, chosen = ["order", "brittle words"], [WAYS["published"]]
+    ((_, found),) = run_mortar(gold, names, own=True, seed=0, only=chosen)
+    return {one.bot: one for one in found}
+
+
+def test_a_bug_is_unique_if_the_other_family_finds_none_at_its_question(
+    answered: dict[str, BotResults],
+):
+    # All clean replies are right, so all bugs are of level L3.
+    assert count_unique(answered["order"], MORTAR)[:2] == ((0, 0), (0, 0))
+    _, _, (unique, every) = count_unique(answered["order"], MORTAR)
+    assert unique == every > 0  # METAL finds nothing in this bot.
+    # The check calls some lost contexts equivalent, so MORTAR reports questions of this bot, too.
+    bugs = [one for one in answered["brittle words"].found if one.broken]
+    reported = {(one.dialogue, one.turn) for one in bugs if one.family == MORTAR}
+    _, _, (unique, every) = count_unique(answered["brittle words"], METAL)
+    alone = [(one.dialogue, one.turn) not in reported for one in bugs if one.family == METAL]
+    assert 0 < unique < every
+    assert (unique, every) == (sum(alone), len(alone))
+
+
+def test_replies_are_compared_as_the_user_chooses(path: Path, tmp_path: Path):
+    words = ["--canard", str(path), "--faults", "order", "--ways", "published"]
+    counts = {}
+    for name in ("exact", "embedding:threshold=2"):
+        assert main([*words, "--compare", name, "--out", str(tmp_path)]) == 0
+        text = (tmp_path / "mortar.md").read_text(encoding="utf-8")
+        assert f"--compare {name}" in text
+        assert "## Unique bugs" in text
+        rows = _rows(tmp_path / "mortar.csv")
+        counts[name] = sum(
+            int(row["detections"]) for row in rows if row["relation"] == "same-context"
+        )
+    assert counts["exact"] > counts["embedding:threshold=2"]
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
