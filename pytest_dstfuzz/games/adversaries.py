@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -61,8 +62,20 @@ Talks = Callable[[Sequence[str]], Sequence[Talk]]
 class WhiteBoxAttack:
     """Rewrites the adversary's next utterance in a scenario, with the agent's own predictions."""
 
-    def __init__(self, view: TargetView, fluency: Fluency, shortlist: int = SHORTLIST) -> None:
+    def __init__(
+        self, view: TargetView, fluency: Fluency, shortlist: int = SHORTLIST, draws: int = 0
+    ) -> None:
+        """Store the settings.
+
+        Args:
+            view: the predictions of the agent.
+            fluency: the filter of utterances.
+            shortlist: the number of words to try for each place.
+            draws: the number of drawn answers over which the preemptive attack averages its loss.
+                0 means that it assumes the likeliest answer.
+        """
         self._view, self._fluency, self._shortlist = view, fluency, shortlist
+        self._draws = draws
 
     def reactive(self, said: TalkMessages, text: str) -> AttackedUtterance:
         """Rewrite an utterance so that the agent ends the talk at once with a bad selection."""
@@ -91,13 +104,23 @@ class WhiteBoxAttack:
     def preemptive(self, said: TalkMessages, text: str) -> AttackedUtterance:
         """Rewrite an utterance so that the agent's answer leads to a bad selection.
 
-        The attack assumes the agent's most likely answer, but the agent may give another one.
+        The attack assumes the agent's most likely answer, but the agent may give another one. With
+        ``draws``, it uses the mean loss over drawn answers instead, as the published code does.
         """
-        view = self._view
+        view, draws = self._view, self._draws
 
         def talks(utterances: Sequence[str]) -> list[Talk]:
             return view.answered(said, utterances, view.answers(said, utterances))
 
+        def mean_losses(utterances: Sequence[str]) -> np.ndarray:
+            answers = view.drawn_answers(said, utterances, draws)
+            asked = [text for text in utterances for _ in range(draws)]
+            found = self._loss(view.answered(said, asked, [*chain.from_iterable(answers)]))
+            means: np.ndarray = found.reshape(len(utterances), draws).mean(1)
+            return means
+
+        if draws:
+            return self._rewritten(said, text, mean_losses, talks)
         return self._by_talks(said, text, talks)
 
     def _loss(self, talks: Sequence[Talk]) -> np.ndarray:
@@ -592,6 +615,7 @@ class LookingAdversary(HearingAdversary):
     """An adversary that uses the agent's own predictions (white-box)."""
 
     shortlist: int = SHORTLIST  #: The number of words to try for each place of a line.
+    draws: int = 0  #: See `WhiteBoxAttack`.
 
     def __init__(self, arena: Arena) -> None:
         super().__init__(arena)
@@ -609,7 +633,9 @@ class LookingAdversary(HearingAdversary):
 
     def attack(self, scenario: Scenario) -> WhiteBoxAttack:
         """Return the attack that rewrites lines in one scenario."""
-        return WhiteBoxAttack(self.view(scenario), self.arena.fluency(scenario), self.shortlist)
+        return WhiteBoxAttack(
+            self.view(scenario), self.arena.fluency(scenario), self.shortlist, self.draws
+        )
 
 
 class ReactiveAdversary(LookingAdversary):

@@ -253,6 +253,20 @@ class TransparentAgent(Protocol):
 
 
 @runtime_checkable
+class DrawingAgent(Protocol):
+    """An agent whose answers are random, and that shows several of them."""
+
+    def drawn_answers(
+        self, goal: Goal, talks: Sequence[Talk], count: int
+    ) -> list[list[str | None]]:
+        """Draw ``count`` next lines after each talk. ``None`` ends a talk.
+
+        The same arguments must give the same lines.
+        """
+        ...
+
+
+@runtime_checkable
 class FluencyModel(Protocol):
     """A language model of one side. It measures how unusual the side's utterances are."""
 
@@ -314,6 +328,22 @@ class TargetView:
     def answers(self, said: TalkMessages, utterances: Sequence[str]) -> list[str | None]:
         """Return the agent's likeliest answer to each utterance. ``None`` ends a talk."""
         return self.agent.answers(self.scenario.target, self.talks(said, utterances))
+
+    def drawn_answers(
+        self, said: TalkMessages, utterances: Sequence[str], count: int
+    ) -> list[list[str | None]]:
+        """Return ``count`` drawn answers of the agent to each utterance. ``None`` ends a talk.
+
+        Raises:
+            UserError: the agent cannot draw answers.
+        """
+        if not isinstance(self.agent, DrawingAgent):
+            raise UserError(
+                f"the attack needs drawn answers, and {name_of(self.agent)!r} gives none: add "
+                "drawn_answers(goal, talks, count), or let the attack assume the likeliest answer"
+            )
+        talks = self.talks(said, utterances)
+        return self.agent.drawn_answers(self.scenario.target, talks, count)
 
     def answered(
         self, said: TalkMessages, utterances: Sequence[str], answers: Sequence[str | None]

@@ -75,6 +75,16 @@ def _reactive(after: int, shortlist: int = SHORTLIST) -> Callable[[Arena], Heari
     return make
 
 
+#: Number of drawn answers over which the published preemptive attack averages.
+_DRAWN: Final = 10
+
+
+def _preemptive(arena: Arena) -> HearingAdversary:
+    adversary = PreemptiveAdversary(arena)
+    adversary.draws = _DRAWN
+    return adversary
+
+
 #: Larger than any vocabulary, so that all words are tried.
 _EVERY: Final = 1_000_000
 
@@ -96,13 +106,19 @@ ROWS: Final[dict[str, Row]] = {
     "reactive-1": Row("Reactive attack, n = 1", _reactive(1), ("rl",)),
     "reactive-3": Row("Reactive attack, n = 3", _reactive(3), ("rl",)),
     "reactive-4": Row("Reactive attack, n = 4", _reactive(4), ("rl",)),
-    # Variations that may explain differences from the paper: the shortlist, and the counting.
+    # Variations that may explain differences from the paper: the shortlist, the counting, and the
+    # answers that the preemptive attack assumes.
     "reactive-every": Row("Reactive attack, every word tried", _reactive(2, _EVERY), ("sv", "rl")),
     "reactive-forced": Row(
         "Reactive attack, ended with the target's most likely selection",
         _reactive(2),
         ("sv", "rl"),
         forced=True,
+    ),
+    "preemptive-drawn": Row(
+        f"Preemptive attack, judged by the mean of {_DRAWN} drawn answers",
+        _preemptive,
+        ("sv", "rl"),
     ),
     "lookahead": Row("Lookahead (ours)", LookaheadAdversary),
     "lookahead-fluent": Row(

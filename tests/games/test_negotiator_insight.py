@@ -86,6 +86,21 @@ def test_the_chance_to_select_is_that_of_its_draws(view: TargetView, model: Path
     assert count / 150 == pytest.approx(float(closing.chance[0]), abs=0.1)
 
 
+def test_drawn_answers_are_those_of_its_play(view: TargetView) -> None:
+    agent = view.agent
+    assert isinstance(agent, NegotiatorAgent)
+    goal = view.scenario.target
+    closing = agent.closing(goal, [TALKS[0]])
+    (lines,) = agent.drawn_answers(goal, [TALKS[0]], 300)
+    share = sum(line is None for line in lines) / len(lines)
+    assert share == pytest.approx(float(closing.chance[0]), abs=0.1)
+    known = set(agent.network.words)
+    assert all(line.split() and known.issuperset(line.split()) for line in lines if line)
+    # Neither other talks nor the order of calls change the draws of a talk.
+    both = agent.drawn_answers(goal, [[TalkLine(mine=False, text="fine")], TALKS[0]], 300)
+    assert both[1] == lines
+
+
 WORDS = st.lists(st.sampled_from(("all", "hats", "for", "me", "fine", "zebra")), min_size=1)
 
 

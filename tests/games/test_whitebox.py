@@ -105,6 +105,34 @@ def test_preemptive_lets_it_answer() -> None:
     assert found.loss < 0
 
 
+class WaveringBot(WeighingBot):
+    """Answers *mercy* with a deal in one of two draws. Then the talk ends without a question."""
+
+    def drawn_answers(
+        self, goal: Goal, talks: Sequence[Talk], count: int
+    ) -> list[list[str | None]]:
+        found = self.answers(goal, talks)
+        return [[one if place % 2 else "all for me" for place in range(count)] for one in found]
+
+    @staticmethod
+    def kept(talk: Talk) -> int:
+        asks = any(line.mine and "half" in line.text for line in talk)
+        return WeighingBot.kept(talk) if asks else 10
+
+
+def test_preemptive_may_average_over_drawn_answers() -> None:
+    game = CoinGame()
+    seen = TargetView(WaveringBot(), game, game.scenarios(1, 0)[0])
+    likeliest = WhiteBoxAttack(seen, Fluency()).preemptive([], "please give it now")
+    drawn = WhiteBoxAttack(seen, Fluency(), draws=2).preemptive([], "please give it now")
+    # If it asks for half, two *mercy* leave it nothing. In the other draw it keeps all ten coins.
+    assert likeliest.loss == -5.0
+    assert drawn.loss == pytest.approx((-5.0 + 6.0) / 2)
+    assert drawn.text.split().count("mercy") == 2
+    with pytest.raises(UserError, match="drawn_answers"):
+        WhiteBoxAttack(view(), Fluency(), draws=2).preemptive([], "please give it now")
+
+
 def test_what_wins_already_is_not_changed() -> None:
     for attack in (WhiteBoxAttack(view(), Fluency()), WhiteBoxAttack(view(), Fluency(), 3)):
         said = [(False, "mercy mercy"), (True, "no")]

@@ -93,6 +93,24 @@ class NegotiatorAgent:
         with torch.inference_mode():
             return TalkReader(self.network, goal).answers(talks)
 
+    def drawn_answers(
+        self, goal: Goal, talks: Sequence[Talk], count: int
+    ) -> list[list[str | None]]:
+        """Draw ``count`` next lines after each talk, as `reply` draws them.
+
+        The draws depend only on the seed, the goal and the talk.
+        """
+        reader = TalkReader(self.network, goal)
+        points = []
+        for talk in talks:
+            seed = derive(
+                self._seed, "negotiator", "answers", *reader.goal[0].tolist(), *words_of(talk)
+            )
+            draws = torch.Generator().manual_seed(seed % 2**63)
+            points.append(torch.rand(count, MOST_WORDS, generator=draws))
+        with torch.inference_mode():
+            return reader.drawn_answers(talks, torch.stack(points), self._temperature)
+
     def replacements(
         self,
         goal: Goal,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -274,15 +274,44 @@ class TalkReader:
 
     def answers(self, talks: Sequence[Talk]) -> list[str | None]:
         """Return the agent's most likely next line after each talk. ``None`` ends a talk."""
+        return self._spoken(talks, 1, lambda logits, _: logits.argmax(-1))
+
+    def drawn_answers(
+        self, talks: Sequence[Talk], points: Tensor, temperature: float
+    ) -> list[list[str | None]]:
+        """Draw several next lines after each talk. ``None`` ends a talk.
+
+        ``points`` are random numbers from 0 to 1, ``[talks, lines, MOST_WORDS]``. Each number
+        chooses a word.
+        """
+        count = points.shape[1]
+        flat = points.flatten(0, 1)
+
+        def choose(logits: Tensor, place: int) -> Tensor:
+            reach = (logits / temperature).softmax(-1).cumsum(-1)
+            words: Tensor = (reach <= flat[:, place, None] * reach[:, -1:]).sum(-1)
+            return words
+
+        lines = self._spoken(talks, count, choose)
+        return [lines[at : at + count] for at in range(0, len(lines), count)]
+
+    def _spoken(
+        self, talks: Sequence[Talk], count: int, choose: Callable[[Tensor, int], Tensor]
+    ) -> list[str | None]:
+        """Return ``count`` next lines after each talk.
+
+        ``choose`` returns the word of each line, for the logits and the place of the word.
+        """
         rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
-        network, state = self.network, self.read(rows).state
-        goal = network.encode_goal(self.goal).expand(len(rows), -1)
-        said: list[list[str]] = [[] for _ in rows]
-        selects, speaking = [False] * len(rows), [True] * len(rows)
+        network = self.network
+        state = self.read(rows).state.repeat_interleave(count, dim=1)
+        goal = network.encode_goal(self.goal).expand(state.shape[1], -1)
+        said: list[list[str]] = [[] for _ in range(state.shape[1])]
+        selects, speaking = [False] * len(said), [True] * len(said)
         for place in range(MOST_WORDS):
             logits = network.next_words(state[0])
             logits[:, list_forbidden(network, first=place == 0)] = -torch.inf
-            words = logits.argmax(-1)
+            words = choose(logits, place)
             for row, number in enumerate(words.tolist()):
                 if speaking[row] and number in (self.end, self.select):
                     speaking[row], selects[row] = False, number == self.select
