@@ -34,7 +34,7 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import Registry, blame_errors
 from pytest_dstfuzz.trackers.registry import load_attribute
 
-__all__ = ["Comparison", "ComparisonResult", "comparison_by_name"]
+__all__ = ["DEFAULT", "Comparison", "ComparisonResult", "comparison_by_name"]
 
 #: The group of entry points for comparisons. An entry point names a function, an object, or a class
 #: whose constructor needs no arguments.

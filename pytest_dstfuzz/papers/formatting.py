@@ -82,6 +82,16 @@ class Resamples:
             return Rate(float(ratios[0]))
         return Rate(float(ratios[0]), interval_of(ratios[1:]))
 
+    def difference(self, runs: Sequence[Tally], others: Sequence[Tally]) -> Rate:
+        """Return the rate of ``runs`` minus the rate of ``others``, with its interval."""
+        columns, theirs = self._columns(runs), self._columns(others)
+        found = self._rates(*columns) - self._rates(*theirs)
+        if np.isnan(found[0]):
+            return Rate(None)
+        if (columns[1].any(axis=0) & theirs[1].any(axis=0)).sum() < 2:
+            return Rate(float(found[0]))
+        return Rate(float(found[0]), interval_of(found[1:]))
+
     @property
     def weights(self) -> Floats:
         """How often each sample draws each dialogue: [1 + resamples, dialogues].

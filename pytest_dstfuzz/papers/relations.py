@@ -4,23 +4,26 @@
 turn of the data with each relation. It prints one table for relations that expect the same answer,
 and one table for relations that expect a change. With ``--output``, the tables are written as
 ``relations.md`` and ``relations.csv`` after each relation, so that results survive if the run ends
-early.
+early. With ``--value-f1``, a further table compares answers to clean and to rewritten turns with
+the recorded answers, as Niu and Bansal do.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from math import sqrt
+from typing import Final, NamedTuple
 
-from pytest_dstfuzz import __version__, load_dialogues
+from pytest_dstfuzz import Outcome, __version__, load_dialogues
 from pytest_dstfuzz.agents.training.environment import PacedOutput, Say
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.figures import ratio, ratio_interval
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import Event, TurnDone, TurnResult, VariantResult
+from pytest_dstfuzz.comparisons.embedding import load_shipped_vectors
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -40,13 +43,22 @@ from pytest_dstfuzz.papers.comparison import GroundConfig, common_settings, draw
 from pytest_dstfuzz.papers.formatting import (
     Columns,
     Rate,
+    Resamples,
+    Tally,
+    csv_number,
     csv_text,
     markdown_table,
+    number,
     rate_columns,
     rate_text,
 )
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.relations.checks import KnownWordsRelation, reasons_by_label
+from pytest_dstfuzz.relations.checks import (
+    KnownWordsRelation,
+    WholeContextRelation,
+    reasons_by_label,
+)
+from pytest_dstfuzz.relations.contexts import read
 from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.trackers.registry import tracker_for
@@ -66,6 +78,23 @@ class RelationsConfig(GroundConfig):
     relations: str = "all"
     #: Whether to use only rewrites whose new words are in the tracker's vocabulary.
     vocabulary: bool = False
+    #: Whether rewrites change the user's earlier turns, too.
+    whole_context: bool = False
+    value_f1: bool = False  #: Whether to make the table of value F1 and similarity.
+
+
+@dataclass(frozen=True, slots=True)
+class PairedFigures:
+    """The answers to rewrites beside those to clean turns. Each tally is summed by dialogue.
+
+    The tallies of F1 have pairs of twice the number of right values, and the number of values in
+    the answer and in the recorded answer together. Their ratio is F1.
+    """
+
+    clean: Tally  #: Of the clean answer, once for each rewrite.
+    rewritten: Tally
+    texts: Tally  #: Similarity of the user's turns: sum and number.
+    replies: Tally  #: Similarity of the replies: sum and number. Empty for other answers.
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +112,7 @@ class RelationRow:
     #: Kind of failure -> (rewrites, failed rewrites) for each dialogue.
     failures: dict[str, list[tuple[int, int]]]
     reasons: Counter[str]  #: Why it does not apply to the other units.
+    paired: PairedFigures | None = None  #: ``None`` if it was not asked for.
 
     @property
     def rewrites(self) -> int:
@@ -136,7 +166,9 @@ def run_relations(
         tracker = tracker_for(given, data)
     predictor = predictor_for(given, data, tracker)
     rows: list[RelationRow] = []
-    relations = relations_named(config.relations, data)
+    relations = relations_named(config.relations, data, given.reply.outcome)
+    if config.whole_context:
+        relations = tuple(map(WholeContextRelation, relations))
     if config.vocabulary:
         known = vocabulary_of(tracker)
         relations = tuple(KnownWordsRelation(one, known, tokenise) for one in relations)
@@ -157,9 +189,10 @@ def measure_relation(
     if data.labelled:
         lexicon = load_lexicon()
         guards = Perturber.of(settings.variant, data, lexicon).guards
-        scenes = Scenes(data, lexicon, guards, settings.variant.seed)
+        scenes = Scenes(data, lexicon, guards, settings.variant.seed, settings.reply)
         by_gold = sum(not reason for reason in reasons_by_label(relation, data, scenes))
-    return row_of(relation, data, results, by_gold)
+    row = row_of(relation, data, results, by_gold)
+    return replace(row, paired=pair_answers(results)) if config.value_f1 else row
 
 
 def run_relation(
@@ -220,6 +253,52 @@ def row_of(
     )
 
 
+def pair_answers(results: Iterable[TurnResult]) -> PairedFigures:
+    """Compare the answers to clean and to rewritten turns with the recorded answers.
+
+    Turns without a recorded answer count only for the similarities.
+    """
+    tallies: tuple[dict[str, tuple[float, float]], ...] = ({}, {}, {}, {})
+    for turn in results:
+        clean = turn.clean_state
+        replies = turn.outcome_kind == "reply"
+        for one in _run(turn):
+            assert clean is not None and one.state is not None  # noqa: PT018, S101 - it was run
+            adds: list[tuple[float, float] | None] = [None, None, None, None]
+            if turn.label is not None:
+                recorded = values_of(turn.label, replies=replies)
+                for place, answer in enumerate((clean, one.state)):
+                    values = values_of(answer, replies=replies)
+                    adds[place] = (2 * len(values & recorded), len(values) + len(recorded))
+            adds[2] = (similarity(turn.user, one.text), 1)
+            if replies:
+                texts = turn.kind.text(clean), turn.kind.text(one.state)
+                adds[3] = (similarity(*texts), 1)
+            for tally, add in zip(tallies, adds, strict=True):
+                if add is not None:
+                    part, whole = tally.get(turn.dialogue_id, (0.0, 0.0))
+                    tally[turn.dialogue_id] = (part + add[0], whole + add[1])
+    return PairedFigures(*tallies)
+
+
+def values_of(answer: Outcome, *, replies: bool) -> frozenset[object]:
+    """Return the values of an answer: its slots with values, or the names and numbers of a reply.
+
+    They take the place of the activities and entities of Niu and Bansal.
+    """
+    if not replies:
+        return frozenset(answer.items())
+    return frozenset(read(" ".join(answer.values()), load_lexicon()).entities)
+
+
+def similarity(one: str, other: str) -> float:
+    """Return the cosine of the mean word vectors of two texts, as in table 4 of the paper."""
+    vectors = load_shipped_vectors()
+    first, second = vectors.parts(one).total, vectors.parts(other).total
+    lengths = sqrt(float(first @ first) * float(second @ second))
+    return float(first @ second) / lengths if lengths else float(one == other)
+
+
 def _run(turn: TurnResult) -> list[VariantResult]:
     return [one for one in turn.variants if one.valid and one.state is not None]
 
@@ -251,7 +330,70 @@ COLUMNS: Columns = {
 
 def tables(table: RelationsTable) -> dict[str, str]:
     """Return the contents of the output files by name. Rates in the CSV have 4 decimals."""
-    return {"relations.md": _markdown(table), "relations.csv": csv_text(COLUMNS, table.rows)}
+    texts = {"relations.md": _markdown(table), "relations.csv": csv_text(COLUMNS, table.rows)}
+    if table.config.value_f1:
+        texts["value-f1.csv"] = csv_text(_PAIRED_COLUMNS, list(_paired(table)))
+    return texts
+
+
+class PairedRow(NamedTuple):
+    """The value F1 and the similarities of one relation."""
+
+    name: str
+    clean: Rate
+    rewritten: Rate
+    difference: Rate
+    texts: Rate
+    replies: Rate
+
+
+def _paired(table: RelationsTable) -> Iterator[PairedRow]:
+    draws = Resamples([one.id for one in table.data.dialogues], table.config.settings.variant.seed)
+    for row in table.rows:
+        if row.paired is not None:
+            one = row.paired
+            yield PairedRow(
+                row.name,
+                draws.rate([one.clean]),
+                draws.rate([one.rewritten]),
+                draws.difference([one.rewritten], [one.clean]),
+                Rate(draws.rate([one.texts]).value),
+                Rate(draws.rate([one.replies]).value),
+            )
+
+
+_PAIRED_COLUMNS: Columns = {
+    "relation": lambda row: row.name,
+    **rate_columns("clean_f1", lambda row: row.clean),
+    **rate_columns("rewritten_f1", lambda row: row.rewritten),
+    **rate_columns("difference", lambda row: row.difference),
+    "turn_similarity": lambda row: csv_number(row.texts.value),
+    "reply_similarity": lambda row: csv_number(row.replies.value),
+}
+
+
+def _paired_lines(table: RelationsTable) -> list[str]:
+    told = (
+        "Value F1 compares the values of an answer with those of the recorded answer to the clean "
+        "turn: the slots with their values, or the names and numbers of a reply. It takes the "
+        "place of the activity and entity F1 of Niu and Bansal. The difference is rewritten minus "
+        "clean. "
+        "Similarity is the cosine of the mean word vectors (the shipped ones) of two texts."
+    )
+    head = ["relation", "F1, clean", "F1, rewritten", "difference in points"]
+    head += ["similarity of turns", "similarity of replies"]
+    cells = (
+        [
+            f"`{row.name}`",
+            rate_text(row.clean),
+            rate_text(row.rewritten),
+            number(row.difference.scaled(100), 2),
+            number(row.texts, 2),
+            number(row.replies, 2),
+        ]
+        for row in _paired(table)
+    )
+    return ["", "## Value F1 and similarity", "", told, "", *markdown_table(head, cells)]
 
 
 def _markdown(table: RelationsTable) -> str:
@@ -271,6 +413,7 @@ def _markdown(table: RelationsTable) -> str:
         (
             f"- at most {variant.variants} rewrites of a turn or dialogue, seed {variant.seed}"
             + ("; only new words of the tracker's vocabulary" if config.vocabulary else "")
+            + ("; the user's earlier turns are rewritten, too" if config.whole_context else "")
         ),
         (
             "- by gold: number of turns or dialogues to which the relation applies if the labels "
@@ -293,6 +436,8 @@ def _markdown(table: RelationsTable) -> str:
             for row in follow
         )
         lines += ["", "## Should change", "", *markdown_table(head, cells)]
+    if config.value_f1:
+        lines += _paired_lines(table)
     lines += ["", "## Why a relation does not apply", ""]
     lines += markdown_table(["relation", "number of turns or dialogues, by reason"], _left(table))
     return "\n".join(lines) + "\n"
@@ -334,9 +479,22 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = ground_parser("relations", __doc__ or "", "", "split of the data", default="test")
     add_relation_options(parser, "relations")
+    parser.shared("outcome")
     parser.option(
         "--vocabulary",
         action="store_true",
         help="use only rewrites whose new words are in the tracker's vocabulary, as Niu and Bansal",
+    )
+    parser.option(
+        "--whole-context",
+        action="store_true",
+        help="rewrite the user's earlier turns, too, as Niu and Bansal, unless the relation says "
+        "which slots must change",
+    )
+    parser.option(
+        "--value-f1",
+        action="store_true",
+        help="also compare the values of the answers with the recorded answers, and the clean with "
+        "the rewritten texts, as tables 2 to 4 of Niu and Bansal",
     )
     return parser

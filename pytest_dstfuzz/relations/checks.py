@@ -43,7 +43,7 @@ from pytest_dstfuzz.relations.relation import (
     list_rewrites,
 )
 
-__all__ = ["CheckedRelation", "KnownWordsRelation", "reasons_by_label"]
+__all__ = ["CheckedRelation", "KnownWordsRelation", "WholeContextRelation", "reasons_by_label"]
 
 
 def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str] = ()) -> str:
@@ -480,6 +480,46 @@ class KnownWordsRelation(CheckedRelation):
 
     def _said(self, context: Context) -> set[str]:
         return {word for one in context.exchanges for word in self._words(one.user)}
+
+
+class WholeContextRelation(CheckedRelation):
+    """Wraps a relation of single turns. Its rewrites also change the user's earlier turns.
+
+    Niu and Bansal perturb every utterance of a context. Here, an earlier turn gets the first
+    rewrite of the relation, and stays clean if there is none. A rewrite stays as it is if it names
+    the slots that change, because a change of an earlier turn would change other slots, too.
+    """
+
+    def __init__(self, relation: Relation) -> None:
+        super().__init__(relation, relation.name)
+
+    def begin(self, scene: Scene) -> TurnStart:
+        """Return the rewrites of a turn and its context, or the reason if there are none."""
+        begun = begin(self.wrapped, scene)
+        if isinstance(begun, Inapplicable | BySearch) or self.unit != "turn":
+            return begun
+        texts = {
+            index: text for index in range(scene.index) if (text := self._rewritten(scene, index))
+        }
+        return [self._spread(one, texts) for one in list_rewrites(begun)]
+
+    def _rewritten(self, scene: Scene, index: int) -> str:
+        """Return the first rewrite of an earlier turn, or ``""`` if there is none."""
+        begun = begin(self.wrapped, replace(scene, index=index))
+        if isinstance(begun, Inapplicable | BySearch):
+            return ""
+        return next((one.seen.user for one in list_rewrites(begun)), "")
+
+    def _spread(self, rewrite: Rewrite, texts: Mapping[int, str]) -> Rewrite:
+        """Return a rewrite whose context has the rewritten earlier turns, too."""
+        if rewrite.expected.deltas or rewrite.moves:
+            return rewrite
+        *earlier, last = rewrite.seen.exchanges
+        changed = (
+            one._replace(user=texts.get(index, one.user)) for index, one in enumerate(earlier)
+        )
+        seen = replace(rewrite.seen, exchanges=(*changed, last))
+        return replace(rewrite, seen=seen, separable=False)
 
 
 def overrides(relation: object, method: str) -> bool:

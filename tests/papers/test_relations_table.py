@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.cli import main
+from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.lexicon import load_lexicon
@@ -19,7 +21,9 @@ from pytest_dstfuzz.papers.relations import (
     RelationRow,
     RelationsConfig,
     run_relations,
+    similarity,
     tables,
+    values_of,
 )
 from pytest_dstfuzz.relations.checks import UNKNOWN_WORD, KnownWordsRelation, check_laws
 from pytest_dstfuzz.relations.registry import relation_by_name
@@ -119,3 +123,62 @@ def test_a_tracker_without_a_vocabulary_is_refused() -> None:
     config = RelationsConfig(settings, relations="speech", max_dialogues=1, vocabulary=True)
     with pytest.raises(UserError, match="has no vocabulary of words"):
         list(run_relations(config, lambda _: None, lambda _: {}))
+
+
+class HearingTracker:
+    """Stores the contexts that it hears, and sets no slot."""
+
+    def __init__(self) -> None:
+        self.heard: set[tuple[str, ...]] = set()
+
+    def predict(self, contexts: list[Context]) -> list[BeliefState]:
+        self.heard |= {context.user_utterances for context in contexts}
+        return [BeliefState() for _ in contexts]
+
+
+def test_the_whole_context_is_rewritten_if_asked(tmp_path: Path) -> None:
+    said = ("I need a big room for the night", "It should be in the old part of the town")
+    path = tmp_path / "rooms.jsonl"
+    turns = [{"system": "", "user": user, "state": {}} for user in said]
+    path.write_text(json.dumps({"dialogue_id": "d", "turns": turns}) + "\n", encoding="utf-8")
+    settings = common_settings(data=str(path), variants=2)
+    for whole in (False, True):
+        tracker = HearingTracker()
+        config = RelationsConfig(settings, relations="neighbour-swap", whole_context=whole)
+        *_, last = run_relations(config, lambda _: None, tracker)
+        assert last.rows[0].rewrites > 0
+        rewritten = {users for users in tracker.heard if len(users) == 2 and users[1] != said[1]}
+        assert rewritten
+        assert {users[0] == said[0] for users in rewritten} == {not whole}
+    assert "earlier turns are rewritten, too" in tables(last)["relations.md"]
+
+
+def test_value_f1_compares_with_the_recorded_answers() -> None:
+    settings = common_settings(data="sample", variants=1)
+    config = RelationsConfig(settings, relations="neighbour-swap", max_dialogues=4, value_f1=True)
+    *_, last = run_relations(config, lambda _: None, HearingTracker())
+    (row,) = csv.DictReader(tables(last)["value-f1.csv"].splitlines())
+    # The tracker has no values, so it is never right.
+    assert float(row["clean_f1"]) == float(row["rewritten_f1"]) == 0
+    assert 0.9 < float(row["turn_similarity"]) <= 1.0
+    assert row["reply_similarity"] == ""
+    paired = last.rows[0].paired
+    assert paired is not None
+    turns = [turn for one in last.data.dialogues for turn in one.turns if turn.state is not None]
+    assert (
+        0
+        < sum(whole for _, whole in paired.clean.values())
+        <= sum(len(turn.state or {}) for turn in turns)
+    )
+
+
+def test_the_values_of_a_reply_are_its_names_and_numbers() -> None:
+    reply = Outcome({"reply": "The train to Ely leaves at 8:30, platform 4."})
+    other = Outcome({"reply": "It leaves for Ely at 9:15."})
+    same = values_of(reply, replies=True) & values_of(other, replies=True)
+    assert len(same) == 1
+    assert len(values_of(reply, replies=True)) >= 3
+    state = Outcome({"train-day": "monday", "train-to": "ely"})
+    assert values_of(state, replies=False) == {("train-day", "monday"), ("train-to", "ely")}
+    assert similarity("a b c", "c b a") == pytest.approx(1.0)
+    assert similarity("it leaves at noon", "the red boat sank") < 0.9
