@@ -18,6 +18,8 @@ _HOMES = {
     "TransparentAgent": "game",
     "FluencyModel": "game",
     "ChatGoalAgent": "chat",
+    "LearningAgent": "hardening",
+    "harden_agent": "hardening",
     "DealGame": "deal",
     "RefundGame": "refund",
 }

@@ -10,5 +10,7 @@ from pytest_dstfuzz.games.game import GoalSelection as GoalSelection
 from pytest_dstfuzz.games.game import Scenario as Scenario
 from pytest_dstfuzz.games.game import TalkLine as TalkLine
 from pytest_dstfuzz.games.game import TransparentAgent as TransparentAgent
+from pytest_dstfuzz.games.hardening import LearningAgent as LearningAgent
+from pytest_dstfuzz.games.hardening import harden_agent as harden_agent
 from pytest_dstfuzz.games.playing import AdversarySide as AdversarySide
 from pytest_dstfuzz.games.refund import RefundGame as RefundGame

@@ -53,6 +53,7 @@ from pytest_dstfuzz.papers.formatting import (
     rate_text,
 )
 from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.relations.checks import (
     KnownWordsRelation,
     WholeContextRelation,
@@ -411,7 +412,8 @@ def _markdown(table: RelationsTable) -> str:
             f"dialogues{some}, {turns:,} turns, also those with a wrong prediction"
         ),
         (
-            f"- at most {variant.variants} rewrites of a turn or dialogue, seed {variant.seed}"
+            f"- at most {format_count(variant.variants, 'rewrite')} of a turn or dialogue, seed "
+            f"{variant.seed}"
             + ("; only new words of the tracker's vocabulary" if config.vocabulary else "")
             + ("; the user's earlier turns are rewritten, too" if config.whole_context else "")
         ),
