@@ -99,5 +99,20 @@ def test_a_cell_of_the_relations(table: str, model: str) -> None:
     assert_made(f"relations/{table}/relations.csv", found, relation="role-swap")
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_cell_of_value_f1(*, whole: bool) -> None:
+    if not MULTIWOZ.is_dir():
+        pytest.skip("needs the MultiWOZ files of ../shared")
+    settings = common_settings(model="trade", data=str(MULTIWOZ), variants=1)
+    config = relations.RelationsConfig(
+        settings, relations="phrase-table", max_dialogues=60, whole_context=whole, value_f1=True
+    )
+    *_, last = relations.run_relations(config, lambda _: None)
+    texts = relations.tables(last)
+    table = "whole-context" if whole else "value-f1"
+    for name in ("relations.csv", "value-f1.csv"):
+        assert_made(f"relations/{table}/{name}", _rows(texts[name]), relation="phrase-table")
+
+
 def _rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines()))
