@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pytest_dstfuzz.campaign.answers import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.deciding import ONCE, Decider
 from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
-from pytest_dstfuzz.config import PROFILES, ReplySettings, VariantSettings
+from pytest_dstfuzz.config import JUDGE, PROFILES, ReplySettings, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
@@ -110,6 +110,11 @@ class CampaignSpec:
                 f"the search {search.name} samples the slips of people: it needs the profile "
                 f"natural (--dst-validity=natural), not {settings.validity}"
             )
+        if JUDGE in reply.context_checks and comparison.context_judge is None:
+            raise UserError(
+                f"the context check {JUDGE!r} needs a chat model: name it in --dst-compare, as in "
+                "--dst-compare=numbers,judge:openai+http://localhost:8000/v1"
+            )
         perturber = Perturber.of(settings, data, lexicon, order=search.order)
         folding = AS_GIVEN if comparison.exact else Folding(comparison)
         scenes = Scenes(
@@ -120,6 +125,7 @@ class CampaignSpec:
             reply,
             settings.variants,
             folding.agree,
+            comparison.context_judge,
         )
         return cls(
             settings,

@@ -15,7 +15,7 @@ from numbers import Real
 from typing import Any, Final, NamedTuple, Protocol
 
 from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
-from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import Context, ContextJudge, Exchange
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.printable import format_count, shorten_text
@@ -90,6 +90,11 @@ class Comparison(Protocol):
         """
         del path, gone
         return ""
+
+    @property
+    def context_judge(self) -> ContextJudge | None:
+        """The language model of the comparison, or ``None`` if it has none."""
+        return None
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
         """Prepare the comparison of all given pairs, because one batch is cheaper than many."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import resources
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Judge", "JudgeFacts", "Judges"]
 
-_VERDICT: Final = re.compile(r'\{\s*"same"\s*:\s*(true|false)\s*\}')
+_VERDICT: Final = re.compile(r'\{\s*"(?:same|equivalent)"\s*:\s*(true|false)\s*\}')
 #: Number of calls for a pair, one in each order.
 _ORDERS: Final = 2
 #: The run ends after this number of successive calls without a verdict.
@@ -39,9 +39,12 @@ _Pair = tuple[str, str, str]
 
 
 @cache
-def protocol() -> str:
-    """Return the instructions that the judge gets before each pair."""
-    file = resources.files("pytest_dstfuzz") / "resources" / "replies" / "judge.txt"
+def protocol(name: str = "judge") -> str:
+    """Return the instructions that the judge gets before each pair.
+
+    ``judge-context`` is the name of those before each pair of conversations.
+    """
+    file = resources.files("pytest_dstfuzz") / "resources" / "replies" / f"{name}.txt"
     return file.read_text(encoding="utf-8")
 
 
@@ -111,6 +114,8 @@ class Judge(Comparison):
         self._made: ChatClient | None = None
         #: Pair -> verdict; ``None`` = undecided.
         self._judged: dict[_Pair, bool | None] = {}
+        #: Clean and changed conversation -> verdict; ``None`` = undecided.
+        self._contexts: dict[tuple[Context, Context], bool | None] = {}
         self._past_budget: set[_Pair] = set()
         self._calls = 0
         self._for_pairs = 0
@@ -182,6 +187,29 @@ class Judge(Comparison):
             same, why="" if same else "the judge calls them different, in both orders"
         )
 
+    @property
+    def context_judge(self) -> Judge:
+        """The judge itself."""
+        return self
+
+    def keeps_context(self, clean: Context, changed: Context) -> bool | None:
+        """Ask once whether the last question is as clear in a changed conversation.
+
+        The call counts for the budget. Without a budget left, there is no verdict.
+        """
+        key = clean, changed
+        left = self._settings.judge_calls
+        if key not in self._contexts and (left is None or self._for_pairs < left):
+            self._for_pairs += 1
+            self._calls += 1
+            client = self._client
+            data = {"first": _rounds(clean), "second": _rounds(changed), "question": clean.user}
+            asked = partial(self._verdict, client, protocol("judge-context"), data)
+            (answer,) = client.transport.map([asked])
+            self._contexts[key] = None if isinstance(answer, TrackerError) else answer
+            self._refuse_silence([answer])
+        return self._contexts.get(key)
+
     def _judge(self, pairs: Sequence[_Pair]) -> None:
         """Judge the pairs without a verdict, within the budget."""
         left = self._settings.judge_calls
@@ -234,7 +262,13 @@ class Judge(Comparison):
     async def _asked(self, client: ChatClient, question: str, one: str, other: str) -> bool | None:
         """Return the verdict on two texts in this order, or ``None`` if it cannot be parsed."""
         data = {"question": question, "reply A": one, "reply B": other}
-        content = f"{protocol()}\n{json.dumps(data, ensure_ascii=False, indent=1)}"
+        return await self._verdict(client, protocol(), data)
+
+    async def _verdict(
+        self, client: ChatClient, instructions: str, data: Mapping[str, object]
+    ) -> bool | None:
+        """Return the verdict on some data, or ``None`` if it cannot be parsed."""
+        content = f"{instructions}\n{json.dumps(data, ensure_ascii=False, indent=1)}"
         choice = await client.complete([{"role": "user", "content": content}])
         said = set(_VERDICT.findall(client.text_of(choice)))
         return said == {"true"} if len(said) == 1 else None
@@ -313,6 +347,10 @@ def is_tested_model(settings: ReplySettings, tested: TrackerSettings) -> bool:
 
 def _plain_address(address: Address) -> str:
     return address.full.lower().rstrip("/").removesuffix("/v1")
+
+
+def _rounds(context: Context) -> list[dict[str, str]]:
+    return [{"system": one.system, "user": one.user} for one in context.exchanges]
 
 
 def _pair(before: str, found: str, asked: Context) -> _Pair:

@@ -29,7 +29,7 @@ from pytest_dstfuzz.comparisons.polarity import SamePolarity, is_fallback
 from pytest_dstfuzz.config import JUDGE, ReplySettings
 from pytest_dstfuzz.config.parsers import QUOTES, is_word
 from pytest_dstfuzz.dialogue.calls import Outcome
-from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.dialogues import Context, ContextJudge
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import Registry, blame_errors
 from pytest_dstfuzz.trackers.registry import load_attribute
@@ -100,6 +100,11 @@ class AllOf(Comparison):
         """The identities of all comparisons in order, and the fallbacks."""
         given = "".join(f"|{one}" for one in self._fallbacks or ())
         return ",".join(part.identity for part in self._parts) + given
+
+    @property
+    def context_judge(self) -> ContextJudge | None:
+        """The language model of the first comparison that has one."""
+        return next((part.context_judge for part in self._parts if part.context_judge), None)
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
         """Return ``found`` after each comparison has aligned its items to those of ``before``."""

@@ -743,7 +743,7 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         Value(names, "NAME+...", str, ","),
         "check that decides whether a question has an equivalent context if the questions come "
         "in another order: needed (default), semantic, ontology, story, mortar (the last three "
-        "together), or your own",
+        "together), judge (the chat model of --dst-compare=judge:ADDRESS), or your own",
         key="context-checks",
     ),
     _mortar(

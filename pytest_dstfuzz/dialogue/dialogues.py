@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from operator import eq
-from typing import Any, Final, Literal, NamedTuple, overload
+from typing import Any, Final, Literal, NamedTuple, Protocol, overload
 
 from pytest_dstfuzz.dialogue.calls import (
     AnswerPath,
@@ -341,6 +341,16 @@ class Again(Context):
 
 #: The first repetition of a whole dialogue.
 RESTART = -2
+
+
+class ContextJudge(Protocol):
+    """Decides whether a question means the same in two conversations."""
+
+    def keeps_context(self, clean: Context, changed: Context) -> bool | None:
+        """Return whether the last question is as clear in the changed conversation.
+
+        ``None`` means that there is no verdict.
+        """
 
 
 @dataclass(frozen=True, slots=True)

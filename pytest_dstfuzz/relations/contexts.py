@@ -16,7 +16,15 @@ from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pytest_dstfuzz.comparisons.polarity import is_fallback
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Exchange, answer_of
+from pytest_dstfuzz.config import JUDGE
+from pytest_dstfuzz.dialogue.dialogues import (
+    Context,
+    ContextJudge,
+    Dialogue,
+    DialogueSet,
+    Exchange,
+    answer_of,
+)
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.words import Parts, take_apart, word_set
 from pytest_dstfuzz.registry import Registry, blame_errors
@@ -520,12 +528,43 @@ class StoryCheck:
         return stands_for - reading.units <= story.units
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedContext:
+    """Lets the chat model of ``--dst-compare=judge:ADDRESS`` decide.
+
+    The model sees the recorded dialogue up to the question, and the changed sequence. Before a run
+    asks it, for example to count the questions, the check `NeededContext` stands in for it.
+    """
+
+    judge: ContextJudge | None = None
+
+    @property
+    def name(self) -> str:
+        """The name for the option ``context-checks``."""
+        return JUDGE
+
+    def equivalent(self, asked: AskedQuestion) -> bool | None:
+        """Return whether the context is equivalent, or ``None`` if there is no verdict."""
+        if asked.before == asked.clean:
+            return True
+        if self.judge is None:
+            return NeededContext().equivalent(asked)
+        clean = list_asked(asked.dialogue, (*asked.clean, asked.turn))
+        return self.judge.keeps_context(clean, asked.context())
+
+
 CONTEXT_CHECKS: Final[Registry[ContextCheck]] = Registry(
     "context check",
     CHECKS_GROUP,
     {
         check.name: check
-        for check in (NeededContext(), SemanticCheck(), OntologyCheck(), StoryCheck())
+        for check in (
+            NeededContext(),
+            SemanticCheck(),
+            OntologyCheck(),
+            StoryCheck(),
+            JudgedContext(),
+        )
     },
     families=(MORTAR,),
     expects="an object with equivalent()",
@@ -552,8 +591,12 @@ def register_context_check(check: ContextCheck) -> ContextCheck:
     return check
 
 
-def context_checks_named(names: Sequence[str]) -> tuple[ContextCheck, ...]:
+def context_checks_named(
+    names: Sequence[str], judge: ContextJudge | None = None
+) -> tuple[ContextCheck, ...]:
     """Return the checks with the given names. ``mortar`` stands for three checks.
+
+    ``judge`` is the language model for the check of this name.
 
     Raises:
         UserError: a check does not exist (the message suggests the nearest name), or no name is
@@ -562,7 +605,10 @@ def context_checks_named(names: Sequence[str]) -> tuple[ContextCheck, ...]:
     if not names:
         raise UserError("no context check is given: name at least one, such as 'needed'")
     single = [one for name in names for one in (THEIRS if name == MORTAR else (name,))]
-    return tuple(CONTEXT_CHECKS.find(name) for name in dict.fromkeys(single))
+    return tuple(
+        JudgedContext(judge) if name == JUDGE else CONTEXT_CHECKS.find(name)
+        for name in dict.fromkeys(single)
+    )
 
 
 def equivalent(checks: Sequence[ContextCheck], asked: AskedQuestion) -> bool | None:
@@ -752,7 +798,7 @@ def versions(scene: Scene, draws: int | None = None) -> list[Version]:
     Raises:
         UserError: a perturbation or check does not exist.
     """
-    checks = context_checks_named(scene.reply.context_checks)
+    checks = context_checks_named(scene.reply.context_checks, scene.judge)
     found: dict[tuple[int, ...], Version] = {}
     for sequence in _kept_sequences(scene, draws):
         for place, turn in enumerate(sequence.order):
@@ -869,7 +915,7 @@ class SameContext(ContextRelation):
 
     def lacks(self, scene: Scene) -> str:
         """Return the reason: no context is equivalent, or the clean context fails its own check."""
-        checks = context_checks_named(scene.reply.context_checks)
+        checks = context_checks_named(scene.reply.context_checks, scene.judge)
         clean = tuple(range(len(scene.dialogue.turns)))
         asked = AskedQuestion(scene.dialogue, clean, scene.index, scene.lexicon)
         return _NO_EQUIVALENT if equivalent(checks, asked) else _NOT_CLEAN

@@ -14,6 +14,7 @@ from pytest_dstfuzz.dialogue.calls import REPLY, AnswerPath, Outcome, OutcomeKin
 from pytest_dstfuzz.dialogue.dialogues import (
     Admissible,
     Context,
+    ContextJudge,
     Dialogue,
     DialogueSet,
     Difference,
@@ -332,6 +333,8 @@ class Scene:
     kept: dict[object, object] = field(default_factory=dict)
     #: A function that returns whether two answers to a context are equivalent.
     agree: Callable[[Outcome, Outcome, Context], bool] = _equal
+    #: The language model of ``--dst-compare``, if there is one.
+    judge: ContextJudge | None = None
 
     @property
     def kind(self) -> AnswerKind:
@@ -505,10 +508,11 @@ class Scenes:
         reply: ReplySettings | None = None,
         variants: int = 5,
         agree: Callable[[Outcome, Outcome, Context], bool] = _equal,
+        judge: ContextJudge | None = None,
     ) -> None:
         """Store the objects that all scenes share. ``seed`` and settings belong to the campaign."""
         self._reply = reply or ReplySettings()
-        self._agree = agree
+        self._agree, self._judge = agree, judge
         self._shared = data, guards, lexicon, seed, self._reply, variants
         self._kept: dict[object, object] = {}
 
@@ -520,8 +524,8 @@ class Scenes:
         states: Iterable[Outcome | None],
     ) -> Scene:
         """Return the scene of a turn for the named relation. `Scene` explains ``states``."""
-        kept, agree = self._kept, self._agree
-        return Scene(relation, dialogue, index, tuple(states), *self._shared, kept, agree)
+        more = self._kept, self._agree, self._judge
+        return Scene(relation, dialogue, index, tuple(states), *self._shared, *more)
 
     @property
     def kind(self) -> AnswerKind:

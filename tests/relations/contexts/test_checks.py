@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.campaign.spec import CampaignSpec
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.contexts import (
@@ -134,3 +136,37 @@ def test_names_and_ones_own(harbour: Dialogue):
     assert said("never", harbour, 0) is False
     with pytest.raises(UserError, match="lacks a name and a method equivalent"):
         register_context_check(object())  # type: ignore[arg-type]  # what a suite may do
+
+
+class LengthJudge:
+    """Calls a context equivalent if it has three rounds or more."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Context, Context]] = []
+
+    def keeps_context(self, clean: Context, changed: Context) -> bool | None:
+        self.asked.append((clean, changed))
+        return len(changed.exchanges) >= 3
+
+
+def test_a_judge_sees_the_clean_and_the_changed_conversation(harbour: Dialogue):
+    judge = LengthJudge()
+    (check,) = context_checks_named(["judge"], judge)
+    assert check.equivalent(AskedQuestion(harbour, (0, 1), 1, LEXICON))
+    assert judge.asked == []  # The clean context needs no call.
+    short = AskedQuestion(harbour, (2, 1), 1, LEXICON)
+    assert check.equivalent(short) is False
+    assert check.equivalent(AskedQuestion(harbour, (3, 2, 1), 2, LEXICON)) is True
+    (before, after), _ = judge.asked
+    assert before.user_utterances == tuple(harbour.turns[place].user for place in (0, 1))
+    assert after == short.context()
+    # Before a run, another check stands in for the model.
+    (alone,) = context_checks_named(["judge"])
+    assert alone.equivalent(short) is said("needed", harbour, 2, 1)
+
+
+def test_a_judge_of_contexts_needs_an_address(harbour: Dialogue):
+    data = DialogueSet("harbour", "test", (harbour,))
+    settings = Settings.of(outcome="reply", relation="same-context", context_checks=("judge",))
+    with pytest.raises(UserError, match="--dst-compare=numbers,judge:openai"):
+        CampaignSpec.of(settings.variant, data, LEXICON, reply=settings.reply)

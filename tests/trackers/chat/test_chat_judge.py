@@ -80,6 +80,35 @@ def test_each_pair_is_asked_once_in_both_orders() -> None:
     assert judge.identity.startswith(f"judge:{service.url} tiny ")
 
 
+def asked_context(asked: Asked) -> Says:
+    text, _, data = prompt_of(asked).partition("\n{\n")
+    assert text == protocol("judge-context")
+    found = json.loads("{" + data)
+    assert found["question"] == found["first"][-1]["user"] == found["second"][-1]["user"]
+    known = any("Ada" in one["user"] for one in found["second"])
+    return completion(json.dumps({"equivalent": known}))
+
+
+def test_it_decides_whether_a_context_is_equivalent() -> None:
+    clean = Context((Exchange("", "Who was Ada?"), Exchange("A poet.", "When was she born?")))
+    kept = Context((Exchange("", "Where did Ada live?"), Exchange("Here.", "When was she born?")))
+    lost = Context((Exchange("", "When was she born?"),))
+    with chat(asked_context) as service:
+        judge = Judge(settings_of(service, judge_calls=2))
+        assert judge.keeps_context(clean, kept) is True
+        assert judge.keeps_context(clean, lost) is False
+        assert judge.keeps_context(clean, kept) is True
+        assert len(asked_about(service)) == 2
+        # The budget is spent.
+        assert judge.keeps_context(kept, lost) is None
+        assert len(asked_about(service)) == 2
+    assert judge.facts is not None
+    assert (judge.facts.pairs, judge.facts.calls) == (0, 2)
+    settings = settings_of(service)
+    assert comparison_by_name("numbers,judge", settings).context_judge is not None
+    assert comparison_by_name("numbers", settings).context_judge is None
+
+
 def prefers_what_is_first(asked: Asked) -> Says:
     return SAME if replies_of(asked)[0] == "Yes." else OTHER
 
