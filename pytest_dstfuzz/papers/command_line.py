@@ -87,6 +87,12 @@ def comparison_parser(name: str, description: str, examples: str) -> Parser:
         name, description, examples, "splits whose dialogues the agent was trained on"
     )
     comparison_options(parser)
+    parser.option(
+        "--all-right",
+        action="store_true",
+        help="if no search was trained on the data, use all dialogues that the tracker gets right "
+        "at every turn, not only the fifth that a training would hold out",
+    )
     return parser
 
 

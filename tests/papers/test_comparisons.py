@@ -101,6 +101,22 @@ def test_ways_of_counting_and_profiles(capsys: pytest.CaptureFixture[str]) -> No
     assert "by k" not in out
 
 
+def test_all_right_dialogues_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--model", "memory_bot:track", "--split", "test", "--k", "1", "--budgets", "1"]
+    arguments += ["--searches", "random", "--seeds", "0", "--until-broken", "yes"]
+    used = []
+    for more in ([], ["--all-right"]):
+        assert rq3.main([*arguments, *more]) == 0
+        found = re.search(
+            r"the tracker is right at every turn of (\d+) .*the searches use (\d+)",
+            capsys.readouterr().out,
+        )
+        assert found is not None
+        used.append([int(number) for number in found.groups()])
+    (right, some), (all_right, every) = used
+    assert some < right == all_right == every
+
+
 def test_locks_of_ones_own(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [*COMMON, "--k", "2", "--max-dialogues", "2", "--budgets", "3", "--seeds", "0"]
     arguments += ["--searches", "random", "--until-broken", "no"]
