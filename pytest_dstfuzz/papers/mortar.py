@@ -632,7 +632,7 @@ def _uniqueness(table: MortarTable) -> list[str]:
     for family, published in _UNIQUE.items():
         cells.append(["*published mean*", _NAMES[family], *published])
     told = (
-        "Share of bugs at questions where the other family of relations finds no bug. In "
+        "Share of bugs at questions without a bug of the other family of relations. In "
         "parentheses: METAL on the dialogues that MORTAR could use."
     )
     head = ["bot", "relations", "L1", "L2", "L3", "all"]
