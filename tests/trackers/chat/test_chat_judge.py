@@ -254,6 +254,31 @@ def test_a_run_says_who_judged_and_what_it_took(pytester: pytest.Pytester, tmp_p
     assert report["run"]["usage"] is None
 
 
+def test_a_run_may_ask_the_judge_about_contexts(pytester: pytest.Pytester, tmp_path: Path) -> None:
+    pytester.makepyfile(my_bot=BOT)
+    users = ["Who was Ada?", "When was she born?", "What did she bake?"]
+    talk = tmp_path / "asked.jsonl"
+    talk.write_text(json.dumps({"dialogue_id": "d", "users": users}), encoding="utf-8")
+
+    def answer(asked: Asked) -> Says:
+        about = prompt_of(asked).startswith(protocol("judge-context"))
+        return completion('{"equivalent": true}') if about else SAME
+
+    with chat(answer) as service:
+        pytester.runpytest_subprocess(
+            *("--dst-model=my_bot:reply", "--dst-outcome=reply", f"--dst-data={talk}"),
+            f"--dst-compare=judge:openai+{service.url}:model=tiny",
+            *("--dst-relation=same-context:context-checks=judge", "--dst-report=r.json"),
+            *("--dst-suite=yes", "--dst-variants=5"),
+        )
+        prompts = [prompt_of(asked) for asked in asked_about(service)]
+    contexts = [one for one in prompts if one.startswith(protocol("judge-context"))]
+    assert contexts
+    assert len(contexts) == len(set(contexts))
+    report = json.loads((pytester.path / "r.json").read_text(encoding="utf-8"))
+    assert report["run"]["judge"]["calls"] == len(prompts)
+
+
 def test_a_judge_that_nobody_reaches_ends_the_run_at_once(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(my_bot=BOT)
     pytester.path.joinpath("asked.jsonl").write_text(
