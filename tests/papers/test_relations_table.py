@@ -27,6 +27,7 @@ from pytest_dstfuzz.papers.relations import (
 )
 from pytest_dstfuzz.relations.checks import UNKNOWN_WORD, KnownWordsRelation, check_laws
 from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "relations"
 NAMES = "value-swap,neighbour-swap,duplicate"
@@ -182,3 +183,30 @@ def test_the_values_of_a_reply_are_its_names_and_numbers() -> None:
     assert values_of(state, replies=False) == {("train-day", "monday"), ("train-to", "ely")}
     assert similarity("a b c", "c b a") == pytest.approx(1.0)
     assert similarity("it leaves at noon", "the red boat sank") < 0.9
+
+
+class TimetableBot:
+    """Knows one departure, and forgets its time if the question is not as it expects."""
+
+    repeatable = True
+
+    def predict(self, contexts: list[Context]) -> list[Prediction]:
+        time = {"When does the train to Ely leave": "at 8:30"}
+        said = (time.get(context.user, "later") for context in contexts)
+        return [Prediction(BeliefState(), reply=f"The train to Ely leaves {one}.") for one in said]
+
+
+def test_value_f1_of_replies(tmp_path: Path) -> None:
+    path = tmp_path / "asked.jsonl"
+    turn = {"system": "", "user": "When does the train to Ely leave", "answer": "To Ely at 8:30."}
+    lines = [json.dumps({"dialogue_id": name, "turns": [turn]}) for name in "ab"]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    settings = common_settings(data=str(path), outcome="reply", variants=1)
+    config = RelationsConfig(settings, relations="neighbour-swap", value_f1=True)
+    *_, last = run_relations(config, lambda _: None, TimetableBot())
+    (row,) = csv.DictReader(tables(last)["value-f1.csv"].splitlines())
+    # Clean: Ely and 8:30, both recorded. Rewritten: Ely alone.
+    assert float(row["clean_f1"]) == 1.0
+    assert float(row["rewritten_f1"]) == pytest.approx(2 / 3, abs=1e-3)
+    assert float(row["difference"]) == pytest.approx(-1 / 3, abs=1e-3)
+    assert 0 < float(row["reply_similarity"]) < 1
