@@ -1,4 +1,4 @@
-"""The command ``harden``, which trains a negotiator against attacks."""
+"""The command ``harden-negotiator``, which trains a negotiator against attacks."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def _harden(given: Namespace) -> None:
     )
 
 
-HARDEN = Command(
-    "harden",
+HARDEN_NEGOTIATOR = Command(
+    "harden-negotiator",
     "train an agent with a goal against attacks that learn at the same time",
     "every finished round is saved, and the same command with --resume continues",
     """\
-  dstfuzz harden --game deal-or-no-deal --data negotiation --output hardened \\
+  dstfuzz harden-negotiator --game deal-or-no-deal --data negotiation --output hardened \\
   --target rl/negotiator.safetensors --attack attack/negotiator.safetensors""",
     _options,
     _harden,

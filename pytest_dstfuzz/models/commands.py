@@ -16,7 +16,8 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, percent
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.models.simpletod.config import SimpleTodTrainingConfig
-from pytest_dstfuzz.models.trade.files import NOTHING, TradeHardeningConfig, TradeTrainingConfig
+from pytest_dstfuzz.models.trade.files import TradeHardeningConfig, TradeTrainingConfig
+from pytest_dstfuzz.repair.trainable import NOTHING
 
 #: Settings of all trainings -> help.
 _COMMON = {

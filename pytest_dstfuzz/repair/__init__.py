@@ -1,1 +1,1 @@
-"""Internal: repairs of a bot based on a report: remedies before the bot, and training data."""
+"""Internal: repairs of a bot: remedies before it, training data, and adversarial training."""

@@ -1,4 +1,4 @@
-"""The commands ``mend`` and ``export``. ``mend`` measures spelling correctors before a bot."""
+"""The commands ``mend``, ``export`` and ``harden``, which make a bot better."""
 
 from __future__ import annotations
 
@@ -10,16 +10,25 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_dstfuzz.cli.command import Command, ProgressLine, load_data, print_page, terminal_page
+from pytest_dstfuzz.cli.command import (
+    Command,
+    ProgressLine,
+    build_given_settings,
+    load_data,
+    print_page,
+    say,
+    terminal_page,
+)
 from pytest_dstfuzz.config import ADAPTER, canonical_split
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer, per_1000, percent
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable, write_lines
 from pytest_dstfuzz.printable import format_count, printable
+from pytest_dstfuzz.repair.trainable import NOTHING
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz import Settings
+    from pytest_dstfuzz import DialogueSet, Settings
     from pytest_dstfuzz.repair.examples import Example, ExampleSet
     from pytest_dstfuzz.repair.mending import HalfResult, MendingResult, RemedyResult, Share
 
@@ -169,8 +178,6 @@ MEND = Command(
 
 #: Maximum number of examples by default.
 _ROWS: Final = 1_000
-#: The value of ``--measured`` if no recorded dialogues measure the trained bot.
-_NOTHING: Final = "no"
 
 
 def _export_options(parser: Parser) -> None:
@@ -193,7 +200,7 @@ def _export_options(parser: Parser) -> None:
         required=True,
         metavar="DATA",
         help="dialogues that measure the trained bot, and are therefore refused: a path or a name "
-        f"as for --data, or {_NOTHING}",
+        f"as for --data, or {NOTHING}",
     )
     parser.value(
         "--measured-split",
@@ -238,7 +245,7 @@ def _export(given: Namespace) -> None:
         outcome, data = settings.reply.outcome, load_data(settings)
         form.check(outcome, data.normalisation)
         results = report_turns(report)
-        if given.measured != _NOTHING:
+        if given.measured != NOTHING:
             measured = measured or load_dialogues(
                 given.measured, given.measured_split, outcome=outcome
             )
@@ -277,4 +284,138 @@ EXPORT = Command(
     _export,
     about="Write the dialogues of violations, and of variants that change the request, with the\n"
     "right answer. Reports on the dialogues of --measured are refused.",
+)
+
+
+#: Split for training and split for the choice of the best round.
+_SPLITS: Final = ("train", "val")
+#: Options that are settings of the training.
+_OF_HARDENING: Final = (
+    *("output", "relations", "rounds", "patience", "rewrites", "draws", "replay"),
+    *("dialogues", "checked", "loss_limit", "seed"),
+)
+
+
+def _harden_options(parser: Parser) -> None:
+    from pytest_dstfuzz.repair.hardening import HardeningSettings  # noqa: PLC0415 - as above
+
+    default = HardeningSettings(Path())
+    parser.shared(*_OF_BOT, "data", required=("model", "data"))
+    parser.option(
+        "--output", type=Path, required=True, metavar="DIR", help="folder for the trained bots"
+    )
+    parser.option(
+        "--measured",
+        metavar="DATA",
+        help="data whose test split will measure the bot; its dialogues are not used for training; "
+        f"{NOTHING} means none (default: as --data)",
+    )
+    parser.option(
+        "--relations",
+        default=default.relations,
+        metavar="NAME,...",
+        help=f"relations that rewrite single turns (default: {default.relations})",
+    )
+    parser.value(
+        "--loss-limit",
+        _fraction,
+        "X",
+        default=default.loss_limit,
+        help="maximum loss of accuracy on clean turns, from 0 to 1; of the rounds within this "
+        f"limit, the best one on rewritten turns counts (default: {default.loss_limit})",
+    )
+    for name, help_text in (
+        ("rounds", "maximum number of rounds of attack and training"),
+        ("patience", "end the training after this number of rounds without a better result"),
+        ("rewrites", "number of rewrites of each relation in a round"),
+        ("draws", "number of rewrites to draw for each one that is used; broken ones come first"),
+        ("replay", "number of clean turns for each rewrite"),
+        ("dialogues", "number of validation dialogues to measure clean turns on"),
+        ("checked", "number of rewrites of each relation to measure on validation"),
+    ):
+        number = getattr(default, name)
+        parser.value(
+            f"--{name}",
+            integer(1),
+            "N",
+            default=number,
+            help=f"{help_text} (default: {number})",
+        )
+    parser.value(
+        "--seed", integer(0), "N", default=0, help="seed of all random choices (default: 0)"
+    )
+    parser.option(
+        "--resume", action="store_true", help="continue from the last round in the output folder"
+    )
+
+
+def _fraction(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 1:
+        raise ValueError("must be a number from 0 to 1")
+    return found
+
+
+def _harden(given: Namespace) -> int:
+    # Imported late, as above.
+    from pytest_dstfuzz.repair.hardening import (  # noqa: PLC0415
+        RUN_FILE,
+        HardeningSettings,
+        TrackerHardener,
+        folder_of,
+        trainable_of,
+    )
+    from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
+
+    if not given.resume and (given.output / RUN_FILE).exists():
+        raise UserError(
+            f"{given.output} already has a training run: continue it with --resume, or name "
+            "another folder"
+        )
+    settings = build_given_settings(given, (*_OF_BOT, "data"))
+    train, valid = (_training_data(given, settings, split) for split in _SPLITS)
+    tracker = tracker_for(settings, train)
+    learner = trainable_of(tracker, str(settings.tracker.model))
+    chosen = HardeningSettings(
+        **{name: getattr(given, name) for name in _OF_HARDENING},
+        batch_size=settings.tracker.batch_size,
+    )
+    hardener = TrackerHardener(tracker, learner, (train, valid), chosen, say)
+    result = hardener.run(resume=given.resume)
+    best = result.best
+    print(printable(f"best: {best.line()} (ended by {result.ended_by})"))
+    if not result.better:
+        print("no round is better than the bot before the training")
+        return 1
+    print(printable(f"the trained bot is in {folder_of(given.output, best.number)}"))
+    return 0
+
+
+def _training_data(given: Namespace, settings: Settings, split: str) -> DialogueSet:
+    """Return a split of the data without the dialogues that will measure the bot."""
+    from pytest_dstfuzz import load_dialogues  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.repair.measured import without_measured  # noqa: PLC0415 - as above
+
+    found = load_dialogues(settings.data.data, split)
+    if given.measured == NOTHING:
+        return found
+    name = given.measured or str(settings.data.data)
+    return without_measured(found, load_dialogues(name, "test"), name, say)
+
+
+HARDEN = Command(
+    "harden",
+    "train a tracker against rewritten turns",
+    "every finished round is saved, and the same command with --resume continues",
+    """\
+  dstfuzz harden --model my_bot:Tracker --data conversations --output hardened
+  dstfuzz harden --model my_bot:Tracker --data conversations --output hardened --resume""",
+    _harden_options,
+    _harden,
+    about="Train a tracker in rounds, on rewritten turns with the right states and on clean\n"
+    "turns. The tracker has methods to train, to save and to load it. The data has the splits\n"
+    "train, val and test.",
 )

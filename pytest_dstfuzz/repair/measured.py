@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from pytest_dstfuzz import Dialogue, DialogueSet, UserError
 from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.printable import format_count
+from pytest_dstfuzz.repair.trainable import NOTHING
 
 
 class MeasuredDialogues:
@@ -51,6 +54,32 @@ def refuse_measured(
             f"{measured.split}) {why} of the report: test the bot on other dialogues, such as with "
             "--dst-split=train, and export that report"
         )
+
+
+def without_measured(
+    data: DialogueSet, measured: DialogueSet, name: str, progress: Callable[[str], None]
+) -> DialogueSet:
+    """Return training data without dialogues whose users say the same as in a measured dialogue.
+
+    ``name`` is the value of ``--measured``.
+
+    Raises:
+        UserError: a dialogue has the id of a measured dialogue.
+    """
+    known = MeasuredDialogues(measured)
+    if shared := known.ids.intersection(data.ids):
+        raise UserError(
+            f"the dialogue {min(shared)!r} of the split {data.split} is also among those that "
+            f"measure the tracker (--measured {name}, split {measured.split}): train on other "
+            f"dialogues, or write --measured {NOTHING} if no recorded dialogues measure it"
+        )
+    kept = [one for one in data.dialogues if known.twin(one) is None]
+    if left_out := len(data.dialogues) - len(kept):
+        progress(
+            f"split {data.split}: {format_count(left_out, 'dialogue')} left out, whose users say "
+            f"the same as in one of {measured.name}, split {measured.split}"
+        )
+    return replace(data, dialogues=kept)
 
 
 def _said(dialogue: Dialogue) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -135,6 +136,34 @@ class RewriteSource:
             if variant.valid:
                 return variant.text
         return None
+
+
+def list_contexts(rewrites: Sequence[LabelledRewrite]) -> list[Context]:
+    """Return the clean and the rewritten context of each rewrite, as `pick_broken` needs them."""
+    return [context for one in rewrites for context in (one.clean, one.seen)]
+
+
+def pick_broken(
+    drawn: Sequence[LabelledRewrite], states: Sequence[Outcome], count: int
+) -> tuple[list[LabelledRewrite], int]:
+    """Return at most ``count`` rewrites of each relation, first those that break the tracker.
+
+    ``states`` are the tracker's answers to `list_contexts`. The second value is the number of
+    rewrites that break the tracker. If the clean answer is wrong by the label, the label may be
+    wrong, so the rewrite does not count.
+    """
+    broken = [
+        clean == one.before and not one.holds(found)
+        for one, clean, found in zip(drawn, states[::2], states[1::2], strict=True)
+    ]
+    taken: Counter[str] = Counter()
+    used = []
+    for place in sorted(range(len(drawn)), key=lambda place: not broken[place]):
+        one = drawn[place]
+        taken[one.relation] += 1
+        if taken[one.relation] <= count:
+            used.append(one)
+    return used, sum(broken)
 
 
 def mean_over_relations(rewrites: Sequence[LabelledRewrite], held: Sequence[bool]) -> float:

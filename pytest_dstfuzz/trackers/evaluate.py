@@ -15,7 +15,7 @@ from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction, describe_error
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "evaluate", "predict_all"]
 
 
 #: A function of the context, the label and the predicted state. It returns the predicted state, in

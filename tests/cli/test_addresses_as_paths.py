@@ -25,6 +25,7 @@ LINES = (
     "report {} --html=x.html",
     "audit {}",
     "mend {}",
+    "harden --model=trade --data {} --output=x",
     "export {} --form=jsonl --output=x --measured=x",
     "fit-noise {} --output=x",
 )

@@ -232,6 +232,13 @@ def test_mistakes_in_the_commands_are_told(
         main(["reinforced", *words, *start[:-1], "advantages"])
     with pytest.raises(UserError, match="unknown training 'reinforce'"):
         main(["reinforce"])
-    harden = ["harden", "--game", "deal-or-no-deal", *words, "--output", str(tmp_path / "h")]
+    harden = [
+        "harden-negotiator",
+        "--game",
+        "deal-or-no-deal",
+        *words,
+        "--output",
+        str(tmp_path / "h"),
+    ]
     assert dstfuzz([*harden, "--target", str(model), "--attack", "nowhere"]) == 2
     assert "--attack: there is no file nowhere" in capsys.readouterr().err

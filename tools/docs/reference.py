@@ -59,6 +59,7 @@ COMMAND_STATUSES: Final = {
     1: (
         "`dstfuzz check-tracker`: a check failed; `dstfuzz doctor`: there is a problem; "
         "`dstfuzz mend`: it advises no remedy; "
+        "`dstfuzz harden`: no round is better than the bot before; "
         "`dstfuzz sweep`: a cell could not be run; `dstfuzz campaign`: a budget ended the run "
         "before all turns were tested, and the same command continues it; `dstfuzz campaign`, "
         "`merge` and `sweep`: the judge left more than 10 % of the pairs undecided"

@@ -11,6 +11,7 @@ from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.models.fingerprints import files_fingerprint
 from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings
+from pytest_dstfuzz.repair.trainable import HARDENING_RELATIONS
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,6 @@ class TradeTrainingConfig(TradeRunSettings):
     pretrained_vectors: bool = True
 
 
-#: Relations whose rewrites harden a tracker by default.
-HARDENING_RELATIONS: Final = (
-    *("metamorphic", "disfluency", "plug-in"),
-    *("negation", "antonym", "removal", "role-swap", "confusing-entity"),
-    *("value-swap", "turn-back", "repair"),
-)
-#: The value of ``measured`` if no recorded dialogues measure the tracker.
-NOTHING: Final = "no"
 #: Answers to turns whose state should change, in the training.
 ANSWERS: Final = ("repaired", "old", "margin")
 

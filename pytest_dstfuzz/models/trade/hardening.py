@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pytest_dstfuzz import Context, DialogueSet, Outcome, UserError, load_dialogues
+from pytest_dstfuzz import Context, DialogueSet, Outcome, load_dialogues
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.models.neural import threads
 from pytest_dstfuzz.models.run_settings import TrainingRun
 from pytest_dstfuzz.models.runs import Progress, begin
 from pytest_dstfuzz.models.trade.files import (
     FILES,
-    NOTHING,
     HardeningRound,
     TradeEpoch,
     TradeHardeningConfig,
@@ -40,9 +38,15 @@ from pytest_dstfuzz.models.trade.training import (
     mask_words,
     target_log_probability,
 )
-from pytest_dstfuzz.printable import format_count
-from pytest_dstfuzz.repair.measured import MeasuredDialogues
-from pytest_dstfuzz.repair.rewrites import LabelledRewrite, RewriteSource, mean_over_relations
+from pytest_dstfuzz.repair.measured import without_measured
+from pytest_dstfuzz.repair.rewrites import (
+    LabelledRewrite,
+    RewriteSource,
+    list_contexts,
+    mean_over_relations,
+    pick_broken,
+)
+from pytest_dstfuzz.repair.trainable import NOTHING
 from pytest_dstfuzz.seeding import stream
 
 #: The margin M of Niu and Bansal (2018), in nats for each word. Their weight of it is 1.
@@ -143,21 +147,9 @@ class TradeHardener(TradeTrainer):
         if config.draws == 1:
             return drawn
         with self.using(self.average.values):
-            states = self._states([context for one in drawn for context in (one.clean, one.seen)])
-        # If the clean answer is wrong by the label, the label may be wrong.
-        broken = [
-            clean == one.before and not one.holds(found)
-            for one, clean, found in zip(drawn, states[::2], states[1::2], strict=True)
-        ]
-        self._progress(
-            f"round {number + 1}: {sum(broken)} of {len(drawn)} rewrites break the tracker"
-        )
-        left = Counter({relation.name: config.rewrites for relation in self._source.relations})
-        used = []
-        for place in sorted(range(len(drawn)), key=lambda place: not broken[place]):
-            if left[drawn[place].relation]:
-                left[drawn[place].relation] -= 1
-                used.append(drawn[place])
+            states = self._states(list_contexts(drawn))
+        used, broken = pick_broken(drawn, states, config.rewrites)
+        self._progress(f"round {number + 1}: {broken} of {len(drawn)} rewrites break the tracker")
         return used
 
     def _row(self, one: LabelledRewrite) -> LabelledTurn:
@@ -271,17 +263,4 @@ def _unmeasured(config: TradeHardeningConfig, data: DialogueSet, progress: Progr
     same = config.measured is None
     name = str(config.data) if config.measured is None else config.measured
     measured = load_dialogues(name, "test", layout=config.layout if same else None)
-    known = MeasuredDialogues(measured)
-    if shared := known.ids.intersection(data.ids):
-        raise UserError(
-            f"the dialogue {min(shared)!r} of the split {data.split} is also among those that "
-            f"measure the tracker (--measured {name}, split {measured.split}): train on other "
-            f"dialogues, or write --measured {NOTHING} if no recorded dialogues measure it"
-        )
-    kept = [one for one in data.dialogues if known.twin(one) is None]
-    if left_out := len(data.dialogues) - len(kept):
-        progress(
-            f"split {data.split}: {format_count(left_out, 'dialogue')} left out, whose users say "
-            f"the same as in one of {measured.name}, split {measured.split}"
-        )
-    return replace(data, dialogues=kept)
+    return without_measured(data, measured, name, progress)
