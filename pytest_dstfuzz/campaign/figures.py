@@ -22,6 +22,7 @@ from pytest_dstfuzz.campaign.results import (
 
 __all__ = [
     "FEWEST_DIALOGUES",
+    "TURNS",
     "Counts",
     "EstimatedFailures",
     "ExpectedTally",

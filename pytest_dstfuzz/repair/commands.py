@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,7 +30,12 @@ from pytest_dstfuzz.repair.trainable import NOTHING
 if TYPE_CHECKING:
     from pytest_dstfuzz import DialogueSet, Settings
     from pytest_dstfuzz.repair.examples import Example, ExampleSet
-    from pytest_dstfuzz.repair.mending import HalfResult, MendingResult, RemedyResult, Share
+    from pytest_dstfuzz.repair.mending import (
+        HalfResult,
+        MendingResult,
+        PromisedFigure,
+        RemedyResult,
+    )
 
 #: Options that replace those of the report.
 _OF_BOT: Final = ("model", "checkpoint", "device", "batch_size", *ADAPTER)
@@ -129,7 +134,14 @@ def _print_page(found: MendingResult, model: str) -> None:
     page.field("best          ", f"{best.remedy.name}, by the first half")
     for line in _promises(best):
         page.field("              ", line)
-    if found.advised is None:
+    if found.advised is None and best.first.pays:
+        page.field(
+            "advice        ",
+            f"none: on the second half, {best.remedy.name} breaks as many answers as it mends. "
+            "Test more dialogues",
+            "warning",
+        )
+    elif found.advised is None:
         page.field(
             "advice        ",
             "no remedy helps: each restores too few answers, or breaks too many",
@@ -143,22 +155,39 @@ def _print_page(found: MendingResult, model: str) -> None:
 def _cells(half: HalfResult) -> Iterator[str]:
     for share in half.shares.values():
         yield f"{share.part} of {share.whole}"
-    yield from ("", "") if half.failures is None else map(per_1000, half.failures)
+    if half.failures is None:
+        yield from ("", "")
+    else:
+        yield from (per_1000(one.value) for one in half.failures)
 
 
 def _promises(best: RemedyResult) -> Iterator[str]:
     """Yield a line for each figure of the first half, with its check on the second half."""
     words = {None: "not checked: too few dialogues", True: "holds", False: "does not hold"}
+    first, second = best.first.promises, best.second.promises
     for name, holds in best.holds.items():
-        one, other = best.first.shares[name], best.second.shares[name]
-        yield f"{name}: {_told(one)}; second half {_told(other)}: {words[holds]}"
+        label, told = _WORDS.get(name, (name, _told_share))
+        other = told(second[name]) if name in second else "no estimate"
+        yield f"{label}: {told(first[name])}; second half {other}: {words[holds]}"
 
 
-def _told(share: Share) -> str:
-    if share.interval is None:
-        return percent(share.value, 1)
-    low, high = share.interval
-    return f"{percent(share.value, 1)} ({percent(low, 1)} to {percent(high, 1)})"
+def _told_share(one: PromisedFigure) -> str:
+    return _told(one, lambda share: percent(share, 1))
+
+
+def _told_count(one: PromisedFigure) -> str:
+    return _told(one, per_1000)
+
+
+def _told(one: PromisedFigure, in_words: Callable[[float], str]) -> str:
+    if one.interval is None:
+        return in_words(one.value)
+    low, high = one.interval
+    return f"{in_words(one.value)} ({in_words(low)} to {in_words(high)})"
+
+
+#: Promise that is not a share -> its name on the page, and the function that formats it.
+_WORDS: Final = {"failures": ("failures of 1,000 turns behind it", _told_count)}
 
 
 MEND = Command(

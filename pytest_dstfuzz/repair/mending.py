@@ -16,7 +16,7 @@ from pytest_dstfuzz import (
     VariantResult,
 )
 from pytest_dstfuzz.campaign.answers import Answer, Folding
-from pytest_dstfuzz.campaign.figures import ExpectedTally, ratio_interval
+from pytest_dstfuzz.campaign.figures import TURNS, ExpectedTally, ratio_interval
 from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.perturb.spelling import SpellingCorrector, words_of_ontology
@@ -30,6 +30,8 @@ _TOGETHER: Final = 16
 _JUDGED: Final = ("held", "violation", "improved")
 #: A remedy is advised if it avoids at least this share of the failures.
 _SHARE: Final = 0.25
+#: User turns of 1,000 that have a slip, if the report does not say it.
+_DISTORTED: Final = 100.0
 #: Half of the dialogues: the first makes the promise, the second checks it.
 Half = Literal["first", "second"]
 HALVES: Final[tuple[Half, Half]] = ("first", "second")
@@ -56,6 +58,43 @@ class MendingCounts(NamedTuple):
         return MendingCounts(*(one + two for one, two in zip(self, other, strict=True)))
 
 
+class PromisedFigure(NamedTuple):
+    """A number with its 95 % interval over dialogues. ``None`` if there are too few of them."""
+
+    value: float
+    interval: tuple[float, float] | None
+
+    def times(self, factor: float) -> PromisedFigure:
+        """Return the figure in another unit."""
+        if self.interval is None:
+            return PromisedFigure(factor * self.value, None)
+        low, high = self.interval
+        return PromisedFigure(factor * self.value, (factor * low, factor * high))
+
+    def plus(self, other: PromisedFigure) -> PromisedFigure:
+        """Return the sum of two figures, as if they were independent.
+
+        The interval comes from the intervals of the parts (Zou and Donner, Statistics in Medicine
+        27, 2008, 1693-1702).
+        """
+        value = self.value + other.value
+        if self.interval is None or other.interval is None:
+            return PromisedFigure(value, None)
+        (low, high), (other_low, other_high) = self.interval, other.interval
+        down = math.hypot(self.value - low, other.value - other_low)
+        up = math.hypot(high - self.value, other_high - other.value)
+        return PromisedFigure(value, (value - down, value + up))
+
+    def differs(self, other: PromisedFigure) -> bool | None:
+        """Return whether two figures of different dialogues differ by more than chance explains.
+
+        ``None`` if a figure has no interval.
+        """
+        negative = None if other.interval is None else (-other.interval[1], -other.interval[0])
+        interval = self.plus(PromisedFigure(-other.value, negative)).interval
+        return None if interval is None else not interval[0] <= 0 <= interval[1]
+
+
 class Share(NamedTuple):
     """A share of cases, with its 95 % interval over dialogues."""
 
@@ -64,23 +103,9 @@ class Share(NamedTuple):
     interval: tuple[float, float] | None
 
     @property
-    def value(self) -> float:
-        """The share, or 0 without cases."""
-        return self.part / self.whole if self.whole else 0.0
-
-    def differs(self, other: Share) -> bool | None:
-        """Return whether two shares of different dialogues differ by more than chance explains.
-
-        The interval of the difference comes from the intervals of the shares (Zou and Donner,
-        Statistics in Medicine 27, 2008, 1693-1702). ``None`` if a share has no interval.
-        """
-        if self.interval is None or other.interval is None:
-            return None
-        (low, high), (other_low, other_high) = self.interval, other.interval
-        difference = self.value - other.value
-        down = math.hypot(self.value - low, other_high - other.value)
-        up = math.hypot(high - self.value, other.value - other_low)
-        return not difference - down <= 0 <= difference + up
+    def figure(self) -> PromisedFigure:
+        """The share as a number, 0 without cases."""
+        return PromisedFigure(self.part / self.whole if self.whole else 0.0, self.interval)
 
 
 @dataclass
@@ -110,7 +135,7 @@ class HalfResult:
         return Share(getattr(total, part), getattr(total, whole), ratio_interval(pairs))
 
     @property
-    def failures(self) -> tuple[float, float] | None:
+    def failures(self) -> tuple[PromisedFigure, PromisedFigure] | None:
         """Estimated failures of 1,000 user turns without and with the remedy, or ``None``.
 
         With the remedy, they include turns without a slip whose answer changes.
@@ -118,29 +143,50 @@ class HalfResult:
         before, after = self.without.expected, self.behind.expected
         if not before or before.per_1000 is None or not after or after.per_1000 is None:
             return None
-        clean = (1000 - before.distorted_per_1000) * self.shares["changed"].value
-        return before.per_1000, after.per_1000 + clean
+        clean = self.shares["changed"].figure.times(TURNS - before.distorted_per_1000)
+        behind = PromisedFigure(after.per_1000, after.interval).plus(clean)
+        return PromisedFigure(before.per_1000, before.interval), behind
+
+    @property
+    def promises(self) -> dict[str, PromisedFigure]:
+        """The figures that the other half can check: all shares, and the failures behind it."""
+        found = {name: one.figure for name, one in self.shares.items()}
+        return found if self.failures is None else {**found, "failures": self.failures[1]}
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Failures of 1,000 user turns without and with the remedy.
+
+        If there is no estimate, they are rough: all variants count the same.
+        """
+        if self.failures is not None:
+            before, after = self.failures
+            return before.value, after.value
+        total, expected = self.total, self.without.expected
+        distorted = _DISTORTED if expected is None else expected.distorted_per_1000
+        share = distorted / max(total.violations + total.held, 1)
+        clean = (TURNS - distorted) * self.shares["changed"].figure.value
+        broken = total.violations - total.mended + total.spoilt
+        return share * total.violations, share * broken + clean
 
     @property
     def gain(self) -> float:
-        """The failures that the remedy prevents: of 1,000 user turns, or of the measured cases."""
-        if self.failures is not None:
-            before, after = self.failures
-            return before - after
-        total = self.total
-        return total.mended - total.spoilt - total.changed
+        """The failures of 1,000 user turns that the remedy prevents."""
+        before, after = self.rates
+        return before - after
 
     @property
     def pays(self) -> bool:
         """Whether the remedy prevents a quarter of the failures, and more than it causes."""
-        if self.failures is not None:
-            return self.gain > 0 and self.gain >= _SHARE * self.failures[0]
-        return self.gain > 0 and self.shares["mended"].value >= _SHARE
+        return self.gain > 0 and self.gain >= _SHARE * self.rates[0]
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as plain values."""
         shares = {
-            f"{name}_share": {"share": round(one.value, 4), "interval": _rounded(one.interval)}
+            f"{name}_share": {
+                "share": round(one.figure.value, 4),
+                "interval": _rounded(one.interval, 4),
+            }
             for name, one in self.shares.items()
         }
         failures = self.failures
@@ -150,12 +196,17 @@ class HalfResult:
             **shares,
             "failures_per_1000": None
             if failures is None
-            else {"without": round(failures[0], 2), "behind": round(failures[1], 2)},
+            else {
+                "without": round(failures[0].value, 2),
+                "without_interval": _rounded(failures[0].interval, 2),
+                "behind": round(failures[1].value, 2),
+                "behind_interval": _rounded(failures[1].interval, 2),
+            },
         }
 
 
-def _rounded(interval: tuple[float, float] | None) -> list[float] | None:
-    return None if interval is None else [round(bound, 4) for bound in interval]
+def _rounded(interval: tuple[float, float] | None, digits: int) -> list[float] | None:
+    return None if interval is None else [round(bound, digits) for bound in interval]
 
 
 @dataclass
@@ -172,9 +223,11 @@ class RemedyResult:
 
     @property
     def holds(self) -> dict[str, bool | None]:
-        """Whether the second half confirms each share; ``None`` if there are too few dialogues."""
+        """Whether the second half confirms each promise; ``None`` if it has too few dialogues."""
+        first, second = self.first.promises, self.second.promises
         found = {
-            name: one.differs(self.second.shares[name]) for name, one in self.first.shares.items()
+            name: one.differs(second[name]) if name in second else None
+            for name, one in first.items()
         }
         return {name: None if differs is None else not differs for name, differs in found.items()}
 
@@ -207,8 +260,9 @@ class MendingResult:
 
     @property
     def advised(self) -> RemedyResult | None:
-        """The best remedy if it pays on the first half, or ``None``."""
-        return self.best if self.best.first.pays else None
+        """The best remedy if it pays on the first half and the second half confirms the gain."""
+        best = self.best
+        return best if best.first.pays and best.second.gain > 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as plain values."""

@@ -12,12 +12,15 @@ from pytest_dstfuzz import Context, UserError
 from pytest_dstfuzz.perturb.spelling import SpellingCorrector
 from pytest_dstfuzz.repair.mending import (
     HALVES,
+    HalfResult,
     MendingCounts,
     MendingResult,
-    Share,
+    PromisedFigure,
+    RemedyResult,
     draw_turns,
     try_remedies,
 )
+from pytest_dstfuzz.repair.remedies import REMEDIES
 
 
 def mending(path: Path, tracker: object = track, **options: object) -> MendingResult:
@@ -162,9 +165,63 @@ def test_the_same_seed_draws_the_same_halves(tmp_path: Path) -> None:
     assert list(drawn) != list(draw_turns(results, 10, 4))
 
 
-def test_shares_differ_if_chance_does_not_explain_it() -> None:
-    few, many = Share(10, 100, (0.05, 0.18)), Share(60, 100, (0.50, 0.70))
+def test_figures_differ_if_chance_does_not_explain_it() -> None:
+    few, many = PromisedFigure(0.10, (0.05, 0.18)), PromisedFigure(0.60, (0.50, 0.70))
     assert few.differs(many)
     assert many.differs(few)
-    assert not few.differs(Share(14, 100, (0.08, 0.22)))
-    assert few.differs(Share(14, 100, None)) is None
+    assert not few.differs(PromisedFigure(0.14, (0.08, 0.22)))
+    assert few.differs(PromisedFigure(0.14, None)) is None
+
+
+def test_the_interval_of_a_sum_comes_from_its_parts() -> None:
+    found = PromisedFigure(5.0, (2.0, 9.0)).plus(
+        PromisedFigure(0.02, (0.02 - 0.004, 0.02 + 0.003)).times(1000)
+    )
+    assert found.value == 25.0
+    assert found.interval == pytest.approx((20.0, 30.0))
+    assert PromisedFigure(5.0, (2.0, 9.0)).plus(PromisedFigure(1.0, None)) == PromisedFigure(
+        6.0, None
+    )
+
+
+def half(counts: MendingCounts) -> HalfResult:
+    """Return the result of ten equal dialogues, without an estimate of failures."""
+    return HalfResult([counts] * 10)
+
+
+GOOD = MendingCounts(violations=10, mended=7, held=10, spoilt=1, turns=10, altered=8)
+
+
+@pytest.mark.parametrize(
+    ("counts", "pays"),
+    [
+        (GOOD, True),
+        # Most user turns have no slip, so a changed clean answer weighs more than a mended one.
+        (GOOD._replace(changed=1), False),
+        (GOOD._replace(spoilt=5), False),
+        (GOOD._replace(spoilt=7), False),
+        (GOOD._replace(mended=2), False),
+    ],
+)
+def test_a_clean_turn_weighs_as_much_as_users_meet_it(counts: MendingCounts, pays: bool) -> None:
+    assert half(counts).pays is pays
+
+
+def test_the_second_half_must_confirm_the_advice() -> None:
+    remedy = REMEDIES[1]
+    for second, name in ((GOOD, remedy.name), (GOOD._replace(changed=1), None)):
+        found = MendingResult((RemedyResult(remedy, half(GOOD), half(second)),), {}, 0)
+        assert found.best.first.pays
+        assert found.to_json()["advised"] == name
+
+
+def test_the_failures_behind_a_remedy_are_a_promise(tmp_path: Path) -> None:
+    found = mending(write_talks(tmp_path, 40), search="noise").best
+    assert found.first.failures is not None
+    without, behind = found.first.failures
+    clean = found.first.shares["changed"].figure.value
+    assert behind.value < without.value
+    assert behind.interval is not None
+    assert behind.interval[0] <= behind.value + clean <= behind.interval[1]
+    assert set(found.holds) == {"mended", "spoilt", "changed", "failures"}
+    assert all(found.holds.values())
