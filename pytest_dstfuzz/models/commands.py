@@ -77,6 +77,10 @@ TRAININGS: dict[str, Training] = {
             "pretrained_vectors": (
                 "start from word vectors trained on the training split (needs gensim)"
             ),
+            "subwords": (
+                "split words into pieces, from this number of merges of byte-pair encoding; 0 "
+                "keeps words whole"
+            ),
         },
     ),
     "trade-hardened": Training(

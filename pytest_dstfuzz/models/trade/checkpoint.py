@@ -43,6 +43,7 @@ def save_model(
     """Write a model with 16-bit weights. ``about`` describes data, settings and results."""
     write_tensors(folder / MODEL_FILE, weights, half=True)
     words = {"words": vocabulary.words, "outputs": vocabulary.outputs}
+    words |= {"merges": vocabulary.merges} if vocabulary.merges else {}
     write_json(folder / VOCABULARY_FILE, {**words, "spellings": dict(vocabulary.spellings)})
     write_json(
         folder / CONFIG_FILE,
@@ -126,7 +127,11 @@ def read_vocabulary(folder: Path, config: dict[str, Any]) -> Vocabulary:
         raise _bad(path, f"outputs must be a whole number up to {len(words)}")
     if not isinstance(spellings, dict) or not all(isinstance(v, str) for v in spellings.values()):
         raise _bad(path, "spellings must map strings to strings")
-    return Vocabulary(tuple(words), outputs, tuple(config["slots"]), spellings)
+    merges = value.get("merges", [])
+    if not isinstance(merges, list) or not all(_strings(one) and len(one) == 2 for one in merges):
+        raise _bad(path, "merges must be a list of pairs of strings")
+    pairs = tuple((first, second) for first, second in merges)
+    return Vocabulary(tuple(words), outputs, tuple(config["slots"]), spellings, pairs)
 
 
 def _strings(value: object) -> TypeGuard[list[str]]:

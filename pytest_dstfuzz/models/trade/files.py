@@ -41,6 +41,14 @@ class TradeTrainingConfig(TradeRunSettings):
     history_limit: int = 400  #: Maximum number of history words. Older words are cut.
     #: Start from word vectors learnt from the training utterances (needs gensim).
     pretrained_vectors: bool = True
+    #: Merges of byte-pair encoding, which splits words into pieces. 0 keeps words whole.
+    subwords: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject invalid settings."""
+        super().__post_init__()
+        if self.subwords < 0:
+            raise UserError(f"subwords must be 0 or greater, not {self.subwords}")
 
 
 #: Answers to turns whose state should change, in the training.

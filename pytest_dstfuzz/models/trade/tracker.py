@@ -35,7 +35,6 @@ from pytest_dstfuzz.models.trade.vocabulary import (
     PAD,
     SPECIAL_WORDS,
     Vocabulary,
-    history_words,
 )
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -97,7 +96,8 @@ class TradeTracker:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
         """Return one prediction for each context. Equal histories are computed only once."""
-        histories = [history_words(context, self.reading.history_limit) for context in contexts]
+        limit = self.reading.history_limit
+        histories = [self.vocabulary.history(context, limit) for context in contexts]
         distinct = sorted(set(histories), key=lambda words: (len(words), words))
         # The products of one step are too small for several threads, which would wait for each
         # other thousands of times per batch. Threads compute separate batches instead.

@@ -35,7 +35,6 @@ from pytest_dstfuzz.models.trade.vocabulary import (
     PAD,
     UNKNOWN,
     Vocabulary,
-    history_words,
     training_vocabulary,
 )
 from pytest_dstfuzz.seeding import derive
@@ -57,7 +56,7 @@ def encode_turn(
     context: Context, state: BeliefState, vocabulary: Vocabulary, limit: int
 ) -> LabelledTurn:
     """Encode a context and the state after it, with the last ``limit`` words of the history."""
-    words = history_words(context, limit)
+    words = vocabulary.history(context, limit)
     copies, local = vocabulary.copy_numbers(words)
     gates = np.full(len(vocabulary.slots), GATE_NONE, dtype=np.int64)
     targets = []
@@ -67,7 +66,7 @@ def encode_turn(
             gates[number] = GATE_DONTCARE
         elif value is not None:
             gates[number] = GATE_POINTER
-            value_words = tokenise(value)
+            value_words = vocabulary.split(tokenise(value))
             target = [_target(word, vocabulary, local) for word in value_words]
             targets.append((number, [*target, END], vocabulary.encode(value_words)))
     return LabelledTurn(
@@ -286,7 +285,7 @@ def word_vectors(
     turns = (turn for dialogue in dialogues for turn in dialogue.turns)
     model = Word2Vec(
         # One sentence per exchange, so that contexts include both speakers.
-        [[*tokenise(turn.system), *tokenise(turn.user)] for turn in turns],
+        [vocabulary.split((*tokenise(turn.system), *tokenise(turn.user))) for turn in turns],
         vector_size=size,
         window=5,
         min_count=1,
@@ -380,12 +379,13 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
 def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
     """Build the vocabulary and the word vectors of TRADE, then train its network."""
     train, valid = begin(config)
-    vocabulary = training_vocabulary(train.dialogues)
+    vocabulary = training_vocabulary(train.dialogues, config.subwords)
     rows = make_rows(train.dialogues, vocabulary, config.history_limit)
     heldout = make_rows(valid.dialogues, vocabulary, config.history_limit)
     progress(
         f"{len(rows)} training turns, {len(heldout)} validation turns, "
-        f"{len(vocabulary.words)} words, {vocabulary.outputs} of them in values"
+        f"{len(vocabulary.words)} {'pieces of words' if vocabulary.merges else 'words'}, "
+        f"{vocabulary.outputs} of them in values"
     )
     reading = TradeReading(config.history_limit, train.normalisation)
     generator = torch.Generator().manual_seed(derive(config.seed, "weights") % 2**63)

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Dialogue
 from pytest_dstfuzz.models.tokenise import tokenise, usual_spellings
+from pytest_dstfuzz.models.trade.subwords import Pair, Subwords, join_pieces, learn_merges
 
 #: Marks before each utterance of a history.
 SYSTEM_MARK = "<sys>"
@@ -33,6 +34,12 @@ class Vocabulary:
     slots: tuple[str, ...]
     #: Value words joined by spaces -> the value in the labels.
     spellings: Mapping[str, str]
+    #: Merges of byte-pair encoding. With merges, the "words" are pieces of words.
+    merges: tuple[Pair, ...] = ()
+
+    @cached_property
+    def _subwords(self) -> Subwords:
+        return Subwords(self.merges)
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -52,8 +59,22 @@ class Vocabulary:
     def fingerprint(self) -> str:
         """Return a short text that identifies the vocabulary."""
         parts = [self.words, self.outputs, self.slots, sorted(self.spellings.items())]
+        if self.merges:
+            parts.append(self.merges)
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return f"{len(self.words)} words, sha256 {digest[:16]}"
+
+    def split(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the pieces of words. Marks, and words without any merges, stay whole."""
+        if not self.merges:
+            return tuple(words)
+        split = self._subwords.split
+        pieces = ((word,) if word in SPECIAL_WORDS else split(word) for word in words)
+        return tuple(piece for of_word in pieces for piece in of_word)
+
+    def history(self, context: Context, limit: int) -> tuple[str, ...]:
+        """Return the last ``limit`` pieces of all utterances, as `history_words` marks them."""
+        return self.split(history_words(context, limit))[-limit:]
 
     def encode(self, words: Sequence[str]) -> list[int]:
         """Return the indices of words, with ``UNKNOWN`` for unknown ones."""
@@ -77,15 +98,16 @@ class Vocabulary:
 
     def value_text(self, words: Sequence[str]) -> str:
         """Join generated words to a value, in the spelling of the labels."""
-        text = " ".join(words)
+        text = join_pieces(words) if self.merges else " ".join(words)
         return self.spellings.get(text, text)
 
 
-def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:
+def training_vocabulary(dialogues: Sequence[Dialogue], merges: int = 0) -> Vocabulary:
     """Build the vocabulary of labelled dialogues, which should be a training split.
 
     The vocabulary has all slots that have a value in any label. Its words are all words that occur
-    at least twice, and all words of values and slot names.
+    at least twice, and all words of values and slot names. With ``merges``, it has pieces of words
+    instead, from at most this number of merges.
     """
     turns = [turn for dialogue in dialogues for turn in dialogue.turns]
     states = [turn.state for turn in turns if turn.state]
@@ -95,6 +117,16 @@ def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:
     slots = tuple(sorted({slot for state in states for slot in state}))
     value_words = {word for value in values for word in tokenise(value)}
     others = {word for slot in slots for word in tokenise(slot.replace("-", " "))}
+    learned = learn_merges(counts, merges)
+    if learned:
+        split = Subwords(learned).split
+        pieces = Counter[str]()
+        for word, count in counts.items():
+            pieces.update(dict.fromkeys(split(word), count))
+        counts = pieces
+        value_words, others = (
+            {piece for word in words for piece in split(word)} for words in (value_words, others)
+        )
     others |= {word for word, count in counts.items() if count > 1}
     others -= value_words | set(SPECIAL_WORDS)
     return Vocabulary(
@@ -102,6 +134,7 @@ def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:
         outputs=len(SPECIAL_WORDS) + len(value_words),
         slots=slots,
         spellings=usual_spellings(values),
+        merges=learned,
     )
 
 
