@@ -339,7 +339,8 @@ def _thing_after(
 #: Nouns whose singular and plural ask for different things here.
 _NO_SINGLE: Final = word_set("lot few option thing hour time way day minute card news")
 _PAST: Final = re.compile(
-    rf"\b(half past|quarter past|quarter to) (\d{{1,2}}|{'|'.join(NUMBER_WORDS[1:13])})\b",
+    r"\b(?:a (?=quarter))?(half past|quarter past|quarter to) "
+    rf"(\d{{1,2}}|{'|'.join(NUMBER_WORDS[1:13])})\b",
     re.IGNORECASE,
 )
 _BEFORE_HALF: Final = re.compile(

@@ -68,6 +68,9 @@ _STARTS: Final = word_set(
     """i i'd i'm we we'd we're is are do does can could will would may what when where how who
     please there"""
 )
+#: A time is natural before statements and questions that begin so. Before a request, it may be the
+#: time of the request: `On Friday, please book a table.`
+_FRONTED: Final = _STARTS - word_set("can could will would may please")
 #: Words that point to another sentence.
 _POINTS: Final = word_set(
     """it its it's that this these those they them their there one ones he she his her him also
@@ -154,7 +157,7 @@ def _fronted(scene: Scene, one: Sentence) -> Iterator[Change]:
     end = len(said) - (said[-1] == "please")
     first = _phrase(one, _WHEN, end)
     rest = said[first - 1] if first else ""
-    begins = said[0] in _STARTS or requests(one)
+    begins = said[0] in _FRONTED and said[1:2] != ["not"] and "looking" not in said
     enough = first is not None and first >= _FEWEST and begins
     if first is not None and enough and _parts(rest) and _plain(one, 0, first + 1):
         text = f"{_start(one, first, end)}, {_inside(scene, one, first)}"
@@ -295,7 +298,8 @@ def _clauses(scene: Scene, one: Sentence) -> Iterator[Change]:
     told = not _TOLD.isdisjoint(main) or not _LINKS.isdisjoint(said)
     if len(main) < _FEWEST or len(clause) < _TWO or told or clause[0] not in _SUBJECTS:
         return
-    if main[0] in _STARTS | _SUBJECTS or requests(one):
+    asked = requests(one) and said[cut] != "because"  # A reason is odd before a request.
+    if main[0] in _STARTS | _SUBJECTS or asked:
         text = f"{_start(one, cut, len(said))}, {_inside(scene, one, cut)}"
         yield (Replacement(one.start, one.end, text, "clause_first"),)
 

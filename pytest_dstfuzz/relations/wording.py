@@ -689,7 +689,8 @@ def _wh_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
     if found is not None and found[0].split()[0] in {"who", "which", "what"}:
         base = inflections().infinitive(helper)
         if base is not None and base not in {"be", "do", "have"}:
-            return [lead]
+            # In `what alarms do I have`, the word after `what` is no verb.
+            return [lead] if {"do", "does", "did"}.isdisjoint(said[count:]) else None
     turned = ""
     if helper in {"is", "are"} and _BE.get(subject) == helper and subject != "there":
         turned = f"{lowered(scene, one, count + 1)} {helper}" if len(said) <= count + 3 else ""
@@ -720,6 +721,8 @@ def _moved_to_end(
     said = one.said
     if not _LEAST_MOVED < len(said) - count <= _MOST_MOVED:
         return None
+    if said[-1].endswith("ing") and len(said) > count + 3:
+        return None  # The last word may be a verb: `where the play is happening`.
     place = next((n for n in range(count + 2, len(said)) if said[n] in _PREDICATES), len(said))
     if place == len(said):
         return [lead, gone, _edit(one.end, one.end, f" {said[count]}")]
