@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pytest_dstfuzz.campaign.code import code_of_rules
 from pytest_dstfuzz.campaign.deciding import SequentialTest, decider_of, idle_test
 from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, data_digest, predictor_for
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
@@ -22,12 +23,11 @@ from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.comparisons.calls import comparison_of_values
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.judge import Judges
-from pytest_dstfuzz.comparisons.registry import COMPARISONS, DEFAULT, as_comparison
+from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
 from pytest_dstfuzz.config import (
     ReplySettings,
     Settings,
     identity_of,
-    is_own_function,
 )
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
@@ -40,18 +40,15 @@ from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.printable import describe
-from pytest_dstfuzz.registry import Registry
-from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
 from pytest_dstfuzz.relations.registry import as_relation, relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.search.protocol import Search
-from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, as_search, find_training
+from pytest_dstfuzz.search.registry import as_search, find_training
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.registry import (
     TRACKERS,
     factory_options_of,
-    load_attribute,
     tracker_for,
 )
 from pytest_dstfuzz.trackers.tracker import (
@@ -61,7 +58,6 @@ from pytest_dstfuzz.trackers.tracker import (
     service_model_of,
 )
 from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS, bound_time, preflight
-from pytest_dstfuzz.transformations import find_operator
 
 
 class Campaign:
@@ -262,34 +258,12 @@ class Campaign:
 
     def _code(self) -> dict[str, str]:
         """Return a digest of the files with code for each user-defined object."""
-        reply, variant = self.settings.reply, self.settings.variant
         model = self.settings.tracker.model or ""
-        named = [name for name in (reply.compare or "").split(",") if is_own_function(name)]
-        rules = (one.partition("=")[2] for one in reply.arguments)
-        named += [rule for rule in rules if is_own_function(rule)]
-        things: dict[str, object] = {
-            "the tracker": self.tracker,
-            f"the search {variant.search}": self._search
-            or SEARCHES.of(variant.search.removeprefix(SAMPLED)),
-        }
+        found = {"the tracker": code_of(self.tracker, str(self._named))}
         if model in TRACKERS.single:
-            things["the factory of the tracker"] = TRACKERS.find(model)
-        things |= {f"the relation {one.name}": one for one in self._relations}
-        things |= {name: load_attribute(name, (), "function") for name in named}
-        for registry, names in (
-            (COMPARISONS, (reply.compare or "").split(",")),
-            (CONTEXT_CHECKS, reply.context_checks),
-            (PERTURBATIONS, reply.perturbations),
-        ):
-            known: Registry[Any] = registry
-            things |= {name: known.find(name) for name in names if name in known.single}
-        for item, names in zip(*variant.selection, strict=True):
-            things |= {
-                one.label: one.function for one in (find_operator(item.name, n) for n in names)
-            }
-        spelled = {**dict(zip(named, named, strict=True)), "the tracker": str(self._named)}
-        digests = {name: code_of(one, spelled.get(name, "")) for name, one in things.items()}
-        return {name: digest for name, digest in digests.items() if digest}
+            found["the factory of the tracker"] = code_of(TRACKERS.find(model))
+        rules = code_of_rules(self.settings, self._relations, self._search)
+        return {name: digest for name, digest in found.items() if digest} | rules
 
     @cached_property
     def predictor(self) -> Predictor:

@@ -41,7 +41,12 @@ from pytest_dstfuzz.plugin.results import (
     keep_back_end,
     models_of,
 )
-from pytest_dstfuzz.plugin.stored import judge_stored, refuse_other_data, refuse_workers
+from pytest_dstfuzz.plugin.stored import (
+    judge_stored,
+    refuse_other_data,
+    refuse_other_rules,
+    refuse_workers,
+)
 from pytest_dstfuzz.plugin.turn import BRIEF, DstConformance, DstReport, DstTurn
 from pytest_dstfuzz.printable import format_count, printable
 from pytest_dstfuzz.report.redact import KEPT_BACK
@@ -90,6 +95,8 @@ class SessionHooks:
             refuse_workers(context.config)
             drawn = context.drawn(context.settings)
             refuse_other_data(self._stored, context.settings, drawn)
+            comparison = context.comparison(context.settings.reply)
+            refuse_other_rules(self._stored, context.settings, comparison, context.search_path)
             self.collector.load()
         context.check(context.settings)
         if context.judges_nothing:

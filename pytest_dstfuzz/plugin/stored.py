@@ -14,7 +14,9 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_dstfuzz.campaign.code import code_of_rules
 from pytest_dstfuzz.campaign.results import Results
+from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import (
     NO_CACHE,
     GateSettings,
@@ -29,6 +31,7 @@ from pytest_dstfuzz.config import (
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.registry import Registry
+from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
 from pytest_dstfuzz.report.json_report import RunInfo
 
 __all__ = ["StoredRun"]
@@ -143,10 +146,13 @@ def load_stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> 
     unwritten = replace(held.budget, cache=NO_CACHE)
     held = replace(held, budget=unwritten, output=OutputSettings(), gate=GateSettings())
     shown = settings_json(held)
-    for name, spelled in typed.items():
-        if name not in given or name in _LIES or option(name).part in _OWN_PARTS:
-            continue
-        typed_settings = build_settings({name: given[name]})
+    repeated = {
+        name: given[name]
+        for name in typed
+        if name in given and name not in _LIES and option(name).part not in _OWN_PARTS
+    }
+    for name in repeated:
+        spelled, typed_settings = typed[name], _typed_settings(name, repeated, held)
         here = settings_json(typed_settings)[name]
         _refuse_other_content(name, spelled, typed_settings, run, where)
         if here != shown[name]:
@@ -161,6 +167,18 @@ def load_stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> 
         if option(name).part in _OWN_PARTS or (name in _LIES and name in typed)
     }
     return build_settings(kept, held)
+
+
+def _typed_settings(name: str, typed: Mapping[str, Any], held: Settings) -> Settings:
+    """Return settings with the value of an option from the command line.
+
+    Some options are valid only together with others, from the command line or from the folder.
+    """
+    try:
+        return build_settings(typed, held)
+    except UserError:
+        # The options contradict each other or the folder. Alone, an option shows its difference.
+        return build_settings({name: typed[name]})
 
 
 #: Options of comparisons, which may name one.
@@ -197,6 +215,40 @@ def _refuse_other_content(
                 f"{name.replace('_', '-')} uses differs from that of the run in {where}: leave the "
                 "option out, or run the campaign again"
             )
+
+
+def refuse_other_rules(
+    run: StoredRun, settings: Settings, comparison: Comparison, search_path: tuple[str, ...]
+) -> None:
+    """Raise an error if a rule of the run has changed since, because results would be stale.
+
+    The rules are the comparison, the noise, and the user's own code except the tracker. Relations
+    and searches that are not installed here are not checked.
+
+    Args:
+        run: the run.
+        settings: its settings.
+        comparison: the comparison of answers.
+        search_path: folders to search first for modules.
+
+    Raises:
+        UserError: a rule has changed.
+    """
+    decided = run.decided
+    if not decided:
+        return
+    relations = [relation_by_name(name) for name in run.relations if name in RELATIONS.single]
+    here, before = code_of_rules(settings, relations, None, search_path), decided.get("code", {})
+    found = [f"the code of {name}" for name in sorted(here) if here[name] != before.get(name)]
+    if decided.get("noise") != identity_of(settings)["noise"]:
+        found.append("the noise")
+    if ("" if comparison.exact else comparison.identity) != decided.get("the comparison"):
+        found = found or ["the comparison of answers"]
+    if found:
+        raise UserError(
+            f"--dst-results: since the run in {settings.output.results}, this has changed: "
+            f"{', '.join(found)}. The results may be stale: run the campaign again"
+        )
 
 
 def refuse_workers(config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import takewhile
@@ -330,9 +331,11 @@ def test_a_folder_runs_no_code_and_chooses_no_file(
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     assert "your own evil:f" in done.stderr.str()
     assert not [*pytester.path.glob("ran"), *pytester.path.glob("chosen*")]
-    # Whoever judges may name it.
+    # Whoever judges may name it, but the run did not compare by it.
     pytester.makeini("[pytest]\ndst_arguments = hotel-name=evil:f\n")
-    assert judged(pytester, "--dst-fail-on=gate").ret == 0
+    done = judged(pytester)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert "the code of evil:f" in done.stderr.str()
 
 
 @pytest.mark.parametrize("results", ["whole"], indirect=True)
@@ -347,6 +350,41 @@ def test_a_file_that_looks_the_same_is_another(pytester: pytest.Pytester, result
         "a file, a credential or an environment variable that noise uses differs"
         in done.stderr.str()
     )
+
+
+OWN_RULES = {
+    "comparison": ("--outcome=reply", "--compare=ownrule:same"),
+    "comparison from a list": ("--outcome=reply", "--compare=numbers,ownrule:same"),
+    "rule of an argument": ("--arguments=hotel-name=ownrule:same",),
+}
+
+
+@pytest.mark.parametrize("words", OWN_RULES.values(), ids=OWN_RULES)
+def test_results_of_a_rule_that_has_changed_are_refused(
+    pytester: pytest.Pytester, words: tuple[str, ...]
+) -> None:
+    """A gate on results that were judged by another rule would pass or fail wrongly."""
+    reply = "def reply(messages):\n    return messages[-1]['content'][:9]\n"
+    pytester.makepyfile(wordbot=BOT + reply, ownrule="def same(one, other):\n    return True\n")
+    bot = "wordbot:reply" if "--outcome=reply" in words else "wordbot:heard"
+    campaign(pytester.path, f"--model={bot}", *words, "--turns=4", "--results=found")
+    pytester.makepyfile(wordbot=NO_BOT)
+    typed = [word.replace("--", "--dst-", 1) for word in words if "arguments" not in word]
+    if not typed:
+        pytester.makeini("[pytest]\ndst_arguments = hotel-name=ownrule:same\n")
+    gate = "--dst-max-failure-rate=1%"
+
+    def judge(*more: str) -> subprocess.CompletedProcess[str]:
+        line = (*PLAIN, "--dst-results=found", gate, *more)
+        return run_python("-m", "pytest", *line, cwd=pytester.path)
+
+    # All options that the results need may be repeated.
+    assert judge(*typed).returncode == 0
+    pytester.makepyfile(ownrule="def same(one, other):\n    return one == other\n")
+    done = judge(*typed, "--dst-baseline=base.json", "--dst-update-baseline")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "the code of ownrule:same" in done.stderr
+    assert not (pytester.path / "base.json").exists()
 
 
 def test_settings_of_a_judge_and_of_credentials_come_back() -> None:

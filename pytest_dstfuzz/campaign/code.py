@@ -1,0 +1,62 @@
+"""The user's own code that decides a campaign's results besides the tracker, as digests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pytest_dstfuzz.comparisons.registry import COMPARISONS
+from pytest_dstfuzz.config import Settings, is_own_function
+from pytest_dstfuzz.own_code import code_of
+from pytest_dstfuzz.registry import Registry
+from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES
+from pytest_dstfuzz.trackers.registry import load_attribute
+from pytest_dstfuzz.transformations import find_operator
+
+__all__ = ["RELATION", "SEARCH", "code_of_rules"]
+
+#: The names of the digests of a relation and of a search begin so.
+RELATION: Final = "the relation "
+SEARCH: Final = "the search "
+
+
+def code_of_rules(
+    settings: Settings,
+    relations: Iterable[Relation],
+    search: object = None,
+    search_path: tuple[str, ...] = (),
+) -> dict[str, str]:
+    """Return a digest of the files with code for each user-defined object except the tracker.
+
+    The objects are the search, the relations, the comparisons, the rules of arguments, the checks
+    and perturbations of contexts, and the operators.
+
+    Args:
+        settings: the settings that name the objects.
+        relations: the relations.
+        search: the search; ``None`` = the search of the settings.
+        search_path: folders to search first for modules; empty = the working folder.
+    """
+    reply, variant = settings.reply, settings.variant
+    compared = (reply.compare or "").split(",")
+    rules = [*compared, *(one.partition("=")[2] for one in reply.arguments)]
+    things: dict[str, object] = {f"{RELATION}{one.name}": one for one in relations}
+    plain = variant.search.removeprefix(SAMPLED)
+    if search is not None or plain.partition(":")[0] in SEARCHES.single:
+        things[f"{SEARCH}{variant.search}"] = search or SEARCHES.of(plain)
+    for registry, names in (
+        (COMPARISONS, compared),
+        (CONTEXT_CHECKS, reply.context_checks),
+        (PERTURBATIONS, reply.perturbations),
+    ):
+        known: Registry[Any] = registry
+        things |= {name: known.find(name) for name in names if name in known.single}
+    for item, names in zip(*variant.selection, strict=True):
+        operators = (find_operator(item.name, name) for name in names)
+        things |= {one.label: one.function for one in operators}
+    digests = {name: code_of(one) for name, one in things.items()}
+    for name in filter(is_own_function, rules):
+        digests[name] = code_of(load_attribute(name, search_path, "function"), name)
+    return {name: digest for name, digest in digests.items() if digest}
