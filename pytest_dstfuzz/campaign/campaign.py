@@ -141,6 +141,7 @@ class Campaign:
         self._plan = part_of(self._drawn, how.shard)
         self._budget = Budget(settings.budget)
         self.tracker: Tracker = self._find_tracker(tracker)
+        self._fingerprint = fingerprint_of(self.tracker)
         #: Name of a relation -> an engine with its rules and an empty plan.
         self._first: dict[str, CampaignEngine] = {}
         self._started = False
@@ -235,7 +236,7 @@ class Campaign:
         return {
             **identity_of(settings),
             "data": data_digest(self.data),
-            "fingerprint": fingerprint_of(self.tracker) or "",
+            "fingerprint": self._fingerprint or "",
             "relations": [relation.name for relation in self._relations],
             "the model of the service": service_model_of(self.tracker),
             "compared": "" if comparison.exact else comparison.name,
@@ -296,7 +297,13 @@ class Campaign:
                 spend=budget.besides,
             )
         return predictor_for(
-            settings, data, self.tracker, self._listener, budget=budget, wobbles=not repeatable
+            settings,
+            data,
+            self.tracker,
+            self._listener,
+            budget=budget,
+            wobbles=not repeatable,
+            fingerprint=self._fingerprint,
         )
 
     def engine(self, relation: Relation, plan: Sequence[PlannedTurn]) -> CampaignEngine:

@@ -52,7 +52,7 @@ from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Lesson, Search
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, find_training
-from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of
 from pytest_dstfuzz.transformations import find_operator
 
 __all__ = ["CampaignEngine", "PlannedTurn", "data_digest", "predictor_for"]
@@ -351,12 +351,14 @@ def predictor_for(
     *,
     budget: Budget | None = None,
     wobbles: bool | None = None,
+    fingerprint: str | None = None,
 ) -> Predictor:
     """Build the predictor of ``settings``, which campaigns on the same data may share.
 
     If ``wobbles`` is true, the answers of the tracker vary, and a majority vote decides about
     violations. If it is false, a few contexts are requested again as a check. If it is ``None``,
-    there is neither a vote nor a check.
+    there is neither a vote nor a check. ``fingerprint`` is the tracker's fingerprint if it was read
+    before.
     """
     budget = Budget(settings.budget) if budget is None else budget
     budget.watch(tracker)
@@ -371,6 +373,7 @@ def predictor_for(
         repeats=wobbles is False,
         outcome=settings.reply.outcome,
         retries=settings.tracker.retries,
+        fingerprint=fingerprint or fingerprint_of(tracker),
     )
 
 

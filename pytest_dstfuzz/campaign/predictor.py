@@ -21,7 +21,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Ontology, in_own_names
 from pytest_dstfuzz.errors import ChangedTrackerError, GivenUpError, UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.trackers.adapting import arriving
-from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Tracker, Usage, usage_of
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Tracker, Usage, fingerprint_of, usage_of
 from pytest_dstfuzz.trackers.validation import (
     RETRIES,
     Deadline,
@@ -305,8 +305,9 @@ class Predictor:
     """Calls a tracker for one or more campaigns.
 
     It checks answers against the ontology and normalisation of the data. The listener receives
-    batches, errors and the end of the budget. For ``decider``, ``repeats`` and ``outcome`` see
-    `CampaignSpec`.
+    batches, errors and the end of the budget. ``fingerprint`` is the tracker's fingerprint when it
+    was first read, ``None`` if it has none. If it has changed after a batch, the answers of this
+    batch do not count. For ``decider``, ``repeats`` and ``outcome`` see `CampaignSpec`.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two are given by their names
@@ -323,6 +324,7 @@ class Predictor:
         cache: PredictionCache | None = None,
         outcome: OutcomeKind = "state",
         retries: int = RETRIES,
+        fingerprint: str | None = None,
     ) -> None:
         #: Maximum number of retries after an answer that cannot be parsed.
         self.retries = retries
@@ -335,6 +337,7 @@ class Predictor:
         #: Number of answers from the cache.
         self.recalled = 0
         self._tracker = tracker
+        self._fingerprint = fingerprint
         self._ontology = ontology
         self._normalisation = normalisation
         self._kind = KINDS[outcome]
@@ -504,15 +507,16 @@ class Predictor:
                 asked = ask_malformed_again(
                     self._tracker, batch, first, self.retries, self._kind.name
                 )
+                self._refuse_change()
         except (BatchInterrupt, Overrun) as stopped:
             self._cut_short(batch, stopped, answered)
             return
         except ChangedTrackerError as error:
             # Some answers came early, and may be in the cache.
+            if self.cache is not None:
+                self.cache.drop([*batch, *answered])
             answered.clear()
             answered.written = 0
-            if self.cache is not None:
-                self.cache.drop(batch)
             self._give_up(error)
             return
         except GivenUpError as error:
@@ -527,6 +531,13 @@ class Predictor:
                 self._take(context, answer, answered, malformed)
             return
         self._halve(batch, reason, answered)
+
+    def _refuse_change(self) -> None:
+        """Raise an error if the tracker's fingerprint has changed."""
+        if self._fingerprint and fingerprint_of(self._tracker) != self._fingerprint:
+            raise ChangedTrackerError(
+                f"{self._kind.words.who} changed its fingerprint during the run"
+            )
 
     def _halve(self, batch: Sequence[Context], reason: str, answered: _Batch) -> None:
         """Request the rest of a failed batch again, in two halves."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pytest
 
@@ -88,6 +88,9 @@ _MEGABYTE: Final = 1_000_000
 _DIGITS: Final = 24
 
 
+_Found: TypeAlias = tuple[Tracker, PredictionCache | None, str | None]
+
+
 class Caches:
     """Finds the cache for the predictions of a tracker."""
 
@@ -96,8 +99,8 @@ class Caches:
         self._config = config
         self._settings = settings
         self._run = run
-        #: (``id()`` of a tracker, kind of answer) -> the tracker and its cache.
-        self._found: dict[tuple[int, OutcomeKind], tuple[Tracker, PredictionCache | None]] = {}
+        #: (``id()`` of a tracker, kind of answer) -> the tracker, its cache and its fingerprint.
+        self._found: dict[tuple[int, OutcomeKind], _Found] = {}
         self._opened: list[Store] = []
         self._problems: list[str] = []
         if not self._run:
@@ -111,13 +114,14 @@ class Caches:
         *,
         named: bool,
         origin: str,
-    ) -> PredictionCache | None:
-        """Return the cache of a tracker, or ``None`` if answers of the tracker cannot be reused.
+    ) -> tuple[PredictionCache | None, str | None]:
+        """Return the cache of a tracker, and the fingerprint when this was called first.
 
-        If the tracker has a fingerprint, its cache outlives the run. Otherwise the workers of xdist
-        share a cache for the run, because each has a copy of the same tracker. ``named`` says
-        whether --dst-model names the tracker. ``origin`` identifies any other tracker and has the
-        same value in all processes. It is ``""`` if unknown.
+        The cache is ``None`` if answers of the tracker cannot be reused. If the tracker has a
+        fingerprint, its cache outlives the run. Otherwise the workers of xdist share a cache for
+        the run, because each has a copy of the same tracker. ``named`` says whether --dst-model
+        names the tracker. ``origin`` identifies any other tracker and has the same value in all
+        processes. It is ``""`` if unknown.
         """
         key = id(tracker), outcome
         if key not in self._found:
@@ -134,8 +138,8 @@ class Caches:
             elif (model or origin) and self._shared is not None:
                 cache = self._cache(self._shared, (model, origin), data, outcome)
             # Keep a reference to the tracker: otherwise a new one could get the same id.
-            self._found[key] = tracker, cache
-        return self._found[key][1]
+            self._found[key] = tracker, cache, fingerprint
+        return self._found[key][1:]
 
     @property
     def problems(self) -> list[str]:
@@ -598,6 +602,7 @@ class TrackerPool:
                 self._test(tracker, outcome, named=named, origin=origin)
             self.budget.watch(tracker)
             repeatable = is_repeatable(tracker, self._settings.tracker.repeatable, outcome)
+            cache, fingerprint = self._caches.of(tracker, data, outcome, named=named, origin=origin)
             predictor = Predictor(
                 tracker,
                 self._settings.tracker.batch_size,
@@ -607,9 +612,10 @@ class TrackerPool:
                 listener=self._listener,
                 decider=decider_of(self._settings.tracker, repeatable=repeatable),
                 repeats=repeatable,
-                cache=self._caches.of(tracker, data, outcome, named=named, origin=origin),
+                cache=cache,
                 outcome=outcome,
                 retries=self._settings.tracker.retries,
+                fingerprint=fingerprint,
             )
             # Keep a reference to the model: otherwise a new one could get the same id.
             known = self._predictors[id(model), outcome] = (model, predictor)
@@ -618,7 +624,7 @@ class TrackerPool:
     def _test(self, tracker: Tracker, outcome: OutcomeKind, *, named: bool, origin: str) -> None:
         """Run the preflight of a tracker, unless its result is cached."""
         contexts, data = self.budget.checks(self._context.first_contexts()), self._context.data
-        cache = self._caches.of(tracker, data, outcome, named=named, origin=origin)
+        cache, _ = self._caches.of(tracker, data, outcome, named=named, origin=origin)
         # Never cached: the mode of a network may have changed since the last run.
         refuse_training_mode(tracker)
         varies = not is_repeatable(tracker, self._settings.tracker.repeatable, outcome)

@@ -339,3 +339,40 @@ def test_a_second_run_makes_no_variant_and_no_report_changes(
     # Other settings are other variants.
     result = bot.runpytest_inprocess(*OPTIONS, "--dst-model=cachedbot:Bot", "--dst-seed=1")
     assert "a variant is made again" in result.stdout.str()
+
+
+CHANGING = '''
+class Changing(Bot):
+    """Is another one from its 60th answer on, if the file says so."""
+    answers = 0
+    @property
+    def fingerprint(self):
+        return version()
+    @fingerprint.setter
+    def fingerprint(self, value): ...
+    def predict(self, contexts):
+        self.answers += len(contexts)
+        if Path("deploys").exists() and self.answers >= 60:
+            Path("version").write_text("2")
+        return super().predict(contexts)
+'''
+
+
+def test_a_tracker_that_changes_during_a_run_leaves_no_answer(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(cachedbot=BOT + CHANGING)
+
+    def areas() -> set[str]:
+        line = ("--dst-model=cachedbot:Changing", "--dst-batch-size=8", *OPTIONS)
+        result = pytester.runpytest_subprocess(*line)
+        found = json.loads(Path("out.json").read_text(encoding="utf-8"))
+        if Path("deploys").exists():
+            result.stdout.fnmatch_lines(["*the tracker changed its fingerprint during the run*"])
+            assert result.ret != 0
+        states = [turn["clean_state"] for turn in found["turns"]]
+        return {state["hotel-area"] for state in states if state}
+
+    Path("deploys").touch()
+    assert "2" not in areas()
+    Path("deploys").unlink()
+    Path("version").unlink()
+    assert areas() == {"1"}

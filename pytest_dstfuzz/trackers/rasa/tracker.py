@@ -19,6 +19,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet,
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import (
+    ChangedTrackerError,
     GivenUpError,
     MalformedAnswerError,
     TrackerError,
@@ -251,13 +252,35 @@ class RasaTracker:
     notes: tuple[str, ...]
     #: Actions that run on the bot's action server.
     actions: frozenset[str] = frozenset()
+    #: The id of the bot's model, or ``None``.
+    version: object = None
     #: Whether one of them has left an event.
     _acted: bool = field(default=False, init=False)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
-        """Hold one conversation for each context, several at once."""
+        """Hold one conversation for each context, several at once.
+
+        Raises:
+            ChangedTrackerError: the bot has loaded another model. Its id is read after each batch.
+        """
         jobs = [partial(self._believed, context) for context in contexts]
-        return self.transport.map(jobs, taker_of(self))
+        answers = self.transport.map(jobs, taker_of(self))
+        self._refuse_another_model()
+        return answers
+
+    def _refuse_another_model(self) -> None:
+        if self.version is None:
+            return
+        try:
+            asked = self.transport.ask("GET", "status", read=_read_version)
+            version = self.transport.wait(asked)
+        except (TrackerError, UserError):
+            return  # The next request says what is wrong with the service.
+        if version != self.version:
+            raise ChangedTrackerError(
+                f"the bot at {self.transport.address} changed its model from {self.version} to "
+                f"{version or 'none'} during the run"
+            )
 
     async def _believed(self, context: Context) -> Prediction:
         for message in context.user_utterances:
@@ -359,6 +382,7 @@ def create(
         fingerprint=fingerprint,
         notes=tuple(filter(None, notes)),
         actions=frozenset(actions),
+        version=version,
     )
 
 

@@ -11,7 +11,7 @@ from rasa_server import TOKEN, RasaServer, serving
 
 from pytest_dstfuzz.config import Header, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange, Ontology
-from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.errors import ChangedTrackerError, TrackerError, UserError
 from pytest_dstfuzz.trackers.rasa.tracker import RasaTracker, create
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -268,6 +268,15 @@ def test_the_fingerprint_is_of_the_loaded_model_and_the_map(
     assert connect(server, slot_map).fingerprint == new
     assert len({old, new, connect(server).fingerprint}) == 3
     assert server.complaints == []
+
+
+def test_a_model_that_is_loaded_during_a_run_ends_it(server: RasaServer) -> None:
+    server.status = {"model_id": "75a985b7"}
+    tracker = connect(server)
+    assert len(tracker.predict([context("cheap food")])) == 1
+    server.status = {"model_id": "18b0fe2a"}
+    with pytest.raises(ChangedTrackerError, match="its model from 75a985b7 to 18b0fe2a"):
+        tracker.predict([context("cheap food")])
 
 
 def test_the_slots_that_are_ignored_are_told(server: RasaServer, slot_map: str) -> None:
