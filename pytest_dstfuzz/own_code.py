@@ -19,7 +19,7 @@ from zipimport import ZipImportError, zipimporter
 
 from pytest_dstfuzz.files import content_of
 
-__all__ = ["code_of", "import_own", "watch_loads"]
+__all__ = ["code_of", "find_caller", "import_own", "watch_loads"]
 
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 #: The folders of Python's own modules and of this package.
@@ -31,7 +31,7 @@ _SYSTEM: Final = frozenset({"dev", "etc", "lib", "Library", "proc", "run", "sys"
 _IMPORTERS: Final = frozenset({"__import__", "import_module", "run_module"})
 
 
-def code_of(thing: Any, name: str = "") -> str:
+def code_of(thing: Any, *origins: str) -> str:
     """Return a digest of a user's code: the files that define an object, and their imports.
 
     The digest uses the content that the files had when Python loaded them. It includes files that
@@ -43,11 +43,14 @@ def code_of(thing: Any, name: str = "") -> str:
 
     Args:
         thing: a function, a class or an object.
-        name: ``package.module:attribute`` if the user named the object so. The module counts, too.
+        origins: the modules that made the object: ``package.module``,
+            ``package.module:attribute``, or a file. The object may be of a class that another
+            module defines, so these count, too.
     """
-    files = [_file_of(sys.modules.get(name.partition(":")[0]))] if ":" in name else []
+    files = [_origin_file(origin) for origin in origins]
     for part in _parts_of(thing):
-        with suppress(OSError, TypeError):
+        # A class that `exec` made may lack its module.
+        with suppress(AttributeError, OSError, TypeError):
             files.append(_on_disk(inspect.getsourcefile(part)))
     own = [file for file in files if file is not None]
     # A walk looks at all loaded modules, and nearly all objects are of this package.
@@ -56,32 +59,79 @@ def code_of(thing: Any, name: str = "") -> str:
     return hashlib.sha256(text.encode(errors="replace")).hexdigest() if found else ""
 
 
+def find_caller(package: Path) -> str:
+    """Return the file of the code that called a package.
+
+    The result is ``""`` if the package called itself when it was imported.
+    """
+    frame = inspect.currentframe()
+    while frame is not None and Path(frame.f_code.co_filename).is_relative_to(package):
+        frame = frame.f_back
+    return "" if frame is None or _imports(frame) else frame.f_code.co_filename
+
+
 def import_own(name: str) -> ModuleType:
     """Import a user's module, and note the content of all files that this loads."""
     watch_loads()
     return importlib.import_module(name)
 
 
+def _origin_file(origin: str) -> Path | None:
+    module = sys.modules.get(origin.partition(":")[0])
+    if module is not None:
+        return _file_of(module)
+    return _on_disk(origin) if origin.endswith(".py") else None
+
+
 def _parts_of(thing: Any) -> Iterator[Any]:
-    """Yield the functions and classes that an object of a user consists of."""
-    while _is_ours(owner := _owner(thing)):
-        if (thing := getattr(thing, "wrapped", None)) is None:
-            return
-    while thing is not None:
-        owner = _owner(thing)
-        yield from owner.__mro__ if isinstance(owner, type) else (owner,)
-        thing = getattr(thing, "__wrapped__", None)
+    """Yield the functions and classes that an object of a user consists of.
+
+    These include the parts of a wrapped object, of a partial function, of the object of a method,
+    and the functions of a class.
+    """
+    waiting, seen = [thing], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or one is None:
+            continue
+        seen.add(id(one))
+        owner = _owner(one)
+        if isinstance(one, functools.partial):
+            waiting += [one.func, *filter(_is_followed, (*one.args, *one.keywords.values()))]
+        elif _is_ours(owner):
+            waiting.append(getattr(one, "wrapped", None))
+        else:
+            classes = owner.__mro__ if isinstance(owner, type) else (owner,)
+            yield from classes
+            waiting += [getattr(one, name, None) for name in ("__self__", "__wrapped__")]
+            waiting += [each for owner in classes for each in _functions_of(owner)]
+
+
+def _is_followed(value: Any) -> bool:
+    """Return whether a value is a part of the object that holds it: some code of a user."""
+    if isinstance(value, functools.partial):
+        return True
+    module = sys.modules.get(getattr(_owner(value), "__module__", None) or "")
+    file = _file_of(module)
+    return file is not None and not _is_installed(file)
+
+
+def _functions_of(owner: Any) -> Iterator[Any]:
+    """Yield the functions of a user's class, which other modules may have defined."""
+    for value in list(vars(owner).values()) if isinstance(owner, type) else ():
+        inner = getattr(value, "fget", None) if isinstance(value, property) else value
+        inner = getattr(inner, "__func__", inner)
+        if isinstance(inner, FunctionType | functools.partial) and _is_followed(inner):
+            yield inner
 
 
 def _owner(thing: Any) -> Any:
     """Return the function or the class whose module defines an object."""
-    if isinstance(thing, functools.partial):
-        return _owner(thing.func)
     return thing if isinstance(thing, type) or hasattr(thing, "__code__") else type(thing)
 
 
 def _is_ours(owner: Any) -> bool:
-    return f"{owner.__module__}.".startswith(_PACKAGE)
+    return f"{getattr(owner, '__module__', '')}.".startswith(_PACKAGE)
 
 
 def _file_of(module: ModuleType | None) -> Path | None:

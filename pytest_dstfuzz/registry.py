@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar, cast
 
 from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, unknown_name
-from pytest_dstfuzz.own_code import watch_loads
+from pytest_dstfuzz.own_code import find_caller, watch_loads
 
 T = TypeVar("T")
 _PACKAGE: Final = Path(__file__).parent
@@ -56,6 +56,8 @@ class Registry(Generic[T]):
         self._expects = expects
         self._fits = fits
         self._registered: dict[str, T] = {}
+        #: Name of a registered object -> the file of the code that registered it.
+        self._callers: dict[str, str] = {}
 
     @property
     def shipped(self) -> tuple[str, ...]:
@@ -91,6 +93,7 @@ class Registry(Generic[T]):
             )
         self.refuse_shipped(name)
         self._registered[name] = thing
+        self._callers[name] = find_caller(_PACKAGE)
 
     def check_shape(
         self, thing: object, where: str, method: str, answer: str, known_as: str = ""
@@ -133,6 +136,16 @@ class Registry(Generic[T]):
     def registered(self, name: str) -> T | None:
         """Return the object that a suite or a loaded module registered, if any."""
         return self._registered.get(name)
+
+    def origin(self, name: str) -> str:
+        """Return the module that an object comes from, or its file, for `own_code.code_of`.
+
+        It is ``""`` for a shipped object.
+        """
+        if name in self._callers or name in self._shipped:
+            return self._callers.get(name, "")
+        points = self._points().get(name, ())
+        return next((point.value for point in points), "")
 
     def find(self, name: str) -> T:
         """Return an object by name. Load its entry point if it is not registered.

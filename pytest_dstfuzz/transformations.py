@@ -304,6 +304,11 @@ def find_operator(transformation: str, name: str) -> Operator:
     return found
 
 
+def operator_origin(label: str) -> str:
+    """Return the module or the file that an operator comes from, ``""`` for a shipped one."""
+    return _FUNCTIONS.origin(label)
+
+
 def of_word_level(name: str) -> bool:
     """Return whether the edits of the transformation ``name`` are of word level."""
     known = _WORD_LEVEL.get(name)

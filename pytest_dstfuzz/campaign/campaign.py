@@ -40,6 +40,7 @@ from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.printable import describe
+from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.registry import as_relation, relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.sources import with_frozen
@@ -51,6 +52,7 @@ from pytest_dstfuzz.trackers.registry import (
     factory_options_of,
     tracker_for,
 )
+from pytest_dstfuzz.trackers.schemes import SCHEMES
 from pytest_dstfuzz.trackers.tracker import (
     Tracker,
     fingerprint_of,
@@ -259,10 +261,15 @@ class Campaign:
 
     def _code(self) -> dict[str, str]:
         """Return a digest of the files with code for each user-defined object."""
-        model = self.settings.tracker.model or ""
-        found = {"the tracker": code_of(self.tracker, str(self._named))}
-        if model in TRACKERS.single:
-            found["the factory of the tracker"] = code_of(TRACKERS.find(model))
+        model = str(self.settings.tracker.model or "")
+        origin, scheme = str(self._named), model.partition("://")[0].lower()
+        found = {}
+        for registry, name in ((TRACKERS, model), (SCHEMES, scheme)):
+            factories: Registry[Any] = registry
+            if name in factories.single:
+                origin = factories.origin(name)
+                found["the factory of the tracker"] = code_of(factories.find(name), origin)
+        found["the tracker"] = code_of(self.tracker, origin)
         rules = code_of_rules(self.settings, self._relations, self._search)
         return {name: digest for name, digest in found.items() if digest} | rules
 

@@ -10,10 +10,11 @@ from pytest_dstfuzz.config import Settings, is_own_function
 from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
+from pytest_dstfuzz.relations.registry import RELATIONS
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES
 from pytest_dstfuzz.trackers.registry import load_attribute
-from pytest_dstfuzz.transformations import find_operator
+from pytest_dstfuzz.transformations import find_operator, operator_origin
 
 __all__ = ["RELATION", "SEARCH", "code_of_rules"]
 
@@ -42,21 +43,27 @@ def code_of_rules(
     reply, variant = settings.reply, settings.variant
     compared = (reply.compare or "").split(",")
     rules = [*compared, *(one.partition("=")[2] for one in reply.arguments)]
-    things: dict[str, object] = {f"{RELATION}{one.name}": one for one in relations}
+    things: dict[str, tuple[object, str]] = {
+        f"{RELATION}{one.name}": (one, RELATIONS.origin(one.name)) for one in relations
+    }
     plain = variant.search.removeprefix(SAMPLED)
-    if search is not None or plain.partition(":")[0] in SEARCHES.single:
-        things[f"{SEARCH}{variant.search}"] = search or SEARCHES.of(plain)
+    base = plain.partition(":")[0]
+    if search is not None:
+        things[f"{SEARCH}{variant.search}"] = search, ""
+    elif base in SEARCHES.single:
+        things[f"{SEARCH}{variant.search}"] = SEARCHES.of(plain), SEARCHES.origin(base)
     for registry, names in (
         (COMPARISONS, compared),
         (CONTEXT_CHECKS, reply.context_checks),
         (PERTURBATIONS, reply.perturbations),
     ):
         known: Registry[Any] = registry
-        things |= {name: known.find(name) for name in names if name in known.single}
+        found = (name for name in names if name in known.single)
+        things |= {name: (known.find(name), known.origin(name)) for name in found}
     for item, names in zip(*variant.selection, strict=True):
         operators = (find_operator(item.name, name) for name in names)
-        things |= {one.label: one.function for one in operators}
-    digests = {name: code_of(one) for name, one in things.items()}
+        things |= {one.label: (one.function, operator_origin(one.label)) for one in operators}
+    digests = {name: code_of(one, origin) for name, (one, origin) in things.items()}
     for name in filter(is_own_function, rules):
         digests[name] = code_of(load_attribute(name, search_path, "function"), name)
     return {name: digest for name, digest in digests.items() if digest}

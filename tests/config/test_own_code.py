@@ -6,13 +6,17 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_dstfuzz import Campaign, Settings, UserError
-from pytest_dstfuzz.own_code import code_of
+from pytest_dstfuzz.comparisons.registry import COMPARISONS
+from pytest_dstfuzz.own_code import code_of, import_own
+from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.scale.results import ResultFolder, run_into
-from pytest_dstfuzz.trackers.registry import load_attribute
+from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute
+from pytest_dstfuzz.trackers.schemes import SCHEMES
 
 IMPL = "def f(context):\n    return {'hotel-area': 'north'} if 'north' in context.user else {}\n"
 USE = "def track(context):\n    return impl.f(context)\n"
@@ -267,3 +271,108 @@ def test_results_of_code_that_is_known_only_later_are_not_continued(
     else:
         with pytest.raises(UserError, match="the code of the tracker differs"):
             run()
+
+
+#: An installed package, whose code does not count.
+LIBRARY = """
+class Tabled:
+    name = "tabled"
+    def __init__(self, table):
+        self.table = table
+    def predict(self, contexts):
+        return [self.table["state"] for _ in contexts]
+    def same(self, before, found):
+        return before == found or self.table["lenient"]
+    def compare(self, path, before, found, asked):
+        return self.same(before, found)
+
+class Base:
+    def call(self):
+        return self.f()
+
+def apply(function, context):
+    return function(context)
+"""
+#: Objects of another module's function `f`, and an expression of each.
+MADE = {
+    "argument of a partial": "functools.partial(library.apply, impl.f)",
+    "keyword of a partial": "functools.partial(library.apply, function=impl.f)",
+    "partial of a partial": "functools.partial(functools.partial(library.apply, impl.f))",
+    "object of a method": "type('Own', (library.Base,), {'f': impl.f})().call",
+    "function of a class": "type('Own', (library.Base,), {'f': impl.f})",
+    "static method": "type('Own', (library.Base,), {'f': staticmethod(impl.f)})()",
+    "property": "type('Own', (library.Base,), {'f': property(impl.f)})()",
+    "made dataclass": "dataclasses.make_dataclass('Own', [], namespace={'f': impl.f})",
+}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_code_counts_that_an_object_of_another_module_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unloaded: Callable[[], None], made: str
+) -> None:
+    write(tmp_path / "site-packages" / "library.py", LIBRARY)
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = []
+    for text in (IMPL, IMPL, IMPL.replace("north", "south")):
+        write(tmp_path / "impl.py", text)
+        unloaded()
+        names = {name: import_own(name) for name in ("functools", "dataclasses", "library", "impl")}
+        found.append(code_of(eval(made, names)))  # noqa: S307 - of the table above
+    assert found[0] == found[1] != found[2]
+
+
+#: How a module registers an object of an installed class -> the settings of a campaign with it.
+REGISTERED: dict[str, tuple[str, str, dict[str, str]]] = {
+    "tracker": (
+        "register_tracker('tabled', thing)",
+        "functools.partial(Tabled, TABLE)",
+        {"model": "tabled"},
+    ),
+    "scheme": (
+        "register_scheme('tabled', thing)",
+        "functools.partial(Tabled, TABLE)",
+        {"model": "tabled://localhost"},
+    ),
+    "comparison": (
+        "register_comparison(thing)",
+        "Tabled(TABLE)",
+        {"model": "says:reply", "outcome": "reply", "compare": "tabled"},
+    ),
+}
+
+
+@pytest.mark.parametrize("how", REGISTERED)
+@pytest.mark.parametrize("by", ["call", "entry point"])
+def test_the_module_that_an_object_comes_from_counts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unloaded: Callable[[], None],
+    how: str,
+    by: str,
+) -> None:
+    call, thing, options = REGISTERED[how]
+    registry: Registry[Any] = {"tracker": TRACKERS, "scheme": SCHEMES}.get(how, COMPARISONS)
+    for name in ("_registered", "_callers"):
+        monkeypatch.setattr(registry, name, {})
+    write(tmp_path / "site-packages" / "library.py", LIBRARY)
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "says.py", "def reply(messages):\n    return 'It is north.'\n")
+    if by == "entry point":
+        info = tmp_path / "made-1.dist-info"
+        write(info / "METADATA", "Metadata-Version: 2.1\nName: made\nVersion: 1\n")
+        point = f"[pytest_dstfuzz.{how}s]\ntabled = made:thing\n"
+        write(info / "entry_points.txt", point)
+        call = ""
+    found = []
+    for state in ("{}", "{}", "{'hotel-area': 'north'}"):
+        table = f"TABLE = {{'state': {state}, 'lenient': False}}"
+        imports = "import functools\nfrom library import Tabled\nfrom pytest_dstfuzz import *\n"
+        write(tmp_path / "made.py", f"{imports}{table}\nthing = {thing}\n{call}\n")
+        unloaded()
+        if by == "call":
+            import_own("made")
+        found.append(Campaign(options["model"], settings=Settings.of(**options)).identity["code"])
+    assert found[0] == found[1] != found[2]
