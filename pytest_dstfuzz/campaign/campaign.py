@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pytest_dstfuzz.campaign.code import code_of_rules
+from pytest_dstfuzz.campaign.code import FACTORY, TRACKER, code_of_rules
 from pytest_dstfuzz.campaign.deciding import SequentialTest, decider_of, idle_test
 from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, data_digest, predictor_for
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
@@ -268,8 +268,8 @@ class Campaign:
             factories: Registry[Any] = registry
             if name in factories.single:
                 origin = factories.origin(name)
-                found["the factory of the tracker"] = code_of(factories.find(name), origin)
-        found["the tracker"] = code_of(self.tracker, origin)
+                found[FACTORY] = code_of(factories.find(name), origin)
+        found[TRACKER] = code_of(self.tracker, origin)
         rules = code_of_rules(self.settings, self._relations, self._search)
         return {name: digest for name, digest in found.items() if digest} | rules
 

@@ -16,11 +16,15 @@ from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES
 from pytest_dstfuzz.trackers.registry import load_attribute
 from pytest_dstfuzz.transformations import find_operator, operator_origin
 
-__all__ = ["RELATION", "SEARCH", "code_of_rules"]
+__all__ = ["FACTORY", "OF_TRACKER", "RELATION", "SEARCH", "TRACKER", "code_of_rules"]
 
 #: The names of the digests of a relation and of a search begin so.
 RELATION: Final = "the relation "
 SEARCH: Final = "the search "
+#: The names of the digests of a tracker and of its factory.
+TRACKER: Final = "the tracker"
+FACTORY: Final = "the factory of the tracker"
+OF_TRACKER: Final = frozenset({TRACKER, FACTORY})
 
 
 def code_of_rules(

@@ -309,7 +309,9 @@ class CheckedComparison(Comparison):
     def __init__(self, comparison: Any, where: str) -> None:
         self._wrapped = comparison
         self._name = str(comparison.name)
-        self._digest = digest_of(type(comparison))
+        values = sorted(getattr(comparison, "__dict__", {}).items())
+        plain = [(name, value) for name, value in values if _is_plain(value)]
+        self._digest = digest_of(type(comparison), values=repr(plain) if plain else "")
         if any(mark in self._name for mark in ", '\"\n"):
             raise UserError(
                 f"{where}: the name {self._name!r} has a space, a comma or a quote, which lists of "
@@ -390,18 +392,30 @@ def _arguments(function: Callable[..., object], called: str) -> int:
     )
 
 
-def digest_of(thing: object, name: str = "") -> str:
+def digest_of(thing: object, name: str = "", values: str = "") -> str:
     """Return 12 hexadecimal digits of a digest of an object's source and the code it uses.
 
     The source distinguishes functions of one file with equal names. For the other code see
-    `code_of`.
+    `code_of`. ``values`` is a text about the values that an object has.
     """
     try:
         text = inspect.getsource(thing)  # type: ignore[arg-type]  # raises for other objects
     except (OSError, TypeError):
         text = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
-    whole = f"{text}\n{code_of(thing, name)}"
+    whole = f"{text}\n{code_of(thing, name)}{values}"
     return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether ``repr`` shows all of a value, and always in the same way."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return True
+        case list() | tuple():
+            return all(map(_is_plain, value))
+        case dict():
+            return all(map(_is_plain, (*value, *value.values())))
+    return False
 
 
 def _show(answer: object) -> str:

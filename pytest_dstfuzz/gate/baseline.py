@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from pytest_dstfuzz import __version__
+from pytest_dstfuzz.campaign.code import RELATION, SEARCH
 from pytest_dstfuzz.campaign.deciding import RepetitionTally
 from pytest_dstfuzz.campaign.figures import (
     Counts,
@@ -324,6 +326,10 @@ def contents_of(data: DialogueSet) -> dict[str, tuple[str, ...]]:
     return {dialogue.id: turn_keys(dialogue) for dialogue in data.dialogues}
 
 
+#: The entry of `campaign_identity` with the digests of the user's own code.
+CODE: Final = "code"
+
+
 def campaign_identity(
     settings: Settings,
     data: DialogueSet,
@@ -332,13 +338,15 @@ def campaign_identity(
     policy: str,
     noise: str,
     comparison: Comparison = EXACT,
+    code: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return all settings that determine the variants of a dialogue, as plain JSON values.
 
     The dialogues and their ontology are not included, because both may grow. Each turn has a key,
     and each variant has a digest. Only turns with equal keys and variants with equal digests are
     compared. The word lists, the agent's policy and the noise model are identified by fingerprints.
-    If replies are compared, the comparison is included.
+    If replies are compared, the comparison is included. ``code`` has the digests of the user's own
+    code, see `campaign.code.code_of_rules`.
     """
     options = settings_json(settings)
     # The number of turns, domains and variants is left out: variants that both builds have can
@@ -355,19 +363,24 @@ def campaign_identity(
     if not comparison.exact:
         # Only for replies, so that identities of states stay as in earlier versions.
         found |= {"outcome": settings.reply.outcome, "compare": comparison.identity}
-    return found
+    return {**found, CODE: dict(sorted(code.items()))} if code else found
 
 
 def changes(
-    before: Mapping[str, Any], after: Mapping[str, Any], *, own_edits: bool = False
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    own_edits: bool = False,
+    relation: str = "",
 ) -> list[str]:
     """Return the differences between two campaigns, one phrase each. None if comparable.
 
     ``own_edits``: ignore the settings of the search, because the relation makes its own edits.
+    ``relation``: the name of the relation. The code of other relations is ignored.
     """
     found = []
     for name in dict.fromkeys((*after, *before)):
-        if own_edits and name in _OF_SEARCHES:
+        if name == CODE or (own_edits and name in _OF_SEARCHES):
             continue
         old, new = before.get(name), after.get(name)
         # A new option that takes a list did not exist for an older baseline; empty means unused.
@@ -379,11 +392,26 @@ def changes(
                 )
                 continue
             found.append(f"{called}: {_shown(old)} in the baseline, {_shown(new)} now")
+    old, new = before.get(CODE, {}), after.get(CODE, {})
+    for name in sorted({*old, *new}):
+        if name.startswith(RELATION):
+            # Only relations of both builds are compared.
+            ignored = not {name} <= old.keys() & new.keys() or (
+                relation != "" and name != f"{RELATION}{relation}"
+            )
+        else:
+            ignored = own_edits and name.startswith(SEARCH)
+        if not ignored and old.get(name) != new.get(name):
+            found.append(f"the code of {name} has changed since the baseline")
     return found
 
 
 def other_estimates(
-    before: Mapping[str, Any], after: Mapping[str, Any], *, own_edits: bool = False
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    own_edits: bool = False,
+    relation: str = "",
 ) -> list[str]:
     """Return the differences between two campaigns, except in the way that variants are drawn.
 
@@ -393,6 +421,7 @@ def other_estimates(
     return changes(
         *({name: each[name] for name in each if name not in _OF_DRAWS} for each in (before, after)),
         own_edits=own_edits,
+        relation=relation,
     )
 
 

@@ -124,7 +124,10 @@ def compare_violations(baseline: Baseline, session: Session, pairing: Pairing) -
     """
     unlike: dict[str, list[str]] = {
         name: other_estimates(
-            baseline.campaign, session.campaign, own_edits=name in session.own_edits
+            baseline.campaign,
+            session.campaign,
+            own_edits=name in session.own_edits,
+            relation=name,
         )
         for name in pairing.asked
     }
@@ -196,7 +199,10 @@ def compare_weaknesses(
         for name, asked in pairing.asked.items()
         if not otherwise
         if not other_estimates(
-            baseline.campaign, session.campaign, own_edits=name in session.own_edits
+            baseline.campaign,
+            session.campaign,
+            own_edits=name in session.own_edits,
+            relation=name,
         )
         for weakness in asked.weaknesses
     )
@@ -313,7 +319,9 @@ def compare(
     pairing = pair_up(baseline, session.groups, session.contents, session.comparison)
     asked = [one for one in every if one.name in pairing.asked]
     unlike = {
-        one.name: changes(baseline.campaign, session.campaign, own_edits=one.own_edits)
+        one.name: changes(
+            baseline.campaign, session.campaign, own_edits=one.own_edits, relation=one.name
+        )
         for one in asked
     }
     pairings = {one.name: pairing.of(one.name) for one in every}

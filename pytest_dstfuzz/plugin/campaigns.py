@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, Final
 
 import pytest
 
+from pytest_dstfuzz.campaign.code import code_of_rules
 from pytest_dstfuzz.campaign.cost import SLOW, ExpectedCalls, expected_calls, rehearse
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
@@ -213,6 +214,7 @@ class SessionCampaigns:
         self._plans: dict[tuple[Settings, str], dict[str, tuple[Dialogue, int]]] = {}
         #: Name of a trained search -> fingerprint of its policy, and a note on it.
         self._policies: dict[str, tuple[str, str]] = {}
+        self._codes: dict[CampaignKey, Mapping[str, str]] = {}
         self._engines: dict[CampaignKey, CampaignEngine] = {}
         #: Name of a tracker -> number of results that the selected tests need.
         self.planned: dict[str, int] = {}
@@ -339,6 +341,7 @@ class SessionCampaigns:
             own=own,
             relation=relation.name,
             compared="" if comparison.exact else comparison.name,
+            code=self._code(key),
             about_relation=RelationFacts(
                 KINDS[key.effective.reply.outcome].words.fill(relation.expects),
                 relation.source,
@@ -385,6 +388,14 @@ class SessionCampaigns:
         """Return the comparison that a campaign uses for answers."""
         given: Comparison | None = self.fixtures.own(key.compare_id)
         return given or self._context.comparison(key.effective.reply)
+
+    def _code(self, key: CampaignKey) -> Mapping[str, str]:
+        """Return the digests of the user's own code that a campaign uses, except the tracker."""
+        if key not in self._codes:
+            search = self.fixtures.own(key.search_id)
+            path = self._context.search_path
+            self._codes[key] = code_of_rules(key.effective, [self._relation(key)], search, path)
+        return self._codes[key]
 
     def _policy(self, search: str) -> tuple[str, str]:
         """Return the fingerprint of a trained search and a note about it."""

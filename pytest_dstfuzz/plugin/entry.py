@@ -174,7 +174,7 @@ def pytest_load_initial_conftests(
 ) -> Generator[None]:
     """Import this package without assertion rewriting, if the run uses it."""
     early_config.pluginmanager.register(_ExitStatus(), "dstfuzz-exit-status")
-    if any(word.startswith(("--dst-", "--no-dst-")) for word in args):
+    if any(word.startswith(("--dst-", "--no-dst-")) for word in args) or _is_given(early_config):
         _use(early_config)
     yield
     # Other plugins may have added arguments.
@@ -479,6 +479,10 @@ def _use(config: pytest.Config) -> None:
         imports = config.stash[_PLAIN_IMPORTS] = PlainImports()
         sys.meta_path.insert(0, imports)
         config.add_cleanup(imports.remove)
+        # A conftest file may load code, or read files, that decide results.
+        from pytest_dstfuzz.own_code import watch_loads  # noqa: PLC0415
+
+        watch_loads()
 
 
 def _unfreeze(config: pytest.Config) -> None:

@@ -329,6 +329,7 @@ class SessionGate:
             policy=info.policy,
             noise=NoiseInUse.of(how.noise, how.slip_rate).identity if how.noisy else "",
             comparison=comparison,
+            code=record.code,
         )
         session = Session(
             groups=record.groups(data),

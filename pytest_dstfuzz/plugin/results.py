@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_dstfuzz.campaign.code import OF_TRACKER
 from pytest_dstfuzz.campaign.results import MappedResults, Results, TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.comparisons.arguments import rules_of_slots
@@ -138,6 +139,8 @@ class ItemOutcome:
     about_relation: RelationFacts = field(default_factory=RelationFacts)
     #: Name of the comparison of replies; ``""`` if no reply was tested.
     compared: str = ""
+    #: Digests of the user's own code, see `code_of_rules`.
+    code: Mapping[str, str] = field(default_factory=dict)
     #: ``search`` -> the name from a fixture, if no marker set it.
     chosen: Mapping[str, str] = field(default_factory=dict)
     #: Id of the worker if the process is one, and the costs of its trackers so far.
@@ -173,6 +176,8 @@ class ResultCollector:
         self.policies: dict[str, str] = {}
         #: Names of the comparisons of replies.
         self.comparisons: set[str] = set()
+        #: Digests of the user's own code behind the results.
+        self.code: dict[str, str] = {}
         #: ``search`` -> the names from fixtures.
         self.chosen: dict[str, set[str]] = {}
         #: Key of results -> name of the tested relation.
@@ -252,6 +257,7 @@ class ResultCollector:
         self.lexicons.add(found.lexicon)
         if found.compared:
             self.comparisons.add(found.compared)
+        self.code.update(found.code)
         self._relations[found.key] = found.relation
         self.relations[found.relation] = found.about_relation
         for setting, name in found.chosen.items():
@@ -399,6 +405,8 @@ class StoredCollector(ResultCollector):
         self.relations = {name: info.relations[name] for name in self._run.relations}
         self.lexicons = {info.lexicon}
         self.comparisons = set(filter(None, [info.compared]))
+        code = self._run.decided.get("code", {})
+        self.code = {name: code[name] for name in code if name not in OF_TRACKER}
         # The notes of the run include those on the policy.
         self.policies = {info.policy: ""} if info.policy else {}
         self.plan({"": len(self._run.results())})

@@ -1,0 +1,107 @@
+"""A baseline is not compared after a change of the user's own rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from processes import run_python
+
+from pytest_dstfuzz.comparisons.comparison import (
+    CheckedComparison,
+    Comparison,
+    ComparisonResult,
+)
+from pytest_dstfuzz.dialogue.dialogues import Context
+
+BOT = """
+def heard(context):
+    return {'hotel-area': context.user.lower().split()[0]}
+def reply(messages):
+    return messages[-1]['content'][:9]
+"""
+RELATION = """
+import rules
+from pytest_dstfuzz import Relation, register_relation
+from pytest_dstfuzz.relations.relation import Inapplicable, Replacement
+@register_relation
+class Mine(Relation):
+    name = "mine"
+    edits = "own"
+    side = "should-not-change"
+    reasons = ("it has no word",)
+    def begin(self, scene):
+        place = scene.turn.user.find(" ")
+        if place < 0:
+            return Inapplicable(self.reasons[0])
+        return [scene.rewrite([Replacement(place, place + 1, "  ", "wide")], [])]
+"""
+SEARCH = """
+import rules
+from pytest_dstfuzz import register_search
+from pytest_dstfuzz.search.searches import RandomSearch
+class Own(RandomSearch):
+    name = "own"
+register_search("own", Own)
+"""
+COMPARISON = """
+import rules
+from pytest_dstfuzz import register_comparison
+from table import Tabled
+register_comparison(Tabled(rules.STRICT))
+"""
+TABLE = """
+from pytest_dstfuzz.comparisons.comparison import ComparisonResult
+class Tabled:
+    name = "tabled"
+    def __init__(self, strict):
+        self.strict = strict
+    def compare(self, path, before, found, asked):
+        return ComparisonResult(before == found or not self.strict)
+"""
+#: The rule of a suite -> its `conftest.py` and the options.
+RULES = {
+    "relation": (RELATION, ("--dst-model=bot:heard", "--dst-relation=mine")),
+    "search": (SEARCH, ("--dst-model=bot:heard", "--dst-search=own")),
+    "object": (
+        COMPARISON,
+        ("--dst-model=bot:reply", "--dst-outcome=reply", "--dst-compare=tabled"),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_changed_rule_is_not_compared_with_the_baseline(tmp_path: Path, rule: str) -> None:
+    conftest, options = RULES[rule]
+    for name, text in {"bot": BOT, "conftest": conftest, "table": TABLE}.items():
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+
+    def reasons(strict: bool, *more: str) -> str:
+        (tmp_path / "rules.py").write_text(f"STRICT = {strict}\n", encoding="utf-8")
+        line = (*options, "--dst-turns=4", "--dst-variants=2", "--dst-baseline=base.json")
+        done = run_python("-m", "pytest", "-p", "no:cacheprovider", *line, *more, cwd=tmp_path)
+        assert done.returncode in (0, 1, 9), done.stdout + done.stderr
+        return " ".join(done.stdout.split())
+
+    reasons(False, "--dst-update-baseline")
+    changed = "has changed since the baseline"
+    assert changed not in reasons(False)
+    assert changed in reasons(True)
+
+
+def test_plain_values_of_a_comparison_count() -> None:
+    """Two objects of a class may compare by different tables."""
+
+    class Tabled(Comparison):
+        name = "tabled"
+
+        def __init__(self, table: object) -> None:
+            self.table = table
+
+        def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
+            del path, asked
+            return ComparisonResult(before == found)
+
+    tables = ({"a": [1]}, {"a": [1]}, {"a": [2]})
+    one, same, other = (CheckedComparison(Tabled(each), "here").identity for each in tables)
+    assert one == same != other
