@@ -11,6 +11,7 @@ import numpy as np
 
 from pytest_dstfuzz.comparisons.embedding import TextDistance, Vector
 from pytest_dstfuzz.errors import UserError, needs_extra
+from pytest_dstfuzz.files import content_of
 from pytest_dstfuzz.trackers.validation import cause_of, passes_through
 
 #: Batch size of the encoder, and the number of cached vectors.
@@ -52,8 +53,11 @@ class SentenceEmbedding:
 
     @property
     def digest(self) -> str:
-        """12 hexadecimal digits of the digest of the weights."""
-        found = hashlib.sha256()
+        """12 hexadecimal digits of the digest of the weights, and of all files of its folder.
+
+        The files decide the pooling and the tokenizer.
+        """
+        found = hashlib.sha256(content_of(self.name).encode("ascii"))
         for key, weight in sorted(self._model.state_dict().items()):
             found.update(key.encode())
             found.update(weight.detach().cpu().float().numpy().tobytes())

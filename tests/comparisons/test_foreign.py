@@ -52,6 +52,24 @@ def test_a_full_memory_makes_room_and_loses_neither_text(monkeypatch: pytest.Mon
     assert embedding.apart("a", "ccc").distance == 0
 
 
+class Weightless(Lengths):
+    """Has no weights, so only the files of its folder tell it apart."""
+
+    def state_dict(self) -> dict[str, object]:
+        return {}
+
+
+def test_all_files_of_the_folder_count(tmp_path: Path) -> None:
+    (tmp_path / "1_Pooling").mkdir()
+    embedding = object.__new__(foreign.SentenceEmbedding)
+    embedding.name, embedding._model = str(tmp_path), Weightless()
+    found = []
+    for mode in ("mean", "mean", "cls"):
+        (tmp_path / "1_Pooling" / "config.json").write_text(f'{{"pooling_mode": "{mode}"}}')
+        found.append(embedding.digest)
+    assert found[0] == found[1] != found[2]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a tiny model with random weights; means of its words stand for texts."""
