@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from pytest_dstfuzz.config import (
+    OPTIONS,
     TRACKER_KEYS,
     Address,
     Settings,
@@ -20,6 +21,7 @@ from pytest_dstfuzz.config import (
     mask_credentials,
     reveal_credentials,
 )
+from pytest_dstfuzz.config.identity import decides
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS, History, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import (
@@ -323,15 +325,23 @@ def factory_options_of(settings: TrackerSettings) -> dict[str, str]:
     """Return the options that decide no answer of a shipped tracker, but reach a user's factory.
 
     A factory with a parameter such as ``batch_size`` or ``timeout`` may give its tracker any
-    meaning of it.
+    meaning of it. The factory of an address may take all options, as ``service`` or ``settings``.
     """
     name = str(settings.model or "")
-    if name not in TRACKERS.names:
+    scheme, is_address, _ = name.partition("://")
+    factory: Callable[..., object]
+    if is_address and scheme.lower() in SCHEMES.names:
+        factory = SCHEMES.find(scheme.lower())
+    elif name in TRACKERS.names:
+        factory = TRACKERS.find(name)
+    else:
         return {}
-    factory = TRACKERS.find(name)
     if isinstance(factory, TrackerMaker | HttpScheme):
         return {}
-    found = {"batch_size": str(settings.batch_size)} if takes(factory, "batch_size") else {}
+    reach = [item.name for item in OPTIONS if item.part == "tracker" and not decides(item)]
+    if not (is_address and any(takes(factory, each) for each in ("service", "settings"))):
+        reach = ["batch_size"] if takes(factory, "batch_size") else []
+    found = {each: str(getattr(settings, each)) for each in reach}
     named = {key.name for key in settings.tracker}
     given = _keys(settings, factory).items()
     return {**found, **{key: text for key, text in given if key not in named}}

@@ -376,3 +376,30 @@ def test_the_module_that_an_object_comes_from_counts(
             import_own("made")
         found.append(Campaign(options["model"], settings=Settings.of(**options)).identity["code"])
     assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "option", "counts"),
+    [
+        ("address, timeout: float = 10", "timeout=2", True),
+        ("address, service", "timeout=2", True),
+        ("address, service", "concurrency=3", True),
+        ("settings", "retries=1", True),
+        ("**given", "retries=1", True),
+        ("address", "retries=1", False),
+    ],
+)
+def test_options_count_that_reach_the_factory_of_an_address(
+    monkeypatch: pytest.MonkeyPatch, parameters: str, option: str, *, counts: bool
+) -> None:
+    for name in ("_registered", "_callers"):
+        monkeypatch.setattr(SCHEMES, name, {})
+    names: dict[str, Any] = {}
+    exec(f"def create({parameters}): return lambda context: {{}}", names)  # noqa: S102 - see above
+    SCHEMES.register("lines", names["create"])
+    plain, other = (
+        Campaign("lines://localhost", settings=Settings.of(**more)).identity
+        for more in ({}, {"tracker": [option]})
+    )
+    differ = {name for name in plain if plain[name] != other[name]}
+    assert differ == ({"the options of the tracker's factory"} if counts else set())
