@@ -174,8 +174,9 @@ class _Loads:
             with suppress(Exception):
                 path, _, flags = given
                 frame = inspect.currentframe()
-                emptied = flags & (os.O_WRONLY | os.O_TRUNC | os.O_APPEND)
-                if isinstance(path, str | os.PathLike) and not emptied:
+                # Other modes, such as ``a+``, may read the file.
+                written = flags & (os.O_WRONLY | os.O_TRUNC)
+                if isinstance(path, str | bytes | os.PathLike) and not written:
                     self._note(Path(os.fsdecode(path)), frame and frame.f_back)
         finally:
             self._busy.now = False
@@ -190,9 +191,10 @@ class _Loads:
         if _is_installed(path) or not path.is_file() or not (imported or _is_data(path)):
             return
         reader = _reader(frame, at_import=not imported)
-        if reader is None and not imported and threading.active_count() > 1:
-            # A thread may read for a module that another thread imports.
-            others = sys._current_frames().values()  # noqa: SLF001 - documented
+        others = sys._current_frames().values()  # noqa: SLF001 - documented
+        if reader is None and not imported and len(others) > 1:
+            # A thread may read for a module that another thread imports. `threading` does not know
+            # all threads.
             found = (_reader(one, at_import=True) for one in others)
             reader = next(filter(None, found), None)
         if imported:

@@ -403,3 +403,28 @@ def test_options_count_that_reach_the_factory_of_an_address(
     )
     differ = {name for name in plain if plain[name] != other[name]}
     assert differ == ({"the options of the tracker's factory"} if counts else set())
+
+
+#: How a module reads a file during its import.
+READS = {
+    "bytes": "with open(b'rules.txt') as file: TEXT = file.read()",
+    "append and read": "with open('rules.txt', 'a+') as file:\n"
+    "    file.seek(0)\n    TEXT = file.read()",
+    "raw thread": "import _thread, time\nfrom pathlib import Path\ntexts = []\n"
+    "_thread.start_new_thread(lambda: texts.append(Path('rules.txt').read_text()), ())\n"
+    "while not texts: time.sleep(0.01)",
+}
+
+
+@pytest.mark.parametrize("how", READS)
+def test_each_way_to_read_a_file_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unloaded: Callable[[], None], how: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "bot.py", f"{READS[how]}\ndef track(context): return {{}}\n")
+    found = []
+    for text in ("good", "good", "bad"):
+        write(tmp_path / "rules.txt", text)
+        unloaded()
+        found.append(code_of(load_attribute("bot:track", (str(tmp_path),), "tracker")))
+    assert found[0] == found[1] != found[2]
