@@ -157,7 +157,7 @@ def _fronted(scene: Scene, one: Sentence) -> Iterator[Change]:
     end = len(said) - (said[-1] == "please")
     first = _phrase(one, _WHEN, end)
     rest = said[first - 1] if first else ""
-    begins = said[0] in _FRONTED and said[1:2] != ["not"] and "looking" not in said
+    begins = said[0] in _FRONTED and said[1:2] != ("not",) and "looking" not in said
     enough = first is not None and first >= _FEWEST and begins
     if first is not None and enough and _parts(rest) and _plain(one, 0, first + 1):
         text = f"{_start(one, first, end)}, {_inside(scene, one, first)}"
