@@ -133,7 +133,8 @@ def _without_violations(
     wanted = next(run)
     while True:
         for context in wanted:
-            answer = clean[len(context.exchanges) - 1]
+            # A variant may have more rounds than the dialogue.
+            answer = clean[min(len(context.exchanges), len(clean)) - 1]
             answers[context] = Prediction(Outcome() if answer is None else answer)
         try:
             wanted = run.send(answers)

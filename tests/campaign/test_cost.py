@@ -123,3 +123,13 @@ def test_variants_that_a_relation_does_not_make_are_not_announced(lexicon: Lexic
     assert len(bot.asked) < 0.8 * rough.least
     assert close.least < rough.least
     assert close.most < rough.most
+
+
+@pytest.mark.parametrize("name", ["aside", "split", "join", "restate", "duplicate"])
+def test_variants_with_another_number_of_rounds_are_announced(lexicon: Lexicon, name: str) -> None:
+    settings = Settings.of(relation=name)
+    relation = relation_for(name, DATA, "state")
+    rules = CampaignSpec.of(settings.variant, DATA, lexicon, relation=relation)
+    rough = expected_calls(settings.variant, relation, ONCE, PLAN)
+    close = rehearse(rough, rules, PLAN)
+    assert 0 < close.least <= close.most <= rough.most

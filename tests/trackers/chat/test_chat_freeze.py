@@ -124,8 +124,10 @@ def test_candidates_are_checked_by_rules_and_by_the_model(
     assert "6 calls" in out
     assert "90 for 6 answers" in out
     assert {(one.body["temperature"], one.body["seed"]) for one in asked} == {(0, 0)}
-    assert '"4"' in last(asked[0])
-    assert '"bob@example.com"' in last(asked[1])
+    # Requests at once may arrive in any order.
+    told = [last(one) for one in asked]
+    assert any('"4"' in one for one in told)
+    assert any('"bob@example.com"' in one for one in told)
 
 
 @pytest.mark.parametrize(
