@@ -105,15 +105,16 @@ class EventLoop:
     def __init__(self, at_end: AtEnd | None = None, *, apart: bool = False) -> None:
         self._at_end = at_end
         self._apart = apart
-        self._runner = self._new()
+        self._new()
         #: Held by the thread that waits.
         self._turn = threading.RLock()
 
-    def _new(self) -> asyncio.Runner:
+    def _new(self) -> None:
         # With an explicit factory, the runner does not change asyncio's event loop of the thread.
-        runner = asyncio.Runner(loop_factory=_new_loop if self._apart else asyncio.new_event_loop)
-        weakref.finalize(self, _close, runner, self._at_end)
-        return runner
+        self._runner = asyncio.Runner(
+            loop_factory=_new_loop if self._apart else asyncio.new_event_loop
+        )
+        self._end = weakref.finalize(self, _close, self._runner, self._at_end)
 
     def result(self, awaitable: Awaitable[object]) -> object:
         """Return the result of an awaitable. Exceptions propagate."""
@@ -146,6 +147,7 @@ class EventLoop:
         arrived: queue.SimpleQueue[tuple[int, object]] = queue.SimpleQueue()
         begun: list[asyncio.Task[Any]] = []
         left = threading.Event()
+        runner, end = self._runner, self._end
 
         async def begin() -> None:
             if (task := asyncio.current_task()) is not None:
@@ -156,10 +158,12 @@ class EventLoop:
         def run() -> None:
             error: BaseException | None = None
             try:
-                self._runner.run(begin())
+                runner.run(begin())
             except BaseException as raised:  # noqa: BLE001 - raised in the thread that waits
                 error = raised
             arrived.put((_END, error))
+            if self._runner is not runner:
+                end()  # This thread was abandoned, and nobody else can close its loop.
 
         # A daemon thread, so that an interrupted run does not wait for a bot that hangs.
         thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
@@ -186,7 +190,7 @@ class EventLoop:
             loop.call_soon_threadsafe(task.cancel)
         thread.join(_GRACE)
         if thread.is_alive():
-            self._runner = self._new()
+            self._new()
 
 
 class _LookUps(ThreadPoolExecutor):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +15,7 @@ from pytest_dstfuzz import Campaign, Settings
 from pytest_dstfuzz.campaign.answers import TrackerFailure
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.trackers import adapting
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.tracker import Prediction, fingerprint_of, notes_of
 
@@ -209,3 +212,33 @@ def test_a_campaign_bounds_the_calls_that_run_at_once() -> None:
 
     list(Campaign(bot, "sample", Settings.of(turns=4, variants=1, tracker=["concurrency=1"])))
     assert most == 1
+
+
+def test_the_loop_of_a_bot_that_hung_is_closed_when_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(adapting, "_GRACE", 0.01)
+    loops: list[asyncio.AbstractEventLoop] = []
+    answered = threading.Event()
+
+    async def hang() -> None:
+        loops.append(asyncio.get_running_loop())
+        answered.wait(10)  # It blocks the loop, so nobody can cancel it.
+
+    async def quick() -> None: ...
+
+    def interrupt(*_: object) -> None:
+        while not loops:
+            time.sleep(0.001)
+        raise KeyboardInterrupt
+
+    of_bot = adapting.EventLoop(apart=True)
+    with pytest.raises(KeyboardInterrupt):
+        of_bot.results([quick, hang], 2, interrupt)
+    answered.set()
+    for _ in range(1000):
+        if loops[0].is_closed():
+            break
+        time.sleep(0.01)
+    assert loops[0].is_closed()
+    of_bot.results([quick], 1, lambda *_: None)
