@@ -334,12 +334,8 @@ def compare(
     alike = [one for one in asked if not unlike[one.name]]
     # Prefer relations with comparable variants.
     main = main_of(told or alike or asked)
-    if main is None:
-        first = pairing.of("")
-        others = changes(baseline.campaign, session.campaign)
-        others = others or _not_comparable(first, None, session)
-    else:
-        first, others = pairings[main.name], ways[main.name]
+    first = pairing.of("") if main is None else pairings[main.name]
+    others = _of_no_relation(baseline, session, first) if main is None else ways[main.name]
     drift = pairing.clean.drift(pairing.silenced, pairing.failed(hidden=session.hidden))
     figures = {
         **_figures(baseline, first),
@@ -367,6 +363,12 @@ def compare(
         findings += _undecided_parts(of_parts, gates, ways[of_parts.name])
     figures |= _statistics(first, None if main is None else judged.get(main.name), session.seed)
     return Judgement(findings=(*findings, *new), comparison=figures)
+
+
+def _of_no_relation(baseline: Baseline, session: Session, pairing: Pairing) -> list[str]:
+    """Return why two builds without a relation in common are not compared."""
+    found = changes(baseline.campaign, session.campaign)
+    return found or _not_comparable(pairing, None, session)
 
 
 def _judge_clean(
