@@ -94,7 +94,8 @@ def rehearse(
     """Return the estimates for the variants that the turns really have.
 
     The variants are made as in the campaign, but nothing is requested: the labels replace the
-    answers. If the plan is large, this is done for a sample of its dialogues.
+    answers, and rules replace the language model that decides about contexts. If the plan is large,
+    this is done for a sample of its dialogues.
     """
     settings, votes = rules.settings, rules.decider.votes if rules.decider.again else 1
     sample = _at_most(REHEARSED, in_drawn_order(settings.seed, plan))
@@ -127,7 +128,8 @@ def _without_violations(
     Each context is requested once, and nothing is minimised.
     """
     settings = replace(rules.settings, shrink=False)
-    once = replace(rules, decider=ONCE, repeats=False, settings=settings)
+    scenes = rules.scenes.without_judge()
+    once = replace(rules, decider=ONCE, repeats=False, settings=settings, scenes=scenes)
     run = run_dialogue(once, dialogue, len(clean) - 1)
     answers: dict[Context, Answer] = {}
     wanted = next(run)

@@ -404,6 +404,7 @@ _LIGHT: Final = frozenset(
     map(stem, ("cost", "price", "open", "available", "come", "currently", "also", "yes", "sure"))
 )
 _FEWEST_SHARED: Final = 2
+_CURRENCIES: Final = frozenset("£$€")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -427,6 +428,10 @@ def adds_detail(before: str, found: str, question: str) -> bool:
     if any(one.spare for one in said) or _missing(said, more):
         return False
     missing = tuple(_missing(more, said))
+    if any(one.unit in _CURRENCIES for one in missing) and not any(
+        one.unit in _CURRENCIES for one in said
+    ):
+        return False  # Only one reply has a price: `Breakfast is included for 12 euros.`
     return len(_missing(missing, quantities(question))) == len(missing)
 
 

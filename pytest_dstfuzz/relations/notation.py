@@ -236,7 +236,6 @@ _AN_HOUR: Final = {
     "two weeks": "14 days",
     "a fortnight": "two weeks",
     "one week": "7 days",
-    "24 hours": "one day",
     "six months": "half a year",
     "12 months": "one year",
 }
@@ -248,7 +247,6 @@ _UNITS: Final = (
     (re.compile(rf"£{_AMOUNT}(?![\d.,]*\d)"), (r"\1 pounds",)),
     (re.compile(rf"(?<![\d.,]){_AMOUNT} euros\b", re.IGNORECASE), (r"€\1", r"\1 EUR")),
     (re.compile(rf"(?<![\d.,]){_AMOUNT} dollars\b", re.IGNORECASE), (r"$\1",)),
-    (re.compile(rf"(?<![\d.,]){_AMOUNT} pounds\b", re.IGNORECASE), (r"£\1",)),
     (re.compile(r"(?<![\d.,])(\d{1,3}) ?%"), (r"\1 percent",)),
     (re.compile(r"(?<![\d.,])(\d{1,3}) percent\b", re.IGNORECASE), (r"\1%",)),
     (re.compile(r"(?<![\d.,])(\d{1,3}) kilometres\b", re.IGNORECASE), (r"\1 km",)),
@@ -256,7 +254,7 @@ _UNITS: Final = (
     (re.compile(r"(?<![\d.,])(\d{1,3}) kilos\b", re.IGNORECASE), (r"\1 kg",)),
     (re.compile(r"(?<![\d.,])(\d{1,3}) kg\b"), (r"\1 kilos",)),
     *(
-        (re.compile(rf"(?<![\w-]){one}\b(?! and\b)", re.IGNORECASE), (other,))
+        (re.compile(rf"(?<![\w-])(?<!the ){one}\b(?! and\b)", re.IGNORECASE), (other,))
         for pair in _AN_HOUR.items()
         for one, other in (pair, pair[::-1])
     ),
@@ -340,7 +338,7 @@ def _thing_after(
 _NO_SINGLE: Final = word_set("lot few option thing hour time way day minute card news")
 _PAST: Final = re.compile(
     r"\b(?:a (?=quarter))?(half past|quarter past|quarter to) "
-    rf"(\d{{1,2}}|{'|'.join(NUMBER_WORDS[1:13])})\b",
+    rf"(1[0-2]|[1-9]|{'|'.join(NUMBER_WORDS[1:13])})\b",
     re.IGNORECASE,
 )
 _BEFORE_HALF: Final = re.compile(

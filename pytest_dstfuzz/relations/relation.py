@@ -516,6 +516,11 @@ class Scenes:
         self._shared = data, guards, lexicon, seed, self._reply, variants
         self._kept: dict[object, object] = {}
 
+    def without_judge(self) -> Scenes:
+        """Return scenes of the same run in which no language model is asked."""
+        data, guards, lexicon, seed, reply, variants = self._shared
+        return Scenes(data, lexicon, guards, seed, reply, variants, self._agree)
+
     def of(
         self,
         relation: str,

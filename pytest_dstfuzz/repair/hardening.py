@@ -173,6 +173,7 @@ class TrackerHardener:
         if resume:
             self._restore()
         else:
+            self._refuse_rounds()
             self._keep(self._measure())
         while len(self._history) <= self._settings.rounds and not self._impatient():
             number = len(self._history)
@@ -185,6 +186,14 @@ class TrackerHardener:
             self._call("save", folder)
             self._keep(self._measure())
         return self.result
+
+    def _refuse_rounds(self) -> None:
+        """Raise a `UserError` if the output has rounds, which a new run would replace."""
+        if found := next(iter(sorted(self._settings.output.glob("round-*"))), None):
+            raise UserError(
+                f"{found} exists, and a new run would replace it: name another folder in --output, "
+                "or add --resume to continue the run of this one"
+            )
 
     def _impatient(self) -> bool:
         found = HardeningResult(tuple(self._history), self._settings.loss_limit, "rounds")

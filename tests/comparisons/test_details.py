@@ -41,6 +41,7 @@ def test_a_reply_that_only_adds_is_no_contradiction(before: str, found: str) -> 
         ("We open at 9 on Sunday.", "We open at 10 on Sunday.", "When do you open?"),
         ("The gym opens at 9.", "The sauna opens at 9 and closes at 11.", "When do you open?"),
         ("We ship to islands.", "We do not ship to islands before 3 May.", "Do you ship?"),
+        ("Breakfast is included.", "Breakfast is included for 12 euros.", "Is it included?"),
         ("The table is made of oak.", "The table is made of glass.", "What is it made of?"),
     ],
 )

@@ -66,7 +66,7 @@ def test_the_quickstart_tests_the_shipped_tracker(run: Run, tmp_path: Path) -> N
     assert report["settings"]["variants"] == 5
     assert report["summary"]["turns"] == 20
     assert report["summary"]["errors"] == 0
-    assert report["settings"]["search"] == "bandit"
+    assert report["settings"]["search"] == "noise+bandit"
     assert any(len(variant["edits"]) > 1 for variant in variants(report))
 
 

@@ -79,7 +79,7 @@ class Secrets:
     def __init__(self, values: Iterable[str]) -> None:
         forms = {form for value in values for form in _forms(value)}
         shown = {form: form.decode("utf-8", "replace") for form in sorted(forms)}
-        self._forms = [form for form, text in shown.items() if len(text) >= _SHORTEST]
+        self._forms = [form for form, text in shown.items() if len(text.strip()) >= _SHORTEST]
         self._sure = [form for form in self._forms if _is_unmistakable(shown[form])]
 
     def __repr__(self) -> str:

@@ -309,7 +309,8 @@ class SessionTracker:
         if opening.start is not None:
             read = read_of_bot(partial(self._read_id, session))
             method, path, body = opening.start.filled(session, "")
-            session = await self.transport.ask(method, path, body, read=read)
+            # The loop around the conversation retries.
+            session = await self.transport.ask(method, path, body, read=read, once=True)
         collected: dict[str, str] = {}
         for message in messages:
             method, path, body = self._request.filled(session, message)

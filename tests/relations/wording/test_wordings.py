@@ -124,6 +124,8 @@ def test_a_turn_is_worded_otherwise(asked: AskedBot, name: str, user: str, writt
         ("number-format", "Room 4 is cold, and Chapter Two is long."),
         ("number-format", "We leave after 5:30."),
         ("phrase-order", "Cancel my lesson on Friday."),
+        ("phrase-order", "Can you book a table on Friday?"),
+        ("number-format", "Are you open 24 hours?"),
         ("phrase-order", "We open from Monday to Friday."),
         ("phrase-order", "Please book it for later today."),
         ("phrase-order", "Tell me if it rains."),

@@ -183,3 +183,7 @@ def test_a_header_that_is_none_is_not_repeated(text: str) -> None:
     with pytest.raises(UserError, match="'Name: value'") as caught:
         Header.parse(text)
     assert "marker" not in str(caught.value)
+
+
+def test_a_credential_of_plus_signs_masks_no_blanks() -> None:
+    assert Secrets(["++++"]).redact("a    b") == "a    b"
