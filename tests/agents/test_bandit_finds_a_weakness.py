@@ -19,7 +19,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 
 #: Calls that pay for learning, with twelve attempts at a turn.
-CALLS = 600
+CALLS = 900
 
 
 class Found(NamedTuple):
