@@ -105,6 +105,13 @@ class Changes:
         """The sum of the weights."""
         return self.sums[-1] if self.sums else 0.0
 
+    def between(self, head: str, text: str, tail: str) -> Change | None:
+        """Return the change after which ``text`` is the changed text between two others."""
+        inside = len(text) - len(tail)
+        if len(head) > inside or not (text.startswith(head) and text.endswith(tail)):
+            return None
+        return self.by_text.get(text[len(head) : inside])
+
     @cached_property
     def _ranked(self) -> tuple[tuple[Change, ...], ...]:
         """The changes of each operator at each place, the most likely first."""
@@ -231,10 +238,7 @@ class Site:
         """Return the weight of the slip that changes the site to a text, or 0."""
         for at, part in self.parts:
             head, tail = self._around(at, part)
-            inside = len(text) - len(tail)
-            if len(head) > inside or not (text.startswith(head) and text.endswith(tail)):
-                continue
-            if change := part.by_text.get(text[len(head) : inside]):
+            if change := part.between(head, text, tail):
                 return change.weight
         return 0.0
 

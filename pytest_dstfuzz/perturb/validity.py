@@ -260,11 +260,7 @@ def _slipped(source: Source, hunk: Hunk, text: str) -> bool:
         if not (at <= hunk.end and hunk.start <= end):
             continue
         made = clean[at : hunk.start] + new + clean[hunk.end : end]
-        head, tail = clean[hunk.start : at], clean[end : hunk.end]
-        inside = len(made) - len(tail)
-        if len(head) > inside or not (made.startswith(head) and made.endswith(tail)):
-            continue
-        change = part.by_text.get(made[len(head) : inside])
+        change = part.between(clean[hunk.start : at], made, clean[end : hunk.end])
         # The hunk may be inside of the part, and the change in another place there.
         if change and hunk.start <= at + change.start and at + change.end <= hunk.end:
             return True

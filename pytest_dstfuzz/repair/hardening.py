@@ -24,9 +24,10 @@ from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.repair.rewrites import (
     LabelledRewrite,
     RewriteSource,
+    accuracy_on,
     list_contexts,
-    mean_over_relations,
     pick_broken,
+    rank_of_round,
 )
 from pytest_dstfuzz.repair.trainable import HARDENING_RELATIONS, Trainable, TrainingTurn
 from pytest_dstfuzz.seeding import derive, stream
@@ -98,7 +99,9 @@ class HardeningResult:
         """
         first, *rounds = self.history
         least = first.clean - self.loss_limit
-        return max(rounds or [first], key=lambda one: (min(one.clean - least, 0.0), one.rewritten))
+        return max(
+            rounds or [first], key=lambda one: rank_of_round(one.clean, least, one.rewritten)
+        )
 
     @property
     def better(self) -> bool:
@@ -242,8 +245,7 @@ class TrackerHardener:
 
     def _rewritten(self, rewrites: Sequence[LabelledRewrite]) -> float:
         states = self._states([one.seen for one in rewrites])
-        held = [one.holds(state) for one, state in zip(rewrites, states, strict=True)]
-        return mean_over_relations(rewrites, held)
+        return accuracy_on(rewrites, states)
 
     def _keep(self, figures: RoundFigures) -> None:
         """Save the state of the run, and remove trackers that are neither the best nor the last."""

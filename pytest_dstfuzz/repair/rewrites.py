@@ -166,6 +166,20 @@ def pick_broken(
     return used, sum(broken)
 
 
+def rank_of_round(clean: float, least: float, rewritten: float) -> tuple[float, float]:
+    """Return a key for the best round of a training: the highest accuracy on rewritten turns.
+
+    Rounds whose accuracy on clean turns is less than ``least`` come last, by their distance.
+    """
+    return min(clean - least, 0.0), rewritten
+
+
+def accuracy_on(rewrites: Sequence[LabelledRewrite], states: Sequence[Outcome]) -> float:
+    """Return the share of rewrites with the expected state, as the mean over relations."""
+    held = [one.holds(state) for one, state in zip(rewrites, states, strict=True)]
+    return mean_over_relations(rewrites, held)
+
+
 def mean_over_relations(rewrites: Sequence[LabelledRewrite], held: Sequence[bool]) -> float:
     """Return the share of rewrites that hold, as the mean over relations."""
     by_relation: dict[str, list[bool]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -62,13 +63,8 @@ def candidates_of(
     if source.support is not None:
         found = _likely(source, source.support.noisy, perturber.noise.rate)
     else:
-        found = _drawn(perturber, source, rng)
-    kept: dict[tuple[str, str, int], list[Candidate]] = {}
-    for one in sorted(found, key=lambda one: (-one.chance, one.name)):
-        some = kept.setdefault((one.edit.transformation, one.edit.operator, one.words[0]), [])
-        if len(some) < _EACH:
-            some.append(one)
-    return tuple(sorted((one for some in kept.values() for one in some), key=lambda one: one.name))
+        found = _first(_drawn(perturber, source, rng))
+    return tuple(sorted(found, key=lambda one: one.name))
 
 
 def _likely(source: Source, noisy: NoisyUtterance, rate: float) -> Iterator[Candidate]:
@@ -76,6 +72,16 @@ def _likely(source: Source, noisy: NoisyUtterance, rate: float) -> Iterator[Cand
     for slip, chance in noisy.likely(rate, _EACH, lambda *span: touched(*span)[:1]):
         if words := touched(slip.start, slip.end):
             yield Candidate(slip.edit, words, chance)
+
+
+def _first(drawn: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Yield the first edits of each operator and word, in reading order."""
+    count: Counter[tuple[str, str, int]] = Counter()
+    for one in sorted(drawn, key=lambda one: one.name):
+        group = one.edit.transformation, one.edit.operator, one.words[0]
+        count[group] += 1
+        if count[group] <= _EACH:
+            yield one
 
 
 def _drawn(perturber: Perturber, source: Source, rng: np.random.Generator) -> Iterator[Candidate]:

@@ -90,7 +90,7 @@ def test_a_bot_that_answers_at_random_passes_no_gate(pytester: pytest.Pytester, 
     assert report["summary"]["turns_tested"] <= 2
 
 
-#: What a bot answers to an edited text, with ``n`` counting the calls. Whether it is always wrong.
+#: Answers of bots to an edited text, with ``n`` counting the calls, and whether all are wrong.
 WRONG_BOTS = {
     "another-value": ('{**right, "hotel-name": f"name {n}"}', True),
     "another-slot": ('{**right, f"hotel-{n}": "ely"}', True),

@@ -42,9 +42,10 @@ from pytest_dstfuzz.repair.measured import without_measured
 from pytest_dstfuzz.repair.rewrites import (
     LabelledRewrite,
     RewriteSource,
+    accuracy_on,
     list_contexts,
-    mean_over_relations,
     pick_broken,
+    rank_of_round,
 )
 from pytest_dstfuzz.repair.trainable import NOTHING
 from pytest_dstfuzz.seeding import stream
@@ -201,8 +202,7 @@ class TradeHardener(TradeTrainer):
     def _rewritten(self) -> float:
         """Return the accuracy on rewritten turns of the validation split."""
         states = self._states([one.seen for one in self._checked])
-        held = [one.holds(state) for one, state in zip(self._checked, states, strict=True)]
-        return mean_over_relations(self._checked, held)
+        return accuracy_on(self._checked, states)
 
     def _states(self, contexts: Sequence[Context]) -> list[Outcome]:
         """Return the states that the tracker predicts with its present weights."""
@@ -222,7 +222,7 @@ class TradeHardener(TradeTrainer):
     def _rank(self, figures: TradeEpoch) -> tuple[float, float]:
         assert isinstance(figures, HardeningRound)  # noqa: S101 - see FIGURES
         least = figures.first_accuracy - self.hardening.loss_limit
-        return min(figures.joint_goal_accuracy - least, 0.0), figures.rewritten_accuracy
+        return rank_of_round(figures.joint_goal_accuracy, least, figures.rewritten_accuracy)
 
     def save_model(self, about: Mapping[str, Any]) -> None:
         """Write the network and its description, with the digest of the first weights."""
