@@ -75,7 +75,10 @@ AtEnd: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 _GRACE: Final = 1.0
 #: Place that marks the end of the results.
 _END: Final = -1
-
+#: Loops to close. Python may collect an `EventLoop` in any thread, even in one that holds a lock of
+#: `threading`. To close a loop starts threads, so it would wait for that lock for ever. A
+#: `queue.SimpleQueue` takes items at any time.
+_UNUSED: Final[queue.SimpleQueue[tuple[asyncio.Runner, AtEnd | None]]] = queue.SimpleQueue()
 
 _OF_THREAD: Final = threading.local()
 
@@ -94,8 +97,9 @@ def event_loop() -> EventLoop:
 class EventLoop:
     """An event loop for synchronous callers. It runs while they wait.
 
-    Clients that stay open between calls belong to the loop, and ``at_end`` closes them. The loop
-    ends when nothing refers to it, so ``at_end`` must not refer to it.
+    Clients that stay open between calls belong to the loop, and ``at_end`` closes them. If nothing
+    refers to a loop any more, the next loop that begins or runs closes it, or else the end of the
+    process. So ``at_end`` must not refer to the loop.
 
     The loop runs in the waiting thread, as a user's bot expects. If ``apart`` is true, it has its
     own thread. Then an exception from a signal handler reaches the waiting thread instead of an
@@ -103,6 +107,7 @@ class EventLoop:
     """
 
     def __init__(self, at_end: AtEnd | None = None, *, apart: bool = False) -> None:
+        _close_unused()
         self._at_end = at_end
         self._apart = apart
         self._new()
@@ -114,7 +119,7 @@ class EventLoop:
         self._runner = asyncio.Runner(
             loop_factory=_new_loop if self._apart else asyncio.new_event_loop
         )
-        self._end = weakref.finalize(self, _close, self._runner, self._at_end)
+        self._end = weakref.finalize(self, _UNUSED.put, (self._runner, self._at_end))
 
     def result(self, awaitable: Awaitable[object]) -> object:
         """Return the result of an awaitable. Exceptions propagate."""
@@ -132,6 +137,7 @@ class EventLoop:
         self._run(lambda tell: _all_of(jobs, at_once, tell), take)
 
     def _run(self, work: Callable[[Tell], Coroutine[Any, Any, None]], take: Tell) -> None:
+        _close_unused()
         with self._turn:
             if self._apart or _runs_here():
                 self._run_elsewhere(work, take)
@@ -163,7 +169,9 @@ class EventLoop:
                 error = raised
             arrived.put((_END, error))
             if self._runner is not runner:
-                end()  # This thread was abandoned, and nobody else can close its loop.
+                # This thread was abandoned, and nobody else can close its loop.
+                end()
+                _close_unused()
 
         # A daemon thread, so that an interrupted run does not wait for a bot that hangs.
         thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
@@ -218,6 +226,16 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     loop.set_default_executor(_LookUps(max_workers=1))
     return loop
+
+
+def _close_unused() -> None:
+    with suppress(queue.Empty):
+        while True:
+            _close(*_UNUSED.get_nowait())
+
+
+# The last of the finalizers that run when the process ends, because it is the first.
+weakref.finalize(_UNUSED, _close_unused)
 
 
 def _close(runner: asyncio.Runner, at_end: AtEnd | None) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import textwrap
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_python
 
 from pytest_dstfuzz import Campaign, Settings
 from pytest_dstfuzz.campaign.answers import TrackerFailure
@@ -242,3 +246,44 @@ def test_the_loop_of_a_bot_that_hung_is_closed_when_it_answers(
         time.sleep(0.01)
     assert loops[0].is_closed()
     of_bot.results([quick], 1, lambda *_: None)
+
+
+def test_garbage_collection_closes_no_loop() -> None:
+    closed: list[threading.Thread] = []
+
+    async def end() -> None:
+        closed.append(threading.current_thread())
+
+    async def quick() -> None: ...
+
+    def leave_one() -> None:
+        of_bot = adapting.EventLoop(end, apart=True)
+        of_bot.results([quick], 1, lambda *_: None)
+        circle: list[object] = [of_bot]
+        circle.append(circle)
+
+    leave_one()
+    # Python may look for garbage in any thread, even in one that holds a lock of `threading`.
+    # There, to close a loop would wait for ever, because that begins a thread.
+    gc.collect()
+    assert not closed
+    adapting.EventLoop()
+    assert closed == [threading.current_thread()]
+
+
+def test_the_end_of_a_process_closes_its_loops(tmp_path: Path) -> None:
+    code = """
+    from pytest_dstfuzz.trackers.adapting import EventLoop
+
+    async def end():
+        print("closed")
+
+    async def answer():
+        print("answered")
+
+    loop = EventLoop(end)
+    loop.result(answer())
+    """
+    run = run_python("-c", textwrap.dedent(code), cwd=tmp_path)
+    assert run.stdout.split() == ["answered", "closed"]
+    assert not run.stderr
