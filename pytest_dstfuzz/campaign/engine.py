@@ -177,8 +177,8 @@ def _is_known(search: str) -> bool:
 
 
 @cache
-def _digest_of_code() -> str | None:
-    """Return a digest of the package's code and data, and of the versions of its libraries.
+def digest_of_package() -> str | None:
+    """Return a digest of the package's code and data.
 
     It is ``None`` if a file cannot be read or there are no files.
     """
@@ -187,11 +187,17 @@ def _digest_of_code() -> str | None:
     files = [*package.rglob("*.py")]
     for end in ("gz", "json", "tsv", "txt"):
         files += tables.rglob(f"*.{end}")
-    used = [platform.python_version(), np.__version__, version("rapidfuzz"), version("msgspec")]
     try:
-        return " ".join([digest_of(sorted(files)), *used]) if files else None
+        return digest_of(sorted(files)) if files else None
     except OSError:
         return None
+
+
+def _digest_of_code() -> str | None:
+    """Return a digest of the package, with the versions of the libraries that it uses."""
+    used = [platform.python_version(), np.__version__, version("rapidfuzz"), version("msgspec")]
+    package = digest_of_package()
+    return None if package is None else " ".join([package, *used])
 
 
 def data_digest(data: DialogueSet) -> str:

@@ -9,14 +9,20 @@ import time
 import uuid
 from array import array
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from pytest_dstfuzz import Campaign, __version__
 from pytest_dstfuzz.campaign.answers import Answer
-from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, data_digest
+from pytest_dstfuzz.campaign.engine import (
+    CampaignEngine,
+    PlannedTurn,
+    data_digest,
+    digest_of_package,
+)
 from pytest_dstfuzz.campaign.results import MappedResults, Results, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.comparisons.judge import JudgeFacts
@@ -47,12 +53,13 @@ from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 MANIFEST: Final = "run.json"
-#: Since version 3, the identity of a run is digested by content.
-_VERSION: Final = 3
+#: Since version 4, each line names its run, and the code of the package is part of the identity.
+_VERSION: Final = 4
 _KIND: Final = "folder of results"
 #: Values of a run that are digests -> the message about a difference.
 _HASHED: Final = {
     "digest": "the dialogues differ",
+    "plugin": "the code of pytest-dstfuzz differs",
     "data": "the data differ",
     "fingerprint": "the trackers differ",
     "lexicon": "the lexicons differ",
@@ -88,6 +95,10 @@ def list_differences(found: Mapping[str, Difference], shown: Callable[[str, Any,
     return "; ".join(texts)
 
 
+class AnotherRunError(UserError):
+    """A folder has the results of another run or another bot."""
+
+
 #: Two different values; ``None`` if they look the same.
 Difference = tuple[Any, Any] | None
 
@@ -104,8 +115,9 @@ class RunManifest:
     settings: Mapping[str, Any]
     #: See `Campaign.identity`.
     decided: Mapping[str, Any]
-    #: The version of the package.
+    #: The version of the package, and a digest of its code and data.
     version: str
+    plugin: str
     #: The names of the relations in order.
     relations: tuple[str, ...]
     #: Name of a relation -> its description of itself.
@@ -134,11 +146,14 @@ class RunManifest:
     seconds: float = 0.0
     #: Digests of the bot's answers to some unmodified turns, see `sample_answers`.
     answers: tuple[str, ...] = ()
+    #: A digest of the identity that the run began with. Each line of results names it.
+    run: str = ""
 
     @property
     def identity(self) -> dict[str, Any]:
         """The values that determine the results."""
-        return {"version": self.version, "digest": self.digest, **self.decided}
+        own = {"version": self.version, "plugin": self.plugin, "digest": self.digest}
+        return {**own, **self.decided}
 
     def differing(self, other: RunManifest) -> dict[str, Difference]:
         """Return the values of `identity` that differ, each as a pair (this run, the other run)."""
@@ -167,7 +182,7 @@ class RunManifest:
             told = list_differences(
                 found, lambda name, old, new: f"{name} was {old!r} and is {new!r}"
             )
-            raise UserError(
+            raise AnotherRunError(
                 f"{where} has the results of another run, which cannot be continued as this one: "
                 f"use another folder. Differences: {told}"
             )
@@ -293,13 +308,18 @@ def _digest(answer: Answer | None) -> str:
     return hashlib.sha256(json_encoded(sorted(answer.state.items()))).hexdigest()[:16]
 
 
-def _refuse_changed_bot(campaign: Campaign, before: Sequence[str], where: Path) -> None:
-    """Raise an error if a bot now answers unmodified turns in another way.
+def _same_answers(campaign: Campaign, before: Sequence[str], where: Path) -> tuple[str, ...]:
+    """Return the answers to the unmodified turns, those of earlier calls for the folder first.
 
-    A turn with another answer is asked again several times. It does not count if these answers
-    differ, because then the bot varies.
+    A turn with another answer than before is asked again several times. It does not count if these
+    answers differ, because then the bot varies.
+
+    Raises:
+        AnotherRunError: the bot now answers turns in another way.
     """
     now = sample_answers(campaign)
+    if not before:
+        return now
     differing, both = compare_answers(before, now)
     contexts = _sample_contexts(campaign)
     again = {at: [contexts[at].again(n + 1) for n in range(_REPEATS)] for at in differing}
@@ -308,11 +328,18 @@ def _refuse_changed_bot(campaign: Campaign, before: Sequence[str], where: Path) 
         at for at in differing if {_digest(answers.get(one)) for one in again[at]} <= {now[at], ""}
     ]
     if changed:
-        raise UserError(
+        raise AnotherRunError(
             f"{where} has the results of another bot, and cannot be continued: the bot answers "
             f"{len(changed)} of {both} unmodified turns differently than the one that wrote the "
             "folder. Use another folder"
         )
+    return _filled(before, now)
+
+
+def _filled(before: Sequence[str], now: Sequence[str]) -> tuple[str, ...]:
+    """Add answers to turns that the budget of an earlier call left out, or on which it failed."""
+    pairs = zip_longest(before, now, fillvalue="")
+    return tuple(old or new for old, new in pairs)
 
 
 def data_of(info: RunInfo) -> dict[str, Any]:
@@ -340,6 +367,7 @@ class _Line:
 
     place: int  #: The index of the dialogue in the data.
     relation: int  #: The index of the relation in the manifest.
+    run: str  #: See `RunManifest.run`.
     count: int  #: The number of results.
     results: RawJson
     #: Whether the tracker failed on a turn or a variant, which is asked again when the run goes on.
@@ -438,7 +466,7 @@ class ResultFolder:
         Raises:
             UserError: the path has a folder that is not empty.
         """
-        if path.is_dir() and any(one.suffix != ".lock" for one in path.iterdir()):
+        if path.is_dir() and not _is_empty(path):
             raise UserError(
                 f"{path} contains other files: name a folder of its own for the results"
             )
@@ -496,6 +524,11 @@ class ResultFolder:
                     raise DataError(
                         f"{part}, byte {start}: not a line of results: {error}"
                     ) from None
+                if line.run != self.manifest.run:
+                    raise DataError(
+                        f"{part}, byte {start}: a result of another run than {MANIFEST} describes. "
+                        "Restore all files of the folder together, or use another folder"
+                    )
                 self._note(line, number, start)
                 start += len(text)
 
@@ -536,7 +569,8 @@ class ResultFolder:
             found = EncodedResults.of(found)
         relation = self._number[found.relation]
         text = RawJson(found.text)
-        line = _Line(found.place, relation, found.count, text, found.failed, found.judge)
+        run = self.manifest.run
+        line = _Line(found.place, relation, run, found.count, text, found.failed, found.judge)
         self._again.discard((found.place, relation))
         with self._written():
             file = self._writer()
@@ -571,10 +605,19 @@ class ResultFolder:
         self._lock = lock
 
     def keep(self, manifest: RunManifest) -> None:
-        """Flush all lines to disk, then write the manifest again."""
+        """Flush all lines to disk, then write the manifest again.
+
+        Raises:
+            UserError: the disk is full, or the folder was removed or replaced.
+        """
         if self._file is not None:
             with self._written():
                 os.fsync(self._file.fileno())
+        if not self.is_one(self.path) or RunManifest.read(self.path).run != manifest.run:
+            raise UserError(
+                f"{self.path} was removed or replaced while this run wrote to it, so the results "
+                "of this run are lost: run the same command again, with a folder of its own"
+            )
         self.manifest = manifest
         manifest.write(self.path)
 
@@ -876,6 +919,12 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
             raise UserError(f"{first.path} and {folder.path} are not parts of one run: {told}")
         if problem := first.manifest.unlike_answers(manifest):
             raise UserError(f"{first.path} and {folder.path} are not parts of one run: {problem}")
+        answers = first.manifest.answers, manifest.answers
+        if all(answers) and not compare_answers(*answers)[1]:
+            raise UserError(
+                f"nothing shows that {first.path} and {folder.path} are of one bot, because it "
+                "answered other unmodified turns in each: run both commands again, without a budget"
+            )
         number, others = manifest.shard
         if others != parts:
             raise UserError(
@@ -969,7 +1018,7 @@ def check_replaceable(output: Path, manifest: RunManifest | None = None) -> None
         UserError: the path is a file, or a folder with other files. If a ``manifest`` is given,
             the folder must not have results of another run, either.
     """
-    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+    if not output.exists() or (output.is_dir() and _is_empty(output)):
         return
     if not ResultFolder.is_one(output):
         what = "contains other files" if output.is_dir() else "is not a folder"
@@ -979,6 +1028,11 @@ def check_replaceable(output: Path, manifest: RunManifest | None = None) -> None
     old = RunManifest.read(output)
     if old.differing(manifest) or old.shard != manifest.shard:
         raise UserError(f"{output} has the results of another run: use another folder")
+
+
+def _is_empty(folder: Path) -> bool:
+    """Return whether a folder has nothing but locks and drafts, as a killed run leaves them."""
+    return all(one.suffix in (".lock", ".tmp") and one.is_file() for one in folder.iterdir())
 
 
 def _to_disk(file: Path) -> None:
@@ -1053,10 +1107,11 @@ def manifest_of(campaign: Campaign) -> RunManifest:
     whole = [relation.unit == "dialogue" for relation in campaign.relations]
     turns = sum(last + 1 for _, last in campaign.plan)
     dialogues = len(campaign.plan)
-    return RunManifest(
+    begun = RunManifest(
         settings=settings_json(settings),
         decided=campaign.identity,
         version=__version__,
+        plugin=digest_of_package() or "",
         relations=tuple(relation.name for relation in campaign.relations),
         facts={one.name: facts_of(one, campaign) for one in campaign.relations},
         digest=plan_digest(campaign.drawn),
@@ -1069,6 +1124,7 @@ def manifest_of(campaign: Campaign) -> RunManifest:
         dialogues=dialogues,
         planned=whole.count(False) * turns + whole.count(True) * dialogues,
     )
+    return replace(begun, run=hashlib.sha256(json_encoded(begun.identity)).hexdigest()[:16])
 
 
 def facts_of(relation: Relation, campaign: Campaign) -> RelationFacts:
@@ -1093,9 +1149,8 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
     folder = open_folder(path, manifest)
     runner = BlockRunner(campaign)
     with closed_on_error(folder):
-        if folder.manifest.answers:
-            _refuse_changed_bot(campaign, folder.manifest.answers, path)
-        elif answers := sample_answers(campaign):
+        before = folder.manifest.answers
+        if (answers := _same_answers(campaign, before, path)) != before:
             folder.keep(replace(folder.manifest, answers=answers))
 
     def keep(found: DialogueResults) -> None:
@@ -1116,8 +1171,8 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
         seconds = time.monotonic() - started
         asked = runner.asked
         manifest = folder.manifest.gone_on(asked=asked, seconds=seconds, ended=ended)
-        folder.keep(manifest.closed_by(campaign.late_code()))
-        folder.close()
+        with closing(folder):
+            folder.keep(manifest.closed_by(campaign.late_code()))
     return folder
 
 
@@ -1150,7 +1205,7 @@ def open_folder(path: Path, manifest: RunManifest) -> ResultFolder:
                 manifest,
                 asked=old.asked,
                 seconds=old.seconds,
-                answers=old.answers or manifest.answers,
+                answers=_filled(old.answers, manifest.answers),
             )
             folder.ask_failed_again()
             folder.was_finished = folder.finished

@@ -37,7 +37,7 @@ from pytest_dstfuzz.files import content_of, read_table, write_text
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.figures import undecided_text
 from pytest_dstfuzz.report.wording import visible
-from pytest_dstfuzz.scale.results import ResultFolder, run_into
+from pytest_dstfuzz.scale.results import AnotherRunError, ResultFolder, run_into
 from pytest_dstfuzz.search.registry import default_search
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Tracker
@@ -228,11 +228,15 @@ class SweptCell:
     path: Path
     #: Why the cell failed or is incomplete; ``""`` if it is complete.
     problem: str = ""
+    #: Whether the folder has the results of another run.
+    refused: bool = False
 
     @property
     def folder(self) -> ResultFolder | None:
         """The cell's results, possibly incomplete, or ``None`` without results."""
-        return ResultFolder.open(self.path) if ResultFolder.is_one(self.path) else None
+        if self.refused or not ResultFolder.is_one(self.path):
+            return None
+        return ResultFolder.open(self.path)
 
 
 def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterator[SweptCell]:
@@ -244,16 +248,26 @@ def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterato
     known = _LastTracker()
     for number, cell in enumerate(plan.cells, start=1):
         path = output / CELLS / cell.name
-        yield SweptCell(cell, path, _problem_of(cell, path, known, number, progress))
+        try:
+            swept = SweptCell(cell, path, _problem_of(cell, path, known, number, progress))
+        except AnotherRunError as error:
+            swept = SweptCell(cell, path, str(error), refused=True)
+        yield swept
 
 
 def _problem_of(
     cell: SweepCell, path: Path, known: _LastTracker, number: int, progress: SweepProgress
 ) -> str:
-    """Run a cell. Return the reason if it failed or is incomplete, otherwise ``""``."""
+    """Run a cell. Return the reason if it failed or is incomplete, otherwise ``""``.
+
+    Raises:
+        AnotherRunError: its folder has the results of another run.
+    """
     try:
         campaign = known.campaign(cell.settings)
         folder = run_into(campaign, path, lambda done, total: progress(cell, number, done, total))
+    except AnotherRunError:
+        raise
     except DstFuzzError as error:
         return str(error)
     if not folder.complete:

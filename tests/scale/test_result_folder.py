@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +25,7 @@ from pytest_dstfuzz import (
 )
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.scale import results
 from pytest_dstfuzz.scale.results import (
     CHECKED_TURNS,
     DialogueResults,
@@ -117,6 +119,61 @@ def test_another_run_is_refused(tmp_path: Path) -> None:
         run_into(
             Campaign(heard, settings=SETTINGS.replace_options(seed=7)), tmp_path / "run", quiet
         )
+
+
+def test_files_of_two_runs_are_told_apart(tmp_path: Path) -> None:
+    run_into(campaign(), tmp_path / "one", quiet)
+    other = Campaign(heard, settings=SETTINGS.replace_options(seed=7))
+    run_into(other, tmp_path / "other", quiet)
+    shutil.copy(tmp_path / "one" / "run.json", tmp_path / "other")
+    with pytest.raises(DataError, match=r"results-0001.jsonl, byte 0: a result of another run"):
+        run_into(campaign(), tmp_path / "other", quiet)
+
+
+def test_another_plugin_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_into(campaign(), tmp_path / "run", quiet)
+    monkeypatch.setattr(results, "digest_of_package", lambda: "of the same version")
+    with pytest.raises(UserError, match="the code of pytest-dstfuzz differs"):
+        run_into(campaign(), tmp_path / "run", quiet)
+
+
+def test_what_a_budget_left_out_is_compared_later(tmp_path: Path) -> None:
+    wanted = "north"
+
+    def noted(_: Context) -> BeliefState:
+        return BeliefState({"hotel-area": wanted})
+
+    little = Campaign(noted, settings=SETTINGS.replace_options(max_calls=1))
+    run_into(little, tmp_path / "run", quiet)
+    run_into(campaign(noted), tmp_path / "run", quiet)
+    wanted = "south"  # No code and no file has changed.
+    with pytest.raises(UserError, match="answers 16 of 16"):
+        run_into(campaign(noted), tmp_path / "run", quiet)
+
+
+def test_what_a_kill_leaves_is_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / f".run.json.{'0' * 32}.tmp").write_text("{", encoding="utf-8")
+    assert run_into(campaign(), tmp_path / "run", quiet).complete
+
+
+@pytest.mark.parametrize("seed", [None, 7])
+def test_a_folder_that_was_taken_away_is_told(tmp_path: Path, seed: int | None) -> None:
+    taken = False
+
+    def taking(context: Context) -> BeliefState:
+        nonlocal taken
+        if not taken and (tmp_path / "run" / "results-0001.jsonl").exists():
+            taken = True
+            shutil.rmtree(tmp_path / "run")
+            if seed is not None:
+                other = Campaign(heard, settings=SETTINGS.replace_options(seed=seed))
+                run_into(other, tmp_path / "run", quiet)
+        return heard(context)
+
+    with pytest.raises(UserError, match="was removed or replaced while this run wrote"):
+        run_into(campaign(taking), tmp_path / "run", quiet)
+    assert ResultFolder.is_one(tmp_path / "run") == (seed is not None)
 
 
 def test_what_is_no_folder_of_results_is_told(tmp_path: Path) -> None:

@@ -117,6 +117,16 @@ def test_parts_of_bots_that_answer_otherwise_are_refused(tmp_path: Path) -> None
         merge([first, ran(tmp_path / "2", "2/2", noted)], tmp_path / "whole")
 
 
+def test_parts_that_nothing_compares_are_refused(tmp_path: Path) -> None:
+    first, second = ran(tmp_path / "1", "1/2"), ran(tmp_path / "2", "2/2")
+    for folder, left_out in ((first, slice(8)), (second, slice(8, None))):
+        answers = list(folder.manifest.answers)
+        answers[left_out] = [""] * len(answers[left_out])
+        folder.keep(replace(folder.manifest, answers=tuple(answers)))
+    with pytest.raises(UserError, match=r"nothing shows that .* are of one bot"):
+        merge([first, second], tmp_path / "whole")
+
+
 def test_a_part_that_is_not_done_is_told_with_what_goes_on(
     parts: Sequence[ResultFolder], tmp_path: Path
 ) -> None:

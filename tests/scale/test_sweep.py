@@ -138,6 +138,19 @@ def test_a_cell_that_cannot_be_run_is_told_and_the_others_go_on(folder: Path) ->
     assert all(path.stat().st_mtime_ns == at for path, at in before.items())
 
 
+def test_a_refused_cell_shows_no_figures(folder: Path) -> None:
+    text = SWEEP.replace(', "sweepbot:last"', "").replace(', "near-value"', "")
+    (folder / "s.toml").write_text(text, encoding="utf-8")
+    assert swept(folder, "s.toml", "--output=out").returncode == 0
+    (folder / "sweepbot.py").write_text(BOT.replace(".lower()", ""), encoding="utf-8")
+    assert swept(folder, "s.toml", "--output=out").returncode == 1
+    rows = table(folder / "out" / "table.csv")
+    assert rows
+    for row in rows:
+        assert "another run" in row["problem"]
+        assert (row["turns"], row["failure_rate"]) == ("0", "")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
