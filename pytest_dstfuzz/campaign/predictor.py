@@ -477,8 +477,8 @@ class Predictor:
         return answered
 
     def _write(self, answered: _Batch) -> None:
-        """Write new answers to the cache."""
-        if self.cache is not None:
+        """Write new answers to the cache, unless the tracker has changed since they were asked."""
+        if self.cache is not None and not self._has_changed():
             self.cache.keep(dict(islice(answered.items(), answered.written, None)))
             answered.written, answered.since = len(answered), time.monotonic()
 
@@ -509,14 +509,13 @@ class Predictor:
                 )
                 self._refuse_change()
         except (BatchInterrupt, Overrun) as stopped:
+            if self._has_changed():
+                self._drop(batch, answered)
+                stopped.answers = {}
             self._cut_short(batch, stopped, answered)
             return
         except ChangedTrackerError as error:
-            # Some answers came early, and may be in the cache.
-            if self.cache is not None:
-                self.cache.drop([*batch, *answered])
-            answered.clear()
-            answered.written = 0
+            self._drop(batch, answered)
             self._give_up(error)
             return
         except GivenUpError as error:
@@ -524,6 +523,8 @@ class Predictor:
             return
         except BaseException as error:
             if passes_through(error):
+                if self._has_changed():
+                    self._drop(batch, answered)
                 raise
             reason = describe_error(error) + find_own_line(error)
         else:
@@ -532,12 +533,22 @@ class Predictor:
             return
         self._halve(batch, reason, answered)
 
+    def _has_changed(self) -> bool:
+        return bool(self._fingerprint) and fingerprint_of(self._tracker) != self._fingerprint
+
     def _refuse_change(self) -> None:
         """Raise an error if the tracker's fingerprint has changed."""
-        if self._fingerprint and fingerprint_of(self._tracker) != self._fingerprint:
+        if self._has_changed():
             raise ChangedTrackerError(
                 f"{self._kind.words.who} changed its fingerprint during the run"
             )
+
+    def _drop(self, batch: Sequence[Context], answered: _Batch) -> None:
+        """Forget the answers of a batch, also those that came early and may be in the cache."""
+        if self.cache is not None:
+            self.cache.drop([*batch, *answered])
+        answered.clear()
+        answered.written = 0
 
     def _halve(self, batch: Sequence[Context], reason: str, answered: _Batch) -> None:
         """Request the rest of a failed batch again, in two halves."""

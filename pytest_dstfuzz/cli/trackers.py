@@ -297,7 +297,7 @@ def _serve(given: Namespace) -> None:
         )
     # Imported late, as above.
     from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
-    from pytest_dstfuzz.trackers.tracker import fingerprint_of, says_repeatable  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.tracker import says_repeatable  # noqa: PLC0415
 
     how = {key: value for key in _SERVED if (value := getattr(given, key)) is not None}
     keys = {key.name: key.read() for key in given.tracker or ()}
@@ -306,7 +306,7 @@ def _serve(given: Namespace) -> None:
             raise UserError(f"{item.flag} applies only to a service at an address, not to {name}")
     with listen(given.host, given.port) as listening:
         tracker = resolve_tracker(name, keys=keys, **how)
-        about = About(name, fingerprint_of(tracker), repeatable=says_repeatable(tracker))
+        about = About(name, repeatable=says_repeatable(tracker))
         batch_size = how.get("batch_size", Settings().tracker.batch_size)
         app = make_app(
             tracker,

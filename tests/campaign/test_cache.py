@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -25,12 +26,14 @@ from pytest_dstfuzz.config import BudgetSettings, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.tracker import (
     Disagreement,
     Prediction,
     fingerprint_of,
     fingerprint_problem,
 )
+from pytest_dstfuzz.trackers.validation import Overrun
 
 DATA = data_of(talk("D1", "north"))
 Open = Callable[..., PredictionCache]
@@ -195,6 +198,34 @@ def test_a_second_run_asks_nothing_and_spends_nothing(opened: Open) -> None:
     more = contexts(*"abcde")
     assert len(second.predict([*asked, *more])) == 53
     assert len(bot.asked) == 53
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, Overrun])
+def test_a_batch_that_is_cut_keeps_no_answer_of_another_version(
+    opened: Open, stop: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predictor_module, "WRITE_EVERY", 0.0)  # Answers are written one by one.
+    asked = contexts(*"abcdefgh")
+    fingerprint = "1"
+
+    class Reloading(UnsureBot):
+        @property
+        def fingerprint(self) -> str:
+            return fingerprint
+
+        def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+            nonlocal fingerprint
+            take = taker_of(self)
+            for place, answer in enumerate(super().predict(contexts)[:2]):
+                take(place, answer)
+                fingerprint = "2"
+            raise stop
+
+    predictor = Predictor(Reloading(), 4, cache=opened(), fingerprint="1")
+    with suppress(KeyboardInterrupt):
+        predictor.predict(asked)
+    assert predictor.known(asked) == {}
+    assert opened().recall(asked) == {}
 
 
 def test_each_batch_is_kept_at_once(opened: Open) -> None:

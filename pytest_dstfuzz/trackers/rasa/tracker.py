@@ -31,7 +31,7 @@ from pytest_dstfuzz.printable import describe, format_count, format_list
 from pytest_dstfuzz.trackers.adapters import as_prediction
 from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
-from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Prediction
 from pytest_dstfuzz.trackers.validation import unknown_slot
 from pytest_dstfuzz.trackers.web.transport import (
     MalformedReply,
@@ -261,21 +261,38 @@ class RasaTracker:
         """Hold one conversation for each context, several at once.
 
         Raises:
-            ChangedTrackerError: the bot has loaded another model. Its id is read after each batch.
+            ChangedTrackerError: the bot has loaded another model, or does not tell its id any more.
+                The id is read after each batch.
+            BatchInterrupt: Ctrl-C was pressed. The exception has the answers so far, unless the
+                model has changed.
         """
         jobs = [partial(self._believed, context) for context in contexts]
-        answers = self.transport.map(jobs, taker_of(self))
-        self._refuse_another_model()
+        # Answers that may be of another model count only after the batch.
+        takers = [taker_of(self)] if self.version is None else []
+        try:
+            answers = self.transport.map(jobs, *takers)
+        except BatchInterrupt as stopped:
+            try:
+                self._refuse_another_model(late=True)
+            except GivenUpError:
+                raise BatchInterrupt({}) from None
+            raise stopped from None
+        self._refuse_another_model(late=bool(self.transport.over))
         return answers
 
-    def _refuse_another_model(self) -> None:
+    def _refuse_another_model(self, *, late: bool) -> None:
         if self.version is None:
             return
         try:
-            asked = self.transport.ask("GET", "status", read=_read_version)
+            asked = self.transport.ask("GET", "status", read=_read_version, late=late)
             version = self.transport.wait(asked)
-        except (TrackerError, UserError):
-            return  # The next request says what is wrong with the service.
+        except (TrackerError, UserError) as error:
+            if over := self.transport.over:
+                raise GivenUpError(over) from None
+            raise ChangedTrackerError(
+                f"it is unknown whether the bot still has the model {self.version}, so its last "
+                f"answers do not count: {error}"
+            ) from None
         if version != self.version:
             raise ChangedTrackerError(
                 f"the bot at {self.transport.address} changed its model from {self.version} to "

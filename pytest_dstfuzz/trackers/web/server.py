@@ -29,7 +29,7 @@ from starlette.routing import Route
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of
 from pytest_dstfuzz.trackers.validation import as_list, check_prediction, describe_error
 from pytest_dstfuzz.trackers.web import contract
 from pytest_dstfuzz.trackers.web.contract import About, ContractError, ServiceAnswer
@@ -171,6 +171,7 @@ def make_app(
 ) -> Starlette:
     """Return the application that serves a tracker, in batches of at most ``batch_size`` contexts.
 
+    It declares the tracker's fingerprint as its version, or that of ``about`` if there is none.
     ``outcome`` is the kind of answer. If ``token`` is not empty, callers must send it as
     ``Authorization: Bearer``. If it is empty and ``host`` is a loopback address, requests must use
     a name of this machine. This protects against DNS rebinding by a page in a local browser.
@@ -186,7 +187,9 @@ def make_app(
 
     async def tell(request: Request) -> JSONResponse:
         _check_caller(request, token, own_names)
-        return JSONResponse(replace(about, dialogues=batch_size).to_json())
+        # A tracker may load another model while it is served.
+        version = fingerprint_of(tracker) or about.version
+        return JSONResponse(replace(about, version=version, dialogues=batch_size).to_json())
 
     async def predict(request: Request) -> Response:
         _check_caller(request, token, own_names)

@@ -79,9 +79,23 @@ class WebTracker:
         """Return a prediction for each context, or an error in its place.
 
         Raises:
-            ChangedTrackerError: the service declares another version than before. The version is
-                read after each batch, so no answer counts as one of the wrong version.
+            ChangedTrackerError: the service declares another version than before, or none. The
+                version is read after each batch, so no answer counts as one of the wrong version.
+            BatchInterrupt: Ctrl-C was pressed. The exception has the answers so far, unless the
+                version has changed.
         """
+        try:
+            answers = self._answers(contexts)
+        except BatchInterrupt as stopped:
+            try:
+                self._refuse_another_version(late=True)
+            except GivenUpError:
+                raise BatchInterrupt({}) from None
+            raise stopped from None
+        self._refuse_another_version(late=bool(self.transport.over))
+        return [answers[place] for place in range(len(contexts))]
+
+    def _answers(self, contexts: Sequence[Context]) -> dict[int, _Answer]:
         answers: dict[int, _Answer] = {}
         groups = [] if self._most is None else self._groups(contexts, self._most)
         self._map(partial(self._together, contexts), groups, answers)
@@ -92,16 +106,20 @@ class WebTracker:
             failed = any(isinstance(answers[place], TrackerError) for place in group)
             if {*group} & {*alone} and not failed:
                 self._most = None
-        self._refuse_another_version()
-        return [answers[place] for place in range(len(contexts))]
+        return answers
 
-    def _refuse_another_version(self) -> None:
+    def _refuse_another_version(self, *, late: bool) -> None:
         if self.about.version is None:
             return
         try:
-            version = _about(self.transport).version
-        except (TrackerError, UserError):
-            return  # The next request says what is wrong with the service.
+            version = _about(self.transport, late=late).version
+        except (TrackerError, UserError) as error:
+            if over := self.transport.over:
+                raise GivenUpError(over) from None
+            raise ChangedTrackerError(
+                f"it is unknown whether the service still has version {self.about.version}, so its "
+                f"last answers do not count: {error}"
+            ) from None
         if version != self.about.version:
             raise ChangedTrackerError(
                 f"the service at {self.transport.address} changed its version from "
@@ -129,10 +147,11 @@ class WebTracker:
         """
         found: Mapping[int, object] = {}
         stop = None
-        hand_on = taker_of(self)
+        # Answers that may be of another version count only after the batch.
+        hand_on = taker_of(self) if self.about.version is None else None
 
         def take(number: int, result: object) -> None:
-            if isinstance(result, list):
+            if hand_on is not None and isinstance(result, list):
                 for place, answer in zip(groups[number], result, strict=True):
                     hand_on(place, answer)
 
@@ -241,7 +260,7 @@ def _read(read: Callable[[Any], T], reply: Reply) -> T:
         raise MalformedReply(str(error), unreadable=unreadable) from None
 
 
-def _about(transport: Transport) -> About:
+def _about(transport: Transport, *, late: bool = False) -> About:
     """Request the self-description of the service, which is optional."""
 
     def read(reply: Reply) -> About:
@@ -251,7 +270,7 @@ def _about(transport: Transport) -> About:
         return _read(contract.read_about, reply)
 
     try:
-        about = transport.wait(transport.ask("GET", read=read))
+        about = transport.wait(transport.ask("GET", read=read, late=late))
     except ServiceError as error:
         if error.status is None:
             raise NoAnswerError(str(error)) from None

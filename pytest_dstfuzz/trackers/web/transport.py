@@ -59,6 +59,8 @@ ACCEPTED: Final = "gzip, deflate"
 #: Largest body in bytes, compressed or not. No belief state is as long. Up to one body per
 #: concurrent request is in memory.
 LONGEST: Final = 16 * 1024 * 1024
+#: Seconds to wait for the answer to a request after the end of the run.
+_LATE: Final = 2.0
 _NOT_UTF8: Final = "answered with a body that is not valid JSON (it is not UTF-8)"
 _TOO_LONG: Final = f"answered with a body of more than {LONGEST // 1024 // 1024} MB"
 #: Encoding -> window sizes of zlib to try in turn. Some services send "deflate" without a header.
@@ -382,14 +384,14 @@ class Transport:
             if isinstance(failure, BaseException):
                 raise failure
             take(place, results[place])
-            if self._over():
+            if self.over:
                 raise _Over
 
         each = [partial(do, place) for place in range(len(jobs))]
         try:
             self._loop.results(each, self.concurrency, arrived)
         except _Over:
-            over = GivenUpError(self._over())
+            over = GivenUpError(self.over)
             return [results.get(place, over) for place in range(len(jobs))]
         except KeyboardInterrupt:
             raise BatchInterrupt(results) from None
@@ -404,13 +406,15 @@ class Transport:
         read: Callable[[Reply], T],
         worth: int = 1,
         once: bool = False,
+        late: bool = False,
     ) -> T:
         """Send one request, with retries for temporary failures, and return the result of ``read``.
 
         The path is relative to the address, percent-encoded, and may have a query. A
         `MalformedReply` from ``read`` counts as a failed attempt. An attempt may take ``worth``
         times the usual timeout. With ``once``, the service must not process the request twice. So
-        the request is only sent again if the service was too busy to process it.
+        the request is only sent again if the service was too busy to process it. With ``late``, it
+        is sent even after the end of the run, but only once and with a short timeout.
 
         Raises:
             ServiceError: the service refused, failed at every attempt, or returned an unexpected
@@ -419,12 +423,13 @@ class Transport:
             TrackerError: any other error from ``read``.
         """
         content = None if body is None else json.dumps(body).encode("ascii")
-        tries, last = self._service.retries + 1, ""
+        tries, last = 1 if late else self._service.retries + 1, ""
         for number in range(tries):
-            self._refuse_if_over(last)
+            if not late:
+                self._refuse_if_over(last)
             await self._wait_for_slot()
             try:
-                reply = await self._attempt(method, path, content, worth)
+                reply = await self._attempt(method, path, content, worth, late=late)
                 return self._read(reply, read)
             except FailedAttempt as error:
                 failure = error.with_traceback(None)
@@ -455,20 +460,24 @@ class Transport:
             why = f"{in_a_row}; the last time, it {what}"
             self._dead = f"the service at {self.address} is considered dead ({why})"
 
-    def _over(self) -> str:
-        """Return the reason to stop, as a clause, or ``""``."""
+    @property
+    def over(self) -> str:
+        """The reason to stop, as a clause, or ``""``."""
         return self._dead or self._service.deadline.ended
 
     def _refuse_if_over(self, last: str) -> None:
-        if over := self._over():
+        if over := self.over:
             dead = self._dead or not last
             shown = "" if dead else f" (the last time, the service {self.secrets.redact(last)})"
             raise GivenUpError(over + shown)
 
-    async def _attempt(self, method: str, path: str, content: bytes | None, worth: int) -> Reply:
+    async def _attempt(
+        self, method: str, path: str, content: bytes | None, worth: int, *, late: bool
+    ) -> Reply:
         """Send one request. Raise a `FailedAttempt` if the status is 300 or more."""
         headers = {} if content is None else {"Content-Type": "application/json"}
-        granted = min(self._service.timeout * worth, self._service.deadline.left)
+        left = _LATE if late else self._service.deadline.left
+        granted = min(self._service.timeout * worth, left)
         # httpx applies its timeouts to each read or write. They never catch a service that sends a
         # byte per second, or ``100 Continue`` for ever.
         limits = httpx.Timeout(None, connect=min(self._service.timeout, granted))

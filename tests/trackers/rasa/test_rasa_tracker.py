@@ -279,6 +279,14 @@ def test_a_model_that_is_loaded_during_a_run_ends_it(server: RasaServer) -> None
         tracker.predict([context("cheap food")])
 
 
+def test_answers_of_a_bot_that_hides_its_model_do_not_count(server: RasaServer) -> None:
+    server.status = {"model_id": "75a985b7"}
+    tracker = connect(server)
+    server.status = {}
+    with pytest.raises(ChangedTrackerError, match="its model from 75a985b7 to none"):
+        tracker.predict([context("cheap food")])
+
+
 def test_the_slots_that_are_ignored_are_told(server: RasaServer, slot_map: str) -> None:
     (note,) = connect(server, slot_map).notes
     assert note.startswith("slots of the bot: 5 compared, 2 ignored because the data does not have")

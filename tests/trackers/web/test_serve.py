@@ -97,6 +97,17 @@ def test_it_answers_by_the_contract(asked: tuple[Echo, Callable[..., httpx.Respo
     assert ask("POST", json=say("mapping")).json() == {"state": {"hotel-area": " None "}}
 
 
+def test_the_version_is_that_of_now() -> None:
+    class Reloading(Echo):
+        fingerprint = "weights 1"
+
+    tracker = Reloading()
+    with served(tracker) as address, httpx.Client(trust_env=False) as client:
+        assert client.get(address).json()["version"] == "weights 1"
+        tracker.fingerprint = "weights 2"
+        assert client.get(address).json()["version"] == "weights 2"
+
+
 def test_one_request_for_several_is_one_batch(
     asked: tuple[Echo, Callable[..., httpx.Response]],
 ) -> None:

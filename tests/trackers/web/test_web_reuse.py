@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from loopback import Asked, Says, Service
+
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
+from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
 OPTIONS = ("--dst-turns=8", "--dst-variants=2", "--dst-fail-on=gate", "--dst-report=out.json")
@@ -78,6 +85,46 @@ def test_a_version_that_is_deployed_during_a_run_leaves_no_answer(
     assert result.ret != 0
     bot.build, bot.version, bot.posts = "first", "1", 6
     assert states(pytester, service.url) == {"first"}
+
+
+def test_answers_of_a_service_that_hides_its_version_do_not_count(
+    pytester: pytest.Pytester, serve: Serve
+) -> None:
+    bot = Bot()
+    bot.version = "1"
+
+    def deployed(asked: Asked) -> Says:
+        if bot.posts == 5:
+            bot.build = "second"
+        # The gateway does not know the new description.
+        hidden = bot.build == "second" and asked.method == "GET"
+        return Says(how="hang-up") if hidden else bot(asked)
+
+    service = serve(deployed)
+    result = pytester.runpytest_inprocess(f"--dst-model={service.url}", *OPTIONS)
+    result.stdout.fnmatch_lines(["*unknown whether the service still has version 1*"])
+    bot.build, bot.posts = "first", 6
+    assert states(pytester, service.url) == {"first"}
+
+
+@pytest.mark.parametrize(("version", "kept"), [("1", True), ("2", False)])
+def test_ctrl_c_keeps_no_answer_of_another_version(serve: Serve, version: str, kept: bool) -> None:
+    bot = Bot()
+    bot.version = "1"
+
+    def deployed(asked: Asked) -> Says:
+        if bot.posts == 3:
+            bot.version = version
+            os.kill(os.getpid(), signal.SIGINT)
+        return bot(asked)
+
+    tracker = tracker_for(
+        Settings.of(model=serve(deployed).url, concurrency=1), DialogueSet("d", "test", ())
+    )
+    contexts = [Context((Exchange("", f"user {number}"),)) for number in range(9)]
+    with pytest.raises(BatchInterrupt) as stopped:
+        tracker.predict(contexts)
+    assert bool(stopped.value.answers) == kept
 
 
 def test_two_services_may_have_the_same_version(pytester: pytest.Pytester, serve: Serve) -> None:
