@@ -32,6 +32,7 @@ from pytest_dstfuzz.gate.verdict import (
     failure_rate,
     judge_figure,
 )
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.totals.tallies import describe_applied
 from pytest_dstfuzz.totals.totals import Totals
 
@@ -255,7 +256,9 @@ def _judge_idle_limits(
     judging = {limit.name for limit in gates.known if limit.of_violations}
     if not (broken and gates.of_violations) or "max_estimated_failures" in gates.whole:
         return
-    if any(one.gate in judging and one.value is not None for one in figures):
+    judged = [one for one in figures if one.gate in judging and one.value is not None]
+    if judged:
+        yield from _judge_uncredited(every, judged)
         return
     verb = "violation is" if broken == 1 else "violations are"
     reason = (
@@ -264,6 +267,26 @@ def _judge_idle_limits(
         "--dst-fail-on=violation"
     )
     yield LimitFinding(None, _FAILURE_RATE.name, None, "regression", reason)
+
+
+def _judge_uncredited(
+    every: Sequence[RelationGate], judged: Sequence[LimitFinding]
+) -> Iterator[LimitFinding]:
+    """Yield a regression if all limits are of transformations, and no limit counts a violation.
+
+    A violation that edits of earlier turns caused counts for no transformation.
+    """
+    parts = [one.part for one in judged if one.part and one.part.kind == "transformation"]
+    main = main_of(every)
+    if main is None or len(parts) < len(judged):
+        return
+    if uncredited := max(main.counts_of(part).uncredited for part in parts):
+        reason = (
+            f"at least {format_count(uncredited, 'violation')} under no limit, because edits of "
+            "earlier turns caused them, which count for no transformation: set a limit for the "
+            "session"
+        )
+        yield LimitFinding(None, _FAILURE_RATE.name, None, "regression", reason)
 
 
 def _judge_rates(every: Sequence[RelationGate], gates: Gates) -> Iterator[LimitFinding]:

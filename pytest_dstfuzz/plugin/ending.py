@@ -532,7 +532,8 @@ class SessionEnd:
         gated = self._context.settings.gate.fail_on == "gate" or self._gate.given
         # Conformance checks or remembered violations may be all that the run tests. A file that was
         # named explicitly may test something else.
-        others = self._collector.conformance or bool(self._collector.regressions)
+        replayed = self._collector.regressions.values()
+        others = self._collector.conformance or any(one != "unasked" for one in replayed)
         others = others or bool(selection_of(self._context.config).files)
         about_turns = self._tests_its_tracker and (self._collector.planned or not others)
         if not (about_turns or gated):

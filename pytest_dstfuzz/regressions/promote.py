@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from pytest_dstfuzz.comparisons.arguments import ArgumentTable
+from pytest_dstfuzz.comparisons.registry import COMPARISONS, comparison_by_name
+from pytest_dstfuzz.config import JUDGE, ReplySettings
 from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import UserError
@@ -19,8 +21,6 @@ _IMPORTS = (
     "from pytest_dstfuzz import Context, Exchange",
     "from pytest_dstfuzz.testing import assert_follows",
 )
-#: A comma before a rule, unlike the commas in a list of values.
-_RULE: Final = re.compile(r",(?=[\w.*?-]+=)")
 _TRANSCRIPT_IMPORT = "from pytest_dstfuzz import Tool, Transcript"
 _EXPECTED_IMPORT = "from pytest_dstfuzz import Admissible, Delta"
 _TEST = '''\
@@ -48,13 +48,20 @@ def write_promoted(regression: Regression, existing: str = "") -> str:
 
     Raises:
         UserError: the violation was found with the system's own messages in the history. A plain
-            test has only the recorded messages, so it cannot reproduce the violation.
+            test has only the recorded messages, so it cannot reproduce the violation. Or the
+            violation depends on options for replies that a plain test does not have.
     """
     if regression.history == "own":
         raise UserError(
             f"{regression.id} was found with the system's own messages in the history, which a "
             f"plain test does not have: replay it with --dst-replay={regression.id} "
             "--dst-history=own"
+        )
+    if _needs_options(regression):
+        raise UserError(
+            f"{regression.id} is a violation only with options of the run, such as dst_fallback or "
+            "dst_cited, which a plain test does not have: replay it with "
+            f"--dst-replay={regression.id}"
         )
     verb = "follow" if regression.expected else "survive"
     name = f"{regression.kind.words.test_name(verb)}_{regression.id}"
@@ -105,16 +112,36 @@ def _test(regression: Regression, name: str) -> str:
 def _compared(regression: Regression) -> str:
     """Return the code of the arguments for the kind of answer and its comparison."""
     if regression.kind.has_slots:
-        _, *rules = re.split(_RULE, regression.compare)
+        rules = _rules_in(regression.compare.partition(",")[2])
         return f"        arguments={rules!r},\n" if rules else ""
     if regression.kind.has_tools:
         return _rules(regression)
+    names, limit = _names_and_limit(regression)
+    lines = [f'outcome="{regression.outcome}"', f"compare={names or None!r}"]
+    lines += [] if limit is None else [f"threshold={limit}"]
+    return "".join(f"        {line},\n" for line in lines)
+
+
+def _needs_options(regression: Regression) -> bool:
+    """Return whether the comparison of a plain test accepts the wrong reply."""
+    shipped = {*COMPARISONS.shipped} - {JUDGE}
+    names, limit = _names_and_limit(regression)
+    if regression.kind.words.values or regression.expected or not {*names.split(",")} <= shipped:
+        return False
+    settings = ReplySettings(outcome="reply", threshold=limit)
+    same = comparison_by_name(names, settings)
+    return all(
+        same.compare(each.slot, each.before or "", each.after or "", regression.clean).same
+        for each in regression.changed
+    )
+
+
+def _names_and_limit(regression: Regression) -> tuple[str, float | None]:
+    """Return the names of the comparisons of replies, and the largest distance."""
     # "numbers,embedding:shipped<=0.45": shipped comparisons need only their names.
     names = re.sub(r"(:shipped)?<=[0-9.]+", "", regression.compare)
     limit = re.search(r"<=([0-9.]+)", regression.compare)
-    lines = [f'outcome="{regression.outcome}"', f"compare={names or None!r}"]
-    lines += [f"threshold={limit[1]}"] if limit else []
-    return "".join(f"        {line},\n" for line in lines)
+    return names, None if limit is None else float(limit[1])
 
 
 def _with_imports(existing: str, module: ast.Module, wanted: Sequence[str]) -> str:
@@ -170,15 +197,33 @@ def _within(lines: Sequence[str]) -> str:
     return f"\n{''.join(lines)}        " if lines else ""
 
 
+def _rules_in(listed: str) -> list[str]:
+    """Split rules at the commas between them. A rule is a name or a JSON list of values."""
+    found = []
+    while listed:
+        start = listed.find("=") + 1
+        comma = listed.find(",", start)
+        end = len(listed) if comma < 0 else comma
+        if listed.startswith("[", start):
+            end = json.JSONDecoder().raw_decode(listed, start)[1]
+        found.append(listed[:end])
+        listed = listed[end + 1 :]
+    return found
+
+
 def _rules(regression: Regression) -> str:
     """Return the code for comparing calls, with all rules that may matter."""
-    order, *rules = re.split(_RULE, regression.compare.removeprefix("calls:"))
+    order, _, listed = regression.compare.removeprefix("calls:").partition(",")
     tools = () if regression.transcript is None else regression.transcript.tools
     known = ArgumentTable(tools=tools)
     slots = {*known.slots, *(change.path.part[1] for change in regression.changed)}
     lines = [f'outcome="{regression.outcome}"']
     lines += ['call_order="exact"'] if order == "exact" else []
-    kept = [one for one in rules if any(known.fits(one.partition("=")[0], slot) for slot in slots)]
+    kept = [
+        one
+        for one in _rules_in(listed)
+        if any(known.fits(one.partition("=")[0], slot) for slot in slots)
+    ]
     lines += [f"arguments={kept!r}"] if kept else []
     return "".join(f"        {line},\n" for line in lines)
 

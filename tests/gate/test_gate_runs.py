@@ -20,6 +20,7 @@ from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
 from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.view import views_of
+from pytest_dstfuzz.transformations import transformation_names
 
 BOTS = """
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -45,6 +46,11 @@ def forgetful(context):
     if len(context.exchanges) == 1:
         del state["hotel-area"]
     return state
+
+def touchy(context):
+    '''Breaks at every edit of an earlier turn.'''
+    odd = {one.user for one in context.exchanges[:-1]} - CLEAN
+    return {**steady(context), **({"hotel-name": sorted(odd)[0]} if odd else {})}
 
 def silent(context):
     return {}
@@ -138,6 +144,20 @@ def test_the_same_build_passes(known: pytest.Pytester) -> None:
 def test_a_baseline_may_lie_in_the_home_folder(known: pytest.Pytester) -> None:
     # That of an inner run is its own folder.
     assert run(known, "steady", "--dst-baseline=~/base.json").ret == 0
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_limits_of_transformations_let_no_violation_of_earlier_turns_pass(
+    bot: pytest.Pytester, whole: bool
+) -> None:
+    tables = [f"transformation.{name}" for name in transformation_names()]
+    limits = [f'[tool.dstfuzz.gates.{name}]\nmax-failure-rate = "99%"\n' for name in tables]
+    limits += ['[tool.dstfuzz.gates]\nmax-failure-rate = "99%"\n'] if whole else []
+    bot.makepyprojecttoml("\n".join(limits))
+    result = bot.runpytest_inprocess("--dst-model=mybot:touchy", *OPTIONS)
+    assert result.ret == (0 if whole else 1)
+    if not whole:
+        result.stdout.fnmatch_lines(["*under no limit, because edits of earlier turns*"])
 
 
 @WORKERS

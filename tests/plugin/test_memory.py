@@ -142,6 +142,16 @@ def test_a_bot_that_no_longer_understands_the_turn_fixes_nothing(
         run(folder, bot, f"--dst-replay={names[0]}").assert_outcomes(skipped=1, deselected=2)
 
 
+@pytest.mark.parametrize("chosen", ["--dst-replay={}", "-k{}"])
+def test_a_replay_that_the_budget_left_out_does_not_pass(
+    remembered: pytest.Pytester, chosen: str
+) -> None:
+    named = chosen.format(lines()[0]["id"])
+    result = run(remembered, "fragile", named, "--dst-max-calls=1")
+    assert result.parseoutcomes()["skipped"] == 1
+    assert result.ret != 0
+
+
 def test_where_the_label_has_the_new_clean_answer_it_is_fixed(folder: pytest.Pytester) -> None:
     labelled = json.loads(json.dumps(DATA))
     labelled[0]["turns"][0]["state"] = {}

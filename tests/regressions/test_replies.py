@@ -12,6 +12,7 @@ from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Difference, Turn
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.regressions.promote import write_promoted
 from pytest_dstfuzz.regressions.regression import Regression, is_kept
@@ -176,3 +177,23 @@ def test_one_of_another_history_is_skipped_with_what_to_add(pytester: pytest.Pyt
         told = f"*{other.id} was found with*: add --dst-history={other.history}"
         found.stdout.fnmatch_lines([told])
         found.assert_outcomes(passed=0, skipped=2, deselected=2)
+
+
+def test_a_violation_by_options_of_the_run_is_not_promoted() -> None:
+    given_up = "Kindly rephrase, or come to line 10"
+    unclear = replace(
+        WRONG,
+        state=reply_outcome(given_up),
+        changed_slots=(Difference("reply", "From 10 on", given_up),),
+    )
+    kept = Regression.of(RESULT, unclear, SHOP, "metamorphic", compare="numbers")
+    with pytest.raises(UserError, match=rf"dst_fallback or .* --dst-replay={kept.id}"):
+        write_promoted(kept)
+
+
+def test_a_promoted_test_has_the_rules_of_all_slots() -> None:
+    rules = ("hotel-book people=number", "train-[cd]ity=case", 'hotel-area=["a b","c,d=e"]')
+    wrong = replace(WRONG, changed_slots=(Difference("hotel-book people", "3", "4"),))
+    state = replace(RESULT, outcome_kind="state", clean_state=BeliefState({}))
+    kept = Regression.of(state, wrong, SHOP, "metamorphic", compare=",".join(["states", *rules]))
+    assert f"arguments={[*rules]!r}" in write_promoted(kept)
