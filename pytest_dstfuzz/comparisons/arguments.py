@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult, TextPair, digest_of
@@ -415,6 +416,8 @@ def rule_of(given: object, search_path: tuple[str, ...] = ()) -> Rule:
 _WILD: Final = frozenset("*?[")
 #: Maximum depth of arguments, since schemas may be recursive.
 _DEEPEST: Final = 12
+#: Maximum number of described arguments of a tool. Schemas that refer to each other have far more.
+_MOST_ARGUMENTS: Final = 5_000
 
 
 def is_pattern(name: str) -> bool:
@@ -487,27 +490,35 @@ class ArgumentTable:
         found: dict[str, ArgumentKind] = {}
         for tool in self._tools:
             schema = tool.schema
-            for slot, kind in _kinds(tool.name, schema, schema, _DEEPEST):
+            described = _kinds(tool.name, schema, schema, ())
+            for slot, kind in islice(described, _MOST_ARGUMENTS):
                 # Two tools may have the same name. If their schemas differ, the kind is unknown.
                 found[slot] = kind if found.get(slot, kind) == kind else UNKNOWN
         return found
 
 
 def _kinds(
-    slot: str, schema: Any, root: Mapping[str, Any], depth: int
+    slot: str, schema: Any, root: Mapping[str, Any], above: tuple[object, ...]
 ) -> Iterable[tuple[str, ArgumentKind]]:
-    """Yield the arguments below a schema with their descriptions."""
+    """Yield the arguments below a schema with their descriptions.
+
+    A schema that refers to itself, as for nested filters, is described down to the reference.
+    ``above`` has the properties of the schemas around this one.
+    """
     schema = _plain(schema, root)
-    if not isinstance(schema, Mapping) or depth == 0:
+    if not isinstance(schema, Mapping) or len(above) == _DEEPEST:
         return
     properties = schema.get("properties")
+    if any(properties is one for one in above if one is not None):
+        return
+    above = (*above, properties)
     for name, inner in properties.items() if isinstance(properties, Mapping) else ():
         below = f"{slot}.{name}"
         of_elements = _elements(inner, root)
         yield below, _kind(of_elements, inner, root)
-        yield from _kinds(below, of_elements, root, depth - 1)
+        yield from _kinds(below, of_elements, root, above)
     if "items" in schema:
-        yield from _kinds(slot, schema["items"], root, depth - 1)
+        yield from _kinds(slot, schema["items"], root, above)
 
 
 def _elements(schema: Any, root: Mapping[str, Any]) -> Any:

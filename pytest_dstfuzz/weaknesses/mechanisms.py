@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, not_corrected
@@ -99,8 +100,12 @@ _TOPIC: Final = frozenset({"about"})
 _ALIKE: Final = 0.88
 
 
-class BrokenScene(NamedTuple):
-    """A violation and its dialogue."""
+@dataclass(frozen=True)
+class BrokenScene:
+    """A violation and its dialogue.
+
+    Its indexes of slots keep the time for many changed slots linear.
+    """
 
     edited: Edited
     here: Mentions  #: The edited utterance, before the edits.
@@ -126,6 +131,51 @@ class BrokenScene(NamedTuple):
             turn.user,
         )
 
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """The last word of the name of each slot."""
+        return frozenset(names[-1] for slot in self._slots if (names := names_of(slot)))
+
+    @cached_property
+    def hit(self) -> Mapping[str, AbstractSet[str]]:
+        """Domain -> the slots whose name has an edited word."""
+        found: dict[str, set[str]] = {}
+        for slot in self._slots:
+            names = names_of(slot)
+            if any(_is_name(word, names) for word in self.edited.words):
+                found.setdefault(domain_of(slot), set()).add(slot)
+        return found
+
+    @cached_property
+    def holders(self) -> Mapping[str, AbstractSet[str]]:
+        """Value -> the slots that have it in the answer to the clean turn."""
+        return _by_value(self.state.items())
+
+    @cached_property
+    def owners(self) -> Mapping[str, AbstractSet[str]]:
+        """Value -> the slots that have it there, or that had it before they changed."""
+        before = [(one.slot, one.before) for one in self.changed if one.before is not None]
+        return _by_value([*self.state.items(), *before])
+
+    @cached_property
+    def moves(self) -> Mapping[tuple[str | None, str | None], AbstractSet[str]]:
+        """The values before and after a change -> the domains of the slots that changed so."""
+        found: dict[tuple[str | None, str | None], set[str]] = {}
+        for one in self.changed:
+            found.setdefault((one.before, one.after), set()).add(domain_of(one.slot))
+        return found
+
+    @cached_property
+    def _slots(self) -> AbstractSet[str]:
+        return {*self.state, *(one.slot for one in self.changed)}
+
+
+def _by_value(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for slot, value in pairs:
+        found.setdefault(value, set()).add(slot)
+    return found
+
 
 class Traits(NamedTuple):
     """The features of a changed slot that determine the mechanism."""
@@ -149,13 +199,10 @@ class Traits(NamedTuple):
 
 def traits_of(change: Difference, scene: BrokenScene) -> Traits:
     """Return the features of a changed slot. For a list, only the changed members count."""
-    others = [one for one in scene.changed if one is not change]
     change = _of_members(change)
     before, after = change.before, change.after
     values = [value for value in (before, after) if value is not None]
     domain = domain_of(change.slot)
-    held = [(slot, value) for slot, value in scene.state.items() if slot != change.slot]
-    had = [*held, *((one.slot, one.before) for one in others)]
     known = [(scene.system.says(value), scene.user.says(value)) for value in values]
     happened = "lost" if after is None else "put in" if before is None else "replaced"
     family = family_of(change)
@@ -166,24 +213,21 @@ def traits_of(change: Difference, scene: BrokenScene) -> Traits:
         user=any(user for _, user in known),
         system=all(system for system, _ in known),
         cue=_hits_cue(change, family, values, scene),
-        other_cue=any(
-            _is_name(word, names_of(slot))
-            for slot in [*scene.state, *(one.slot for one in others)]
-            if slot != change.slot and domain_of(slot) == domain
-            for word in scene.edited.words
-        ),
+        other_cue=not scene.hit.get(domain, set()) <= {change.slot},
         domain_word=domain in scene.edited.words,
         copied=not scene.edited.brought.isdisjoint(word_list(after or "")),
         misspelt=any(map(_is_slip, scene.edited.edits))
         and not set(word_list(before or "")).isdisjoint(scene.edited.reached),
         runs_on=any(_runs_on(value, scene) for value in values),
-        crossed=happened != "replaced"
-        and any(
-            domain_of(one.slot) != domain and (one.after, one.before) == (before, after)
-            for one in others
+        crossed=happened != "replaced" and not scene.moves.get((after, before), set()) <= {domain},
+        sibling=any(
+            slot != change.slot and domain_of(slot) == domain
+            for value in values[-1:]
+            for slot in scene.owners.get(value, ())
         ),
-        sibling=any(value in values[-1:] and domain_of(slot) == domain for slot, value in had),
-        elsewhere=any(value in values and domain_of(slot) != domain for slot, value in held),
+        elsewhere=any(
+            domain_of(slot) != domain for value in values for slot in scene.holders.get(value, ())
+        ),
         same=_points(change, scene),
     )
 
@@ -215,13 +259,14 @@ def domain_of(slot: str) -> str:
     return slot.partition("-")[0] if "-" in slot else ""
 
 
-def names_of(slot: str) -> list[str]:
+@lru_cache(maxsize=10_000)
+def names_of(slot: str) -> tuple[str, ...]:
     """Return the words of a slot name without its domain.
 
     >>> names_of("hotel-book stay"), names_of("drop_off")
-    (['book', 'stay'], ['drop', 'off'])
+    (('book', 'stay'), ('drop', 'off'))
     """
-    return word_list(re.sub(r"[-_.]", " ", slot.partition("-")[2] or slot))
+    return tuple(word_list(re.sub(r"[-_.]", " ", slot.partition("-")[2] or slot)))
 
 
 def family_of(change: Difference) -> str:
@@ -296,9 +341,7 @@ def _points(change: Difference, scene: BrokenScene) -> bool:
 
 def _runs_on(value: str, scene: BrokenScene) -> bool:
     """Return whether a value that nobody said contains the name of a slot."""
-    slots = [*scene.state, *(one.slot for one in scene.changed)]
-    labels = {names[-1] for slot in slots if (names := names_of(slot))}
-    within = not labels.isdisjoint(word_list(value)[1:-1])
+    within = not scene.labels.isdisjoint(word_list(value)[1:-1])
     return within and not scene.user.says(value) and not scene.system.says(value)
 
 

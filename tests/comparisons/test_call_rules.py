@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
+import time
 from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.comparisons.arguments import own_rule, rule_of
+from pytest_dstfuzz.comparisons.arguments import ArgumentTable, own_rule, rule_of
 from pytest_dstfuzz.comparisons.calls import comparison_of_calls
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
@@ -156,3 +157,19 @@ def test_a_date_without_a_year_or_a_zone_is_another_than_with_one() -> None:
     assert len({instant_of(text) for text in texts}) == len(texts)
     assert instant_of(True) is None
     assert instant_of(float("nan")) is None
+
+
+def test_a_schema_that_refers_to_itself_is_described_once() -> None:
+    names = ("and", "or", "not", "left", "right", "if", "then", "else")
+    node = {"type": "object", "properties": {name: {"$ref": "#/$defs/n"} for name in names}}
+    node["properties"]["value"] = {"type": "number"}
+    others = {f"m{number}": {"$ref": f"#/$defs/{number}"} for number in range(12)}
+    mutual = {str(number): {"type": "object", "properties": others} for number in range(12)}
+    for given in (
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": node}},
+        {"type": "object", "properties": others, "$defs": mutual},
+    ):
+        start = time.process_time()
+        table = ArgumentTable(tools=(Tool("find", "", canonical(given)),))
+        assert "find.a.value" in table.slots or "find.m0.m1" in table.slots
+        assert time.process_time() - start < 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -341,3 +342,15 @@ def test_each_mechanism_has_a_short_name_and_advice(name: str) -> None:
         advice = to_try(name, kind)
         assert advice
         assert "cause" not in f"{name}; {advice}"
+
+
+def test_many_changed_slots_take_linear_time() -> None:
+    def seconds(count: int) -> float:
+        changes: Changes = {f"d-slot {number}": (f"v{number}", None) for number in range(count)}
+        state = {slot: before for slot, (before, _) in changes.items() if before is not None}
+        start = time.process_time()
+        reading(changes, state=state)
+        return time.process_time() - start
+
+    seconds(10)  # The lexicon and the names of slots are read once.
+    assert seconds(3_000) < 10
