@@ -161,7 +161,10 @@ def test_a_date_without_a_year_or_a_zone_is_another_than_with_one() -> None:
 
 def test_a_schema_that_refers_to_itself_is_described_once() -> None:
     names = ("and", "or", "not", "left", "right", "if", "then", "else")
-    node = {"type": "object", "properties": {name: {"$ref": "#/$defs/n"} for name in names}}
+    node: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: {"$ref": "#/$defs/n"} for name in names},
+    }
     node["properties"]["value"] = {"type": "number"}
     others = {f"m{number}": {"$ref": f"#/$defs/{number}"} for number in range(12)}
     mutual = {str(number): {"type": "object", "properties": others} for number in range(12)}
