@@ -205,8 +205,9 @@ def _locks(page: TerminalPage, data: DialogueSet, kind: AnswerKind, user: tuple[
         page.field(f"  {'not locked':<{_HEAD}}", f"{loose}: add words with --dst-lock", "warning")
 
 
-#: The words that are never mistyped are counted in at most about this many turns.
-_COUNTED: Final = 1000
+#: The words that are never mistyped are counted in at most about this many turns. Long turns take a
+#: tenth of a second each.
+_COUNTED: Final = 100
 
 
 def _reach(
