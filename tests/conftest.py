@@ -6,6 +6,7 @@ import compileall
 import functools
 import gc
 import importlib
+import logging
 import os
 import shutil
 import signal
@@ -30,6 +31,12 @@ _LOADED = ("pytest_dstfuzz.plugin.steps", "xdist.dsession", "xdist.workermanage"
 for _name in ("numpy", "scipy.stats", "torch", "httpcore", *_LOADED):
     with suppress(ModuleNotFoundError):
         importlib.import_module(_name)
+
+# Pytest gives its handlers to each logger that does not propagate, three times a test, and most
+# are those of torch.
+for _logger in logging.root.manager.loggerDict.values():
+    if isinstance(_logger, logging.Logger) and _logger.name.startswith("torch"):
+        _logger.propagate = True
 
 # Where Python may keep no bytecode, each of the hundreds of processes that tests start would
 # compile the package anew.
@@ -85,8 +92,9 @@ def new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _copied_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _copied_processes(_own_modules: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Begin runs and workers as copies of a process that has loaded the package."""
+    # The first user of `monkeypatch`, which may put a module back before modules are forgotten.
     monkeypatch.setattr(pytest.Pytester, "popen", _begin)
     with copied_workers():
         yield
