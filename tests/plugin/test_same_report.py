@@ -12,7 +12,11 @@ from pytest_dstfuzz.report.packing import unpack_turns
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-OPTIONS = ("--dst-model=mybot:fragile", "--dst-turns=12", "--dst-variants=3", "--dst-fail-on=gate")
+OPTIONS = (
+    *("--dst-model=mybot:fragile", "--dst-turns=12", "--dst-variants=3", "--dst-fail-on=gate"),
+    # In the profile `natural`, each new process learns for seconds how slips are read.
+    "--dst-validity=strict",
+)
 
 #: A suite whose tests run from the last to the first.
 REVERSED = """

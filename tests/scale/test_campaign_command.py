@@ -30,7 +30,11 @@ def slow(context):
     time.sleep(0.004)
     return heard(context)
 """
-OPTIONS = ("--turns=60", "--variants=3", "--relation=metamorphic,value-swap")
+#: In the profile `natural`, each process would learn for seconds how slips are read.
+OPTIONS = (
+    *("--turns=60", "--variants=3", "--relation=metamorphic,value-swap"),
+    "--validity=strict",
+)
 
 
 @pytest.fixture

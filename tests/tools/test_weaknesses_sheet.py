@@ -47,13 +47,17 @@ def test_the_index_counts_pairs(labels: list[tuple[int, int]]) -> None:
     assert adjusted_rand(one, [f"group {label}" for label in one]) == 1.0
 
 
+#: The shipped dialogues, and a profile that begins at once.
+ARGUMENTS = ["--data", "sample", "--validity", "strict", "--model", f"{__name__}:track"]
+ARGUMENTS += ["--each", "9"]
+
+
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the folders of a sheet and its key, of two trackers that are one."""
     root = tmp_path_factory.mktemp("sheet")
-    arguments = ["--data", "sample", "--model", f"{__name__}:track", "--each", "9"]
-    arguments += ["--variants", "3", "--output", str(root / "sheet"), "--key", str(root / "key")]
-    assert sheet.main(arguments) == 0
+    more = ["--variants", "3", "--output", str(root / "sheet"), "--key", str(root / "key")]
+    assert sheet.main([*ARGUMENTS, *more]) == 0
     return root / "sheet", root / "key"
 
 
@@ -77,8 +81,7 @@ def test_a_sheet_has_one_violation_a_dialogue_and_nothing_of_our_groups(
 def test_another_sheet_can_have_other_dialogues(folders: tuple[Path, Path], tmp_path: Path) -> None:
     seen = sheet.dialogues_of(folders[1] / "ids.tsv")
     assert len(seen) == 9
-    arguments = ["--data", "sample", "--model", f"{__name__}:track", "--each", "9"]
-    arguments += ["--variants", "6", "--output", str(tmp_path), "--key", str(tmp_path)]
+    arguments = [*ARGUMENTS, "--variants", "6", "--output", str(tmp_path), "--key", str(tmp_path)]
     assert sheet.main([*arguments, "--without", str(folders[1] / "ids.tsv")]) == 0
     assert sheet.dialogues_of(tmp_path / "ids.tsv").isdisjoint(seen)
     assert sheet.main([*arguments, "--without", str(tmp_path / "sheet.jsonl")]) == 2
@@ -105,7 +108,7 @@ def test_groups_are_compared_over_all_rows_and_by_tracker(
 
 def test_a_draw_is_the_same_again() -> None:
     data = load_dialogues("sample", "test")
-    settings = Settings.of(turns="all", validity="natural", variants=2)
+    settings = Settings.of(turns="all", validity="strict", variants=2)
     tracker = as_tracker(track, normalisation=data.normalisation)
     drawn = [sheet.draw(tracker, data, settings, 4) for _ in range(2)]
     assert drawn[0] == drawn[1]
