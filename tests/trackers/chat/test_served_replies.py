@@ -37,11 +37,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         yield address, folder
 
 
-def test_a_served_model_is_tested_for_its_replies(
-    pytester: pytest.Pytester, server: tuple[str, Path]
-) -> None:
-    from tiny_talker import BRITTLE, OTHERWISE  # noqa: PLC0415 - likewise
-
+@pytest.fixture
+def shop(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A folder with the dialogues."""
     lines = [
         {
             "dialogue_id": f"d{number}",
@@ -50,6 +48,23 @@ def test_a_served_model_is_tested_for_its_replies(
         for number, talk in enumerate(TALKS)
     ]
     (pytester.path / "shop.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return pytester
+
+
+def test_a_wrong_model_name_is_one_clear_message(
+    shop: pytest.Pytester, server: tuple[str, Path]
+) -> None:
+    named = (f"--dst-model={server[0]}", "--dst-tracker=service-model=gpt")
+    run = shop.runpytest(*named, "--dst-data=shop.jsonl", "--dst-outcome=reply")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(["ERROR: the bot cannot be tested: *answered 400*requested 'gpt'*"])
+
+
+def test_a_served_model_is_tested_for_its_replies(
+    shop: pytest.Pytester, server: tuple[str, Path]
+) -> None:
+    from tiny_talker import BRITTLE, OTHERWISE  # noqa: PLC0415 - likewise
+
     address, folder = server
     how = (
         *(f"--dst-model={address}", f"--dst-tracker=service-model={folder}"),
@@ -58,9 +73,9 @@ def test_a_served_model_is_tested_for_its_replies(
         *("--dst-transformations=1", "--dst-variants=12", "--dst-report=report.json"),
         "--dst-max-failure-rate=100%",
     )
-    run = pytester.runpytest(*how)
+    run = shop.runpytest(*how)
     run.assert_outcomes(passed=5)
-    report = json.loads((pytester.path / "report.json").read_text(encoding="utf-8"))
+    report = json.loads((shop.path / "report.json").read_text(encoding="utf-8"))
     turns = report["turns"]
     # It replies as it was taught, also after another question.
     recorded = [reply for talk in TALKS for _, reply in talk]

@@ -96,15 +96,3 @@ def test_a_chat_model_is_tested_end_to_end(shop: pytest.Pytester, server: tuple[
     )
     # The same bytes once more, but for `run`.
     assert [{**r, "run": None} for r in reports] == [{**report, "run": None}] * 2
-
-
-def test_a_wrong_model_name_is_one_clear_message(
-    shop: pytest.Pytester, server: tuple[str, Path]
-) -> None:
-    run = shop.runpytest(
-        f"--dst-model={server[0]}", "--dst-tracker=service-model=gpt", "--dst-data=talks.jsonl"
-    )
-    assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines(
-        ["ERROR: the tracker cannot be tested: *answered 400*requested 'gpt'*"]
-    )
