@@ -45,8 +45,9 @@ def slipped(text: str) -> str:
     return text
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sources")
     rows = [HEAD]
     dialogues = []
     for number in range(DIALOGUES):
@@ -63,17 +64,17 @@ def folder(tmp_path: Path) -> Path:
         else:
             said = [{"speaker": "SYSTEM", "utterance": slipped(clean[1]).capitalize()}]
             dialogues.append({"dialogue_id": f"{number}", "turns": said})
-    with zipfile.ZipFile(tmp_path / "trade-tsv.zip", "w") as archive:
+    with zipfile.ZipFile(folder / "trade-tsv.zip", "w") as archive:
         archive.writestr("train.tsv", "\n".join(rows) + "\n")
-    with zipfile.ZipFile(tmp_path / "train.zip", "w") as archive:
+    with zipfile.ZipFile(folder / "train.zip", "w") as archive:
         archive.writestr("train/dialogues_001.json", json.dumps(dialogues))
     content = plain(NoiseModel.load("typing").file)
     # Often enough for few sentences.
-    (tmp_path / "model.json").write_text(json.dumps({**content, "slip_rate": 0.1}))
-    return tmp_path
+    (folder / "model.json").write_text(json.dumps({**content, "slip_rate": 0.1}))
+    return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run(folder: Path) -> Callable[..., Path]:
     def run(output: str, *more: str, status: int = 0) -> Path:
         arguments = [
@@ -90,14 +91,19 @@ def run(folder: Path) -> Callable[..., Path]:
     return run
 
 
+@pytest.fixture(scope="module")
+def output(run: Callable[..., Path]) -> Path:
+    """The folder of a sheet and its key."""
+    return run("out")
+
+
 def rows_of(path: Path) -> list[dict[str, str]]:
     """Return the rows of a file."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def test_each_item_is_a_sentence_with_one_slip(run: Callable[..., Path]):
-    output = run("out")
+def test_each_item_is_a_sentence_with_one_slip(output: Path):
     sheet, key = rows_of(output / "sheet.csv"), rows_of(output / "key.csv")
     assert list(sheet[0]) == ["id", "sentence", "judgement"]
     assert [row["id"] for row in sheet] == [str(n) for n in range(1, 2 * ITEMS + 1)]
@@ -114,8 +120,8 @@ def test_each_item_is_a_sentence_with_one_slip(run: Callable[..., Path]):
     assert {row["kind"] for row in key[:ITEMS]} == {"real", "made"}
 
 
-def test_both_halves_are_of_the_same_sources_and_of_dialogues_held_out(run: Callable[..., Path]):
-    key = rows_of(run("out") / "key.csv")
+def test_both_halves_are_of_the_same_sources_and_of_dialogues_held_out(output: Path):
+    key = rows_of(output / "key.csv")
     of = {
         kind: Counter(row["source"] for row in key if row["kind"] == kind)
         for kind in ("real", "made")
@@ -128,15 +134,17 @@ def test_both_halves_are_of_the_same_sources_and_of_dialogues_held_out(run: Call
     assert {part_of(dialogue, build.FOLDS) for dialogue in dialogues} == {blind.PART}
 
 
-def test_the_seed_says_what_is_chosen(run: Callable[..., Path]):
-    one, same, other = run("one"), run("same"), run("other", "--seed=1")
+def test_the_seed_says_what_is_chosen(output: Path, run: Callable[..., Path]):
+    same, other = run("same"), run("other", "--seed=1")
     for name in ("sheet.csv", "key.csv"):
-        assert (one / name).read_bytes() == (same / name).read_bytes()
-        assert (one / name).read_bytes() != (other / name).read_bytes()
+        assert (output / name).read_bytes() == (same / name).read_bytes()
+        assert (output / name).read_bytes() != (other / name).read_bytes()
 
 
 def test_made_ones_may_be_of_the_sort_that_is_found(run: Callable[..., Path]):
-    made = [row for row in rows_of(run("out", "--findable") / "key.csv") if row["kind"] == "made"]
+    made = [
+        row for row in rows_of(run("findable", "--findable") / "key.csv") if row["kind"] == "made"
+    ]
     assert len(made) == ITEMS
     for row in made:
         assert len(row["typed"]) >= 4
@@ -161,9 +169,9 @@ def test_the_model_knows_nothing_of_the_part_that_is_left_out():
 
 
 def test_what_cannot_be_made(run: Callable[..., Path], capsys: pytest.CaptureFixture[str]):
-    run("out", "--items=1000", status=2)
+    run("none", "--items=1000", status=2)
     assert "held-out dialogues, not in 1000" in capsys.readouterr().err
-    run("out", "--model=casual", status=2)
+    run("none", "--model=casual", status=2)
     assert "casual is no model of typing: it has apostrophe" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         blind.main(["--model=typing"])
