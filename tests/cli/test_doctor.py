@@ -56,10 +56,10 @@ def examined(folder: Path) -> dict[str, Any]:
 def place(tmp_path: Path) -> Path:
     """A folder with a package installed in it that registers trackers, and a home."""
     home = tmp_path / "home-of-alice"
-    work = home / "work"
-    work.mkdir(parents=True)
+    project = home / "project"
+    project.mkdir(parents=True)
     text = PYPROJECT.replace("HOME", str(home))
-    (work / "pyproject.toml").write_text(text, encoding="utf-8")
+    (project / "pyproject.toml").write_text(text, encoding="utf-8")
     site = tmp_path / "site"
     info = site / "acme_bots-1.2.dist-info"
     info.mkdir(parents=True)
@@ -82,7 +82,7 @@ def place(tmp_path: Path) -> Path:
 def run(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pytest_dstfuzz.cli", "doctor", *options],
-        cwd=place / "home-of-alice" / "work",
+        cwd=place / "home-of-alice" / "project",
         env={
             **os.environ,
             "HOME": str(place / "home-of-alice"),
@@ -106,7 +106,7 @@ def test_no_secret_and_no_home_is_printed(place: Path, options: tuple[str, ...])
     assert MARKER not in done.stdout
     assert str(place / "home-of-alice") not in done.stdout
     for told in (
-        "~/work/pyproject.toml",
+        "~/project/pyproject.toml",
         "~/talks.jsonl",
         "~/prompt.txt",
         "https://***@bots.example/parse?key=***",
