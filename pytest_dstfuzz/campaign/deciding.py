@@ -201,7 +201,7 @@ class Vote:
             expected: the expected changes. A text that agrees with such a value counts as it.
         """
         rules = _verdicts(turn, attempt)
-        return settle_sides(clean, context, answers, expected, turn.rules.folding, rules)
+        return settle_sides(clean, context, answers, rules, expected, turn.rules.folding)
 
     def wanted(
         self, turn: AskedTurn, attempt: Any, answers: Answers, outcome: VariantOutcome
@@ -216,11 +216,11 @@ class Vote:
             turn.reference(attempt),
             context,
             answers,
+            _verdicts(turn, attempt),
             votes=self.votes,
             lead=self.votes if carried else 2 * self.votes - 1,
             expected=turn.expected(attempt),
             folding=turn.rules.folding,
-            breaks=_verdicts(turn, attempt),
         )
         if turn.recorded(attempt) is None:
             return wanted
@@ -235,10 +235,10 @@ class Vote:
             turn.clean_context,
             context,
             answers,
+            _verdicts(turn, attempt),
             votes=self.votes,
             lead=self.votes,
             folding=turn.rules.folding,
-            breaks=_verdicts(turn, attempt),
         )
 
     def votes_on(self, turn: AskedTurn, attempt: Any, answers: Answers) -> Votes | None:
@@ -247,9 +247,9 @@ class Vote:
             turn.reference(attempt),
             attempt.context,
             answers,
+            _verdicts(turn, attempt),
             turn.expected(attempt),
             turn.rules.folding,
-            _verdicts(turn, attempt),
             recorded=turn.recorded(attempt) is not None,
         )
 
@@ -550,12 +550,12 @@ def variant_wanted(
     clean: Context,
     context: Context,
     answers: Mapping[Context, Answer],
+    breaks: Breaks,
     *,
     votes: int,
     lead: int,
     expected: Expectation = UNCHANGED,
     folding: Folding = AS_GIVEN,
-    breaks: Breaks | None = None,
 ) -> list[Context]:
     """Return the next requests for a variant whose first answer breaks the relation.
 
@@ -564,8 +564,8 @@ def variant_wanted(
     lead of ``lead`` answers. The clean answer needs two more, because all variants of the turn
     depend on it.
     """
-    before, given, expected = _compare_sides(clean, context, answers, expected, folding)
-    broken, kept = _sorted_by_verdict(given, before, breaks or _misses(expected))
+    before, given, _ = _compare_sides(clean, context, answers, expected, folding)
+    broken, kept = _sorted_by_verdict(given, before, breaks)
     failed = len(given) - len(broken) - len(kept)
     # While no side leads by enough, request answers until one can.
     ahead = 2 * len(broken) - len(given)
@@ -603,15 +603,6 @@ def _compare_sides(
     return before, folding.to_clean(given, found, before, clean, expected, context), expected
 
 
-def _misses(expected: Expectation) -> Breaks:
-    """Return a function that judges one answer by the expected changes alone."""
-
-    def breaks(before: Outcome, found: Outcome) -> bool:
-        return expected.judge(before, found).kind == "violation"
-
-    return breaks
-
-
 def _sorted_by_verdict(
     given: Iterable[Answer], before: Outcome, breaks: Breaks
 ) -> tuple[list[Prediction], list[Prediction]]:
@@ -628,9 +619,9 @@ def settle_sides(
     clean: Context,
     context: Context,
     answers: Mapping[Context, Answer],
+    breaks: Breaks,
     expected: Expectation = UNCHANGED,
     folding: Folding = AS_GIVEN,
-    breaks: Breaks | None = None,
 ) -> Sides:
     """Return the clean state and the answer for the relation to compare.
 
@@ -644,7 +635,6 @@ def settle_sides(
     first, clean_given = given[0], folding.alike(all_answers(clean, answers), clean)
     if isinstance(first, TrackerFailure) or len(given) == 1:
         return Sides(before, first)
-    breaks = breaks or _misses(expected)
     broken, kept = _sorted_by_verdict(given, before, breaks)
     if len(broken) > len(kept):
         state = _common_change(broken, len(given), before, expected, breaks)
@@ -683,17 +673,17 @@ def count_votes(
     clean: Context,
     context: Context,
     answers: Mapping[Context, Answer],
+    breaks: Breaks,
     expected: Expectation = UNCHANGED,
     folding: Folding = AS_GIVEN,
-    breaks: Breaks | None = None,
     *,
     recorded: bool = False,
 ) -> Votes | None:
     """Return the votes on a variant, or ``None`` if it has only one answer."""
     if len(all_answers(context, answers)) < 2 or isinstance(answers[clean], TrackerFailure):
         return None
-    before, given, expected = _compare_sides(clean, context, answers, expected, folding)
-    broken, kept = _sorted_by_verdict(given, before, breaks or _misses(expected))
+    before, given, _ = _compare_sides(clean, context, answers, expected, folding)
+    broken, kept = _sorted_by_verdict(given, before, breaks)
     usual = folding.alike(all_answers(clean, answers), clean)
     if recorded:  # The recorded answer needs no vote.
         return Votes(len(given), len(broken), len(kept), len(kept), len(usual), 0)

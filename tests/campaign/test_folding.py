@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toybots import misses
 
 from pytest_dstfuzz.campaign.answers import (
     AS_GIVEN,
@@ -87,12 +88,12 @@ def test_any_clean_answer_is_a_way_to_say_it_and_all_others_are_one_change() -> 
 
 def test_a_change_that_is_worded_anew_each_time_wins_its_vote() -> None:
     known = replies(CLEAN, "5", "6", "4") | replies(VARIANT, "20", "30", "40", "50", "60")
-    before, after, *_ = settle_sides(CLEAN, VARIANT, known, folding=NEAR)
+    before, after, *_ = settle_sides(CLEAN, VARIANT, known, misses(), folding=NEAR)
     assert (before, said([after])) == ({"reply": "5"}, ["20"])
-    votes = count_votes(CLEAN, VARIANT, known, folding=NEAR)
+    votes = count_votes(CLEAN, VARIANT, known, misses(), folding=NEAR)
     assert votes is not None
     assert (votes.changed, votes.kept, votes.clean) == (5, 0, 3)
-    wanted = variant_wanted(CLEAN, VARIANT, known, votes=3, lead=5, folding=NEAR)
+    wanted = variant_wanted(CLEAN, VARIANT, known, misses(), votes=3, lead=5, folding=NEAR)
     # The change stands; the clean side has to lead by two more.
     assert [one.exchanges for one in wanted] == [CLEAN.exchanges] * 4
 
@@ -100,7 +101,9 @@ def test_a_change_that_is_worded_anew_each_time_wins_its_vote() -> None:
 def test_another_reply_is_one_that_no_clean_one_says() -> None:
     for texts, kind in ((("9",), "stuck"), (("20",), None)):
         known = replies(CLEAN, "5", "7", "6") | replies(VARIANT, *texts)
-        before, after, *_ = settle_sides(CLEAN, VARIANT, known, OTHER_REPLY, NEAR)
+        before, after, *_ = settle_sides(
+            CLEAN, VARIANT, known, misses(OTHER_REPLY), OTHER_REPLY, NEAR
+        )
         assert isinstance(after, Prediction)
         assert OTHER_REPLY.judge(before, after.state).failure == kind
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toybots import Play, WordBot, talk
+from toybots import Play, WordBot, misses, talk
 
 from pytest_dstfuzz.campaign.answers import AS_GIVEN, Answer, TrackerFailure
 from pytest_dstfuzz.campaign.deciding import (
@@ -49,7 +49,7 @@ def answers(context: Context, *states: Mapping[str, str] | TrackerFailure) -> di
 def compare(*known: dict[Context, Answer]) -> tuple[dict[str, str], dict[str, str] | None]:
     """Return the clean state, and the state of the variant; ``None`` = undecided."""
     merged = {context: answer for part in known for context, answer in part.items()}
-    clean, answer, undecided, _ = settle_sides(CLEAN, VARIANT, merged)
+    clean, answer, undecided, _ = settle_sides(CLEAN, VARIANT, merged, misses())
     assert isinstance(answer, Prediction)
     return dict(clean), None if undecided else dict(answer.state)
 
@@ -176,7 +176,7 @@ def test_wrong_answers_count_together_if_the_answer_should_change(
     moved = Admissible(("south", "east", "west"))
     expected = Expectation((Delta("a", "north", moved),))
     known = answers(CLEAN, *[{"a": "north"}] * 3) | answers(VARIANT, *({"a": one} for one in given))
-    before, answer, undecided, _ = settle_sides(CLEAN, VARIANT, known, expected)
+    before, answer, undecided, _ = settle_sides(CLEAN, VARIANT, known, misses(expected), expected)
     assert isinstance(answer, Prediction)
     found = "undecided" if undecided else expected.judge(before, answer.state).failure
     assert found == failure

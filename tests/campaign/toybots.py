@@ -11,6 +11,7 @@ from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.options import PROFILES, Profile
+from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
@@ -23,7 +24,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.words import Action, Edit, Variant
 from pytest_dstfuzz.relations.registry import relation_for
-from pytest_dstfuzz.relations.relation import Scenes
+from pytest_dstfuzz.relations.relation import UNCHANGED, Expectation, Scenes
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -217,3 +218,8 @@ def scripted(
         door.repeats,
     )
     return script
+
+
+def misses(expected: Expectation = UNCHANGED) -> Callable[[Outcome, Outcome], bool]:
+    """Return a function that judges one answer by the expected changes alone."""
+    return lambda before, found: expected.against(before).judge(before, found).kind == "violation"
