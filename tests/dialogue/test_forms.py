@@ -205,7 +205,7 @@ OTLP = {
 INVOCATION = {
     "invocation_id": "i",
     "user_content": said("user", text=ASKS, function_call=None),
-    "final_response": said("model", text="It is yours."),
+    "final_response": {**said("model", text="It is yours."), "role": None},
     "intermediate_data": {"tool_uses": [{"id": None, "name": "rent", "args": ARGUMENTS}]},
 }
 SAMPLE = {
@@ -241,6 +241,13 @@ TAU2 = [
     {**SAYS, "turn_idx": 4},
     AGAIN,
 ]
+
+
+def observation(name: str, given: Any, answer: Any, kind: str = "GENERATION") -> dict[str, Any]:
+    texts = json.dumps(given), json.dumps(answer)
+    return {"id": name, "traceId": "t", "type": kind, "input": texts[0], "output": texts[1]}
+
+
 GLAIVE_CALL = f'<functioncall> {{"name": "rent", "arguments": \'{TEXT}\'}} <|endoftext|>'
 CASES = {
     "ShareGPT": Case(
@@ -346,6 +353,43 @@ CASES = {
         {"info": {}, "tasks": [], "simulations": [{"id": "s", "task_id": "1", "messages": TAU2}]},
         tools=(),
     ),
+    "tau2-bench, a single simulation": Case(
+        "tau",
+        {"id": "s", "task_id": "1", "termination_reason": "user_stop", "messages": [*TAU2, STOP]},
+        tools=(),
+    ),
+    "ToolBench": Case(
+        "toolbench",
+        {
+            "win": True,
+            "tree": {"size": 3},
+            "answer_generation": {
+                "query": ASKS,
+                "function": [RENT],
+                "train_messages": [
+                    [USER],
+                    [
+                        {"role": "user", "content": f"\n{ASKS}\nBegin!\n"},
+                        {"role": "user", "content": "Try again."},
+                        {
+                            "role": "assistant",
+                            "content": None,
+                            "function_call": {"name": "rent", "arguments": TEXT},
+                        },
+                        {"role": "function", "name": "rent", "content": "rented"},
+                    ],
+                ],
+            },
+        },
+        turns=1,
+    ),
+    "ms-swift": Case(
+        "requests",
+        lines({"query": THANKS, "response": "Bye.", "history": [[ASKS, "It is yours."]]}),
+        calls=0,
+        labels=0,
+        tools=(),
+    ),
     "BFCL": Case("bfcl", lines({"id": "b1", "question": [[USER]], "function": [RENT]}), 1, 0, 0),
     "BFCL of several turns": Case(
         "bfcl",
@@ -354,6 +398,9 @@ CASES = {
         0,
         0,
         (),
+    ),
+    "BFCL with a question alone": Case(
+        "bfcl", lines({"question": ASKS, "function": ""}), 1, 0, 0, ()
     ),
     "ToolTalk": Case(
         "tooltalk",
@@ -395,7 +442,7 @@ CASES = {
     "items of Responses": Case("messages", ITEMS, calls=2, tools=()),
     "Responses beside their input": Case(
         "requests",
-        lines({"input": ITEMS, "response": RESPONSE}, {"input": ASKS, "response": RESPONSE}),
+        lines({"input": ITEMS, "response": RESPONSE}, {"input": THANKS, "response": RESPONSE}),
         turns=3,
         calls=6,
         labels=3,
@@ -466,6 +513,103 @@ CASES = {
         ],
         tools=(),
     ),
+    "Langfuse's trace": Case(
+        "requests",
+        {
+            "trace": {"id": "t", "input": None, "observations": ["o1", "o2"]},
+            "observations": [
+                observation("o2", CHAT[:3], [{**SAYS, "type": "message"}]),
+                observation("o1", {"messages": CHAT[:1]}, {**CALLS, "id": "m1"}),
+                observation("o3", {"query": "boats"}, ["a boat"], "TOOL"),
+                observation("o4", {"messages": CHAT}, {"messages": [BYE]}, "AGENT"),
+                # Another instrument writes the words of the last request as one text.
+                observation("o5", f"system: Rent.\nuser: {THANKS}", "Bye."),
+                observation("o6", [{"role": "system", "content": "Rent."}, AGAIN], BYE),
+            ],
+        },
+        tools=(),
+    ),
+    "Langfuse's trace of LangChain": Case(
+        "requests",
+        {
+            "trace": {"id": "t"},
+            "observations": [
+                observation(
+                    "o1",
+                    [
+                        USER,
+                        {**BYE, "content": "", "additional_kwargs": {"tool_calls": [CALL]}},
+                        {**RESULT, "role": "tool"},
+                        {"role": "tool", "content": {"type": "function", "function": RENT}},
+                    ],
+                    SAYS,
+                ),
+                observation("o2", [AGAIN, CALLS, {"role": "rent", "content": "rented"}], BYE),
+            ],
+        },
+        calls=2,
+        labels=2,
+    ),
+    "Langfuse's trace of the AI SDK": Case(
+        "requests",
+        {
+            "trace": {"id": "t"},
+            "observations": [
+                observation(
+                    "o1",
+                    {"prompt": ASKS},
+                    [{"toolCallId": "c1", "toolName": "rent", "input": TEXT}],
+                )
+            ],
+        },
+        turns=1,
+        tools=(),
+    ),
+    "messages of the AI SDK": Case(
+        "messages",
+        [
+            USER,
+            {
+                "role": "assistant",
+                "content": [
+                    {
+                        "type": "tool-call",
+                        "toolCallId": "c1",
+                        "toolName": "rent",
+                        "input": ARGUMENTS,
+                    }
+                ],
+            },
+            {
+                "role": "tool",
+                "content": [
+                    {
+                        "type": "tool-result",
+                        "toolCallId": "c1",
+                        "toolName": "rent",
+                        "output": {"type": "text", "value": "rented"},
+                    }
+                ],
+            },
+            SAYS,
+            AGAIN,
+        ],
+        tools=(),
+    ),
+    "prompts of LangSmith": Case(
+        "requests",
+        {
+            "id": "run",
+            "run_type": "llm",
+            "inputs": {"prompts": [f"System: Rent boats.\nHuman: {ASKS}"]},
+            "outputs": {"generations": [[{"text": "It is yours."}]]},
+        },
+        turns=1,
+        calls=0,
+        labels=0,
+        tools=(),
+        prompt="Rent boats.",
+    ),
     "spans": Case("spans", lines(SPAN), prompt="Rent boats."),
     "OTLP": Case("spans", OTLP, prompt="Rent boats."),
     "pydantic-ai": Case("messages", PYDANTIC, tools=(), prompt="Rent boats."),
@@ -508,9 +652,35 @@ CASES = {
         ],
         tools=(),
     ),
+    "ADK's oldest sets": Case(
+        "adk",
+        [
+            {
+                "name": "boats",
+                "initial_session": {},
+                "data": [
+                    {
+                        "query": ASKS,
+                        "expected_tool_use": [{"tool_name": "rent", "tool_input": ARGUMENTS}],
+                        "reference": "It is yours.",
+                    },
+                    {"query": THANKS, "expected_tool_use": [], "reference": "Bye."},
+                ],
+            }
+        ],
+        tools=(),
+    ),
     "ADK's session": Case(
         "adk",
-        {"id": "s", "app_name": "boats", "events": [{"content": one} for one in GEMINI]},
+        {
+            "id": "s",
+            "app_name": "boats",
+            "events": [
+                {"author": "user" if one["role"] == "user" else "boats", "content": one}
+                for one in GEMINI[:-1]
+            ]
+            + [{"author": "user", "content": {"parts": [{"text": THANKS}]}}],
+        },
         tools=(),
     ),
     "inspect_ai": Case("inspect", {**LOG, "samples": [SAMPLE]}),
@@ -610,23 +780,30 @@ def load(folder: Path, name: str, content: Any) -> DialogueSet:
     return load_dialogues(path, outcome="tool-calls")
 
 
-def test_the_answers_of_bfcl_stand_in_a_file_beside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["file", "folder"])
+@pytest.mark.parametrize("bad", ["rent(seats=1+1)", "rent(seats='2)"], ids=["no literal", "broken"])
+def test_the_answers_of_bfcl_stand_in_a_file_beside(tmp_path: Path, where: str, bad: str) -> None:
     (tmp_path / "possible_answer").mkdir()
     one = {"id": "b1", "question": [[USER]], "function": [{**RENT, "parameters": {"type": "dict"}}]}
     many = {"id": "b2", "question": [[USER], [AGAIN], [USER]], "involved_classes": ["Boats"]}
     answers = lines(
         {"id": "b1", "ground_truth": [{"rent": {"seats": [2, "two"], "colour": [""]}}]},
         {"id": "b2", "ground_truth": [["rent(seats=2)", "pay('cash')"], [], ["rent(seats=2)"]]},
+        {"id": "b3", "ground_truth": [["rent(seats=2)", bad], ["a boat"]]},
     )
     (tmp_path / "possible_answer" / "a.json").write_text(answers)
-    data = load(tmp_path, "a.json", lines(one, many))
-    first, second = data.dialogues
+    beside = {"file": tmp_path, "folder": tmp_path / "question"}[where]
+    beside.mkdir(exist_ok=True)
+    data = load(beside, "a.json", lines(one, many, {**many, "id": "b3"}))
+    first, second, third = data.dialogues
     assert dict(first.turns[0].calls or {}) == {"rent[0]": "call 1", "rent[0].seats": "2"}
     assert [tool.schema["type"] for tool in first.tools] == ["object"]
     # An argument without its name is no label.
     assert [turn.calls is None for turn in second.turns] == [True, False, False]
     assert not second.turns[1].calls
     assert second.turns[2].calls
+    # A call that cannot be read is no label, and a text is no call.
+    assert [turn.calls for turn in third.turns] == [None, None, None]
 
 
 def test_a_request_that_another_one_continues_is_left_out(tmp_path: Path) -> None:
@@ -654,6 +831,25 @@ def test_a_log_of_inspect_is_read_from_its_archive(tmp_path: Path) -> None:
         archive.writestr("summaries.json", json.dumps([{"id": "s1", "epoch": 1, "input": ASKS}]))
     data = load_dialogues(path, outcome="tool-calls")
     assert [one.id for one in data.dialogues] == ["s1", "s1-2"]
+
+
+def test_entries_without_words_of_the_user_are_left_out(tmp_path: Path) -> None:
+    empty = {**SAMPLE, "id": "s0", "messages": []}
+    data = load(tmp_path, "a.json", {**LOG, "samples": [empty, SAMPLE]})
+    assert list(data.ids) == ["s1"]
+    assert any("left out" in note and "samples[0]" in note for note in data.notes)
+    with pytest.raises(DataError, match=r"samples\[0\]: no message of the user in an object with"):
+        load(tmp_path, "a.json", {**LOG, "samples": [empty]})
+
+
+def test_a_run_of_tau2_has_its_simulations_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text(json.dumps({"info": {}, "tasks": []}))
+    (tmp_path / "simulations").mkdir()
+    for name in ("a", "b"):
+        one = {"id": name, "task_id": "1", "termination_reason": "user_stop", "messages": TAU2}
+        load(tmp_path / "simulations", f"{name}.json", one)
+    data = load_dialogues(tmp_path, outcome="tool-calls")
+    assert list(data.ids) == ["a", "b"]
 
 
 UNKNOWN: dict[str, tuple[str, Any, str]] = {

@@ -64,9 +64,9 @@ _WRAPPERS: Final = {
     "toolResult": "result",
     "reasoningContent": "thinking",
 }
-_NAMES: Final = ("name", "tool_name", "api_name", "tool", "function")
+_NAMES: Final = ("name", "tool_name", "toolName", "api_name", "tool", "function")
 _ARGUMENTS: Final = ("arguments", "args", "input", "parameters", "tool_input", "param_dict")
-_IDS: Final = ("call_id", "tool_call_id", "tool_use_id", "toolUseId", "id")
+_IDS: Final = ("call_id", "tool_call_id", "tool_use_id", "toolUseId", "toolCallId", "id")
 _RESULTS: Final = ("content", "output", "response", "result", "return_value", "value", "text")
 _TEXTS: Final = ("text", "content", "value", "refusal")
 _NO_LETTER: Final = re.compile(r"[^a-z]")
@@ -119,6 +119,7 @@ def is_foreign(message: object) -> bool:
         or ("content" not in message and any(key in message for key in (*_CONTENTS, "api_name")))
         or any(isinstance(part, Mapping) and _is_foreign_part(part) for part in _listed(content))
         or any(isinstance(c, Mapping) and _is_flat(c) for c in _listed(calls))
+        or bool(not calls and _calls_of_model(message))
     )
 
 
@@ -180,6 +181,8 @@ def _kind(part: object) -> str | None:
     named = part.get("type") or part.get("part_kind")
     if named == "retry-prompt" and part.get("tool_name"):
         named = "tool-return"
+    if not isinstance(named, str) and "toolName" in part and "toolCallId" in part:
+        return "call"  # Vercel's AI SDK lists the calls of a step without their type.
     if not isinstance(named, str):
         named = "text" if isinstance(part.get("text"), str) else ""
     return next(wrapped, _KINDS.get(_letters(named)))
@@ -287,8 +290,14 @@ def _calls_beside(message: Mapping[str, Any]) -> list[Any]:
     """Return the calls of a message that are not part of its content."""
     old = message.get("function_call")
     broken = message.get("invalid_tool_calls")
-    listed = [*_listed(message.get("tool_calls")), *_listed(broken)]
+    listed = [*_listed(message.get("tool_calls")), *_listed(broken)] or _calls_of_model(message)
     return [*listed, *([old] if isinstance(old, Mapping) and role_of(message) else [])]
+
+
+def _calls_of_model(message: Mapping[str, Any]) -> list[Any]:
+    """Return the calls in the answer of a model that LangChain stores beside a message."""
+    beside = message.get("additional_kwargs")
+    return _listed(beside.get("tool_calls")) if isinstance(beside, Mapping) else []
 
 
 def _calls(raw: Mapping[str, Any], place: str) -> list[Json]:

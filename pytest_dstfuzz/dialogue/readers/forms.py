@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.calls import canonical
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.dialogue.messages import Json, text_of_content
+from pytest_dstfuzz.dialogue.messages import Json, text_of_content, without_text
 from pytest_dstfuzz.dialogue.readers.conversion import chat_form, is_foreign, json_types
 from pytest_dstfuzz.dialogue.readers.messages import ROLES, Entry, dialogue_of, values_of
 from pytest_dstfuzz.dialogue.readers.source import (
@@ -38,9 +38,12 @@ _IDS: Final = (
     *("id", "dialogue_id", "conversation_id", "sessionId", "session_id", "traceId", "trace_id"),
     *("eval_id", "custom_id", "task_id", "uuid"),
 )
+#: Keys for the trace of a request.
+_TRACES: Final = ("traceId", "trace_id")
 #: Keys for the system prompt and the tools of an entry, or of a request in it.
 _PROMPTS: Final = (
     *("system", "instructions", "system_instruction", "systemInstruction", "system_prompt"),
+    "config.system_instruction",
 )
 _TOOLS: Final = ("tools", "toolConfig.tools", "functions", "function", "config.tools")
 
@@ -63,8 +66,8 @@ class Form(Reader):
     beside: Callable[[SourceFile], Any] | None = None
     #: Whether a list is a single entry. Otherwise it is a list of entries.
     whole: bool = False
-    #: Whether the entries are calls of a model. An entry is left out if it has no words of the
-    #: user, or if another entry continues it.
+    #: Whether the entries are calls of a model. An entry is left out if another entry continues it,
+    #: or if it is recorded twice.
     growing: bool = False
 
     def detect(self, file: SourceFile, head: str) -> float:
@@ -75,21 +78,18 @@ class Form(Reader):
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
         """Yield the dialogues of a file. Note data that looks faulty."""
         odd = Oddities()
-        begun = _begun(self._entries(file)) if self.growing else frozenset()
+        repeated = _Repeated(self._entries(file)) if self.growing else None
         used: Counter[str] = Counter()
         mute = ""
         for entry in self._entries(file):
             raw = entry.raw
-            if begun and _key(raw["messages"]) in begun:
-                odd.add("Requests are left out if a later request continues them", entry.place)
+            if repeated is not None and (why := repeated.reason(entry)):
+                odd.add(f"Requests are left out if {why}", entry.place)
                 continue
-            messages = chat_form(raw["messages"], f"{entry.place}: messages", odd)
-            messages = [_only_known(one) for one in messages]
+            messages = _messages(entry, odd)
             if not any(isinstance(one, dict) and one.get("role") == "user" for one in messages):
                 told = f"no message of the user in {shown_keys(raw['given'])}"
                 mute = mute or f"{entry.place}: {told}; expected {self.about}"
-                if not self.growing:
-                    raise DataError(mute)
                 odd.add(f"Entries are left out: {told}", entry.place)
                 continue
             if prompt := text_of_content(_prompt_parts(raw.get("system"))):
@@ -109,7 +109,9 @@ class Form(Reader):
         whole = [(file.json(), file.place, file.stem)] if self.whole else values_of(file)
         for value, place, name in whole:
             inside = at(value, self.entries) if self.entries else None
-            listed = inside if isinstance(inside, list) else [value]
+            # A list of traces has only the ids of their observations.
+            ids = isinstance(inside, list) and any(isinstance(one, str) for one in inside)
+            listed = inside if isinstance(inside, list) and not ids else [value]
             for number, raw in enumerate(listed):
                 where = f"{place}: {self.entries}[{number}]" if listed is inside else place
                 own = f"{name}-{number + 1}" if listed is inside else name
@@ -148,25 +150,68 @@ def at(value: object, path: str) -> Any:
     return value
 
 
-def _key(messages: list[Any]) -> tuple[str, ...]:
-    return tuple(map(canonical, messages))
+def _messages(entry: Entry, odd: Oddities) -> list[Any]:
+    """Return the messages of an entry in OpenAI's form, without data of the framework."""
+    found = chat_form(entry.raw["messages"], f"{entry.place}: messages", odd)
+    return [_only_known(one) for one in found]
 
 
-def _begun(entries: Iterator[Entry]) -> frozenset[tuple[str, ...]]:
-    """Return the messages of entries that another entry continues."""
-    found = sorted({_key(entry.raw["messages"]) for entry in entries})
-    # In this order, messages stand directly before messages that continue them.
-    pairs = pairwise(found)
-    return frozenset(key for key, after in pairs if key and after[: len(key)] == key)
+class _Repeated:
+    """The requests of a log that other requests repeat, compared by their content."""
+
+    def __init__(self, entries: Iterator[Entry]) -> None:
+        found = sorted({self._key(entry) for entry in entries})
+        # In this order, messages stand directly before messages that continue them.
+        pairs = pairwise(found)
+        self._begun = {key for key, after in pairs if key and after[: len(key)] == key}
+        self._seen: set[tuple[str, tuple[str, ...]]] = set()
+
+    def reason(self, entry: Entry) -> str:
+        """Return why a request is left out, or ``""``."""
+        key = self._key(entry)
+        if key in self._begun:
+            return "a later request continues them"
+        trace = str(_first(entry.raw["given"], _TRACES) or "")
+        if trace and (trace, key) in self._seen:
+            return "another instrument recorded them, too"
+        self._seen.add((trace, key))
+        return ""
+
+    @staticmethod
+    def _key(entry: Entry) -> tuple[str, ...]:
+        return tuple(map(_said, _messages(entry, Oddities())))
+
+
+def _said(message: Any) -> str:
+    """Return the role, the content and the calls of a message as a text, without ids."""
+    if not isinstance(message, Mapping):
+        return canonical(message)
+    content = message.get("content")
+    inner = [at(one, "function") for one in _listed(message.get("tool_calls"))]
+    calls = [[at(one, "name"), _parsed(at(one, "arguments"))] for one in inner]
+    beside = without_text(content) if isinstance(content, list) else None
+    return canonical([message.get("role"), text_of_content(content), beside or [], calls])
 
 
 def _first(raw: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
     return next((found for path in paths if (found := at(raw, path)) is not None), None)
 
 
+#: The begin of an utterance in a text with a whole conversation.
+_SPEAKER: Final = re.compile(
+    r"^(system|developer|human|user|assistant|ai|tool|function): ", re.MULTILINE | re.IGNORECASE
+)
+
+
 def _listed(value: object, role: str = "user") -> list[Any]:
     """Return a list of messages, from a list, a single message, or the text of a message."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        value = value[0]  # LangChain's models without chat have a list of prompts.
     if isinstance(value, str):
+        begin, *parts = _SPEAKER.split(value)
+        if role == "user" and not begin and {"human", "user"} & {*map(str.lower, parts[::2])}:
+            said = zip(parts[::2], parts[1::2], strict=True)
+            return [{"from": who.lower(), "value": text.strip()} for who, text in said]
         return [{"role": role, "content": value}]
     if isinstance(value, list) and value and isinstance(value[0], list):
         return value[0]  # LangChain's runs have a list of prompts.
@@ -205,15 +250,19 @@ def _says(role: str, text: object) -> Json:
 
 
 def _alpaca(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
-    earlier = [
+    asked = "\n".join(filter(None, (raw.get("instruction"), raw.get("input"))))
+    answers = raw["output"] if isinstance(raw["output"], list) else [raw["output"]]
+    said = [*_pairs(raw), _says("user", asked), *(_says("assistant", one) for one in answers[:1])]
+    yield {**raw, "messages": said}
+
+
+def _pairs(raw: Json) -> list[Json]:
+    """Return earlier questions and answers, which Alpaca and ms-swift have in pairs."""
+    return [
         _says(role, text)
         for pair in raw.get("history") or ()
         for role, text in zip(("user", "assistant"), pair, strict=False)
     ]
-    asked = "\n".join(filter(None, (raw.get("instruction"), raw.get("input"))))
-    answers = raw["output"] if isinstance(raw["output"], list) else [raw["output"]]
-    said = [*earlier, _says("user", asked), *(_says("assistant", one) for one in answers[:1])]
-    yield {**raw, "messages": said}
 
 
 _GLAIVE: Final = re.compile(r"^[^\S\n]*(USER|ASSISTANT|A|FUNCTION RESPONSE):\s*", re.MULTILINE)
@@ -249,12 +298,18 @@ def _objects(text: str) -> Iterator[Json]:
 
 def _exchange(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
     """Yield a request to a model and its answer as one conversation."""
-    given = _first(raw, ("request.body", "request", "body", "inputs", "input"))
-    request = given if isinstance(given, Mapping) else {}
-    asked = _asked(given if given is not None else raw.get("messages"))
+    if raw.get("type") in _NO_REQUESTS or raw.get("run_type") in _NO_REQUESTS:
+        return
+    given = _first(raw, ("request.body", "request", "body", "inputs", "input", "query"))
     answered = _first(raw, _ANSWERS)
+    if "traceId" in raw:  # Langfuse may store JSON as a text.
+        given, answered = _parsed(given, '[{"'), _parsed(answered, '[{"')
+    request = given if isinstance(given, Mapping) else {}
+    asked = [*_pairs(raw), *_asked(given if given is not None else raw.get("messages"))]
+    asked, own = _without_tools(asked)
     said = _answered(answered, asked)
-    sources = [request, answered if isinstance(answered, Mapping) else {}, raw]
+    sources = [request, {"tools": own or None}, answered, raw]
+    sources = [one for one in sources if isinstance(one, Mapping)]
     found = {key: value for key, value in raw.items() if key in _IDS}
     yield {
         **found,
@@ -264,13 +319,37 @@ def _exchange(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as th
     }
 
 
+#: Types of Langfuse's observations and LangSmith's runs that are no requests to a model.
+_NO_REQUESTS: Final = (
+    *("SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING"),
+    *("GUARDRAIL", "tool", "retriever", "embedding", "prompt", "parser"),
+)
 #: Paths of a model's answer in an entry with its request.
 _ANSWERS: Final = (
     *("response.body", "response", "outputs", "output", "expectedOutput", "expected_output"),
     *("completion", "preferred_output", "chosen_messages"),
 )
 #: Keys for the question in a request.
-_QUESTIONS: Final = ("messages", "input", "contents", "prompt", "question", "query", "content")
+_QUESTIONS: Final = (
+    *("messages", "input", "contents", "prompt", "prompts", "question", "query", "content"),
+    "args",
+)
+
+
+def _without_tools(messages: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return messages and tools. Langfuse's handler of LangChain mixes them in one list."""
+    found: list[Any] = []
+    tools: list[Any] = []
+    names: set[object] = set()
+    for one in messages:
+        role = at(one, "role")
+        if role == "tool" and isinstance(at(one, "content.function"), Mapping):
+            tools.append(one["content"])
+            continue
+        names |= {str(at(call, "function.name")) for call in _listed(at(one, "tool_calls"))}
+        # In JavaScript, the role of a result is the name of its tool.
+        found.append({**one, "role": "tool"} if role in names else one)
+    return found, tools
 
 
 def _asked(given: object) -> list[Any]:
@@ -347,9 +426,9 @@ def _otlp_value(value: Any) -> Any:
     return next(iter(value.values()), None)
 
 
-def _parsed(value: Any) -> Any:
-    """Return the JSON in a text, or the value itself."""
-    if isinstance(value, str) and value[:1] in ("[", "{"):
+def _parsed(value: Any, starts: str = "[{") -> Any:
+    """Return the JSON in a text that begins with one of some letters, or the value itself."""
+    if isinstance(value, str) and value[:1] in starts:
         try:
             return parse_json(value)
         except DataError:
@@ -359,8 +438,10 @@ def _parsed(value: Any) -> Any:
 
 def _possible_answers(file: SourceFile) -> Mapping[str, Any]:
     """Return the answers of BFCL by id, from the file with this name in ``possible_answer``."""
-    path = file.path.parent / "possible_answer" / file.path.name
-    if file.member is not None or not path.is_file():
+    folder = file.path.parent
+    paths = [one / "possible_answer" / file.path.name for one in (folder, folder.parent)]
+    path = next((one for one in paths if one.is_file()), None)
+    if file.member is not None or path is None:
         return {}
     answers = values_of(SourceFile(path.name, path))
     return {str(one.get("id")): one.get("ground_truth") for one, _, _ in answers}
@@ -369,19 +450,22 @@ def _possible_answers(file: SourceFile) -> Mapping[str, Any]:
 def _bfcl(raw: Json, beside: Mapping[str, Any]) -> Iterator[Json]:
     """Yield a question of BFCL, with the calls of its answer if one is recorded."""
     truth = beside.get(str(raw.get("id")))
-    turns = [_listed([one] if isinstance(one, Mapping) else one) for one in raw["question"]]
+    asked = raw["question"]
+    asked = [asked] if isinstance(asked, str) else asked
+    turns = [_listed([one] if isinstance(one, Mapping) else one) for one in asked]
     nested = isinstance(truth, list) and any(isinstance(one, list) for one in truth)
     of_turns: list[Any] = truth if nested and isinstance(truth, list) else [truth]
     messages: list[Any] = []
     for number, said in enumerate(turns):
         messages += said
         calls = of_turns[number] if number < len(of_turns) else None
+        calls = calls if isinstance(calls, list) else None
         if said:  # Otherwise the turn only adds a tool.
             messages += [call for one in calls or () for call in _bfcl_calls(one)]
         if said and calls == []:
             messages.append(_says("assistant", ""))
     given = raw.get("function")
-    tools = [] if given is None else json_types(given if isinstance(given, list) else [given])
+    tools = json_types(given if isinstance(given, list) else [given]) if given else []
     yield {"id": raw.get("id"), "messages": messages, "tools": tools or None}
 
 
@@ -411,17 +495,26 @@ def _chosen(value: Any) -> Any:
     return _first_values(value) if isinstance(value, Mapping) else value
 
 
+#: The begin of a call in Python.
+_CALLED: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\(")
+
+
 def _python_call(text: str) -> tuple[str, object] | None:
-    try:
-        parsed = ast.parse(text, mode="eval").body
-        if not isinstance(parsed, ast.Call):
-            return None
-        name = ast.unparse(parsed.func)
-        if parsed.args:  # The file lacks their names, so the turn gets no label.
-            return name, text
-        return name, {one.arg: ast.literal_eval(one.value) for one in parsed.keywords}
-    except (SyntaxError, ValueError):
+    """Return the name and the arguments of a call in Python, or ``None`` for another text.
+
+    If an argument has no name or is no literal, all arguments are one text. A call with such
+    arguments is no label.
+    """
+    called = _CALLED.match(text)
+    if called is None:
         return None
+    try:
+        parsed = ast.parse(text.strip(), mode="eval").body
+        if isinstance(parsed, ast.Call) and not parsed.args:
+            return called[1], {one.arg: ast.literal_eval(one.value) for one in parsed.keywords}
+    except (SyntaxError, ValueError):
+        pass
+    return called[1], text
 
 
 def _tooltalk(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
@@ -435,25 +528,52 @@ def _tooltalk(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as th
     yield {**raw, "messages": messages}
 
 
-def _adk(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+def _toolbench(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+    """Yield the last path of an answer, with the query instead of the prompts around it."""
+    answer = raw["answer_generation"]
+    query = answer["query"]
+    for path in (answer.get("train_messages") or ())[-1:]:
+        messages = [
+            {**one, "content": query} if one["role"] == "user" else one
+            for one in path
+            if one["role"] != "user" or query in one["content"]
+        ]
+        yield {"messages": messages, "tools": answer.get("function")}
+
+
+def _adk(raw: Any, beside: Any) -> Iterator[Json]:
     """Yield the conversation of an evaluation case, a session, or a list in the old form."""
+    if isinstance(raw, list) and any("data" in one for one in raw):
+        for one in raw:
+            yield from _adk({"id": one.get("name"), "conversation": one["data"]}, beside)
+        return
     turns = raw if isinstance(raw, list) else raw.get("conversation") or ()
-    messages: list[Any] = [one.get("content") for one in _listed(at(raw, "events"))]
+    messages = [
+        _by("user" if one.get("author") == "user" else "model", one.get("content"))
+        for one in _listed(at(raw, "events"))
+    ]
     for turn in turns:
         between = _first(turn, ("intermediate_data", "intermediateData")) or {}
         made = _first(between, ("tool_uses", "toolUses")) or turn.get("expected_tool_use") or ()
         results = _first(between, ("tool_responses", "toolResponses")) or ()
         asked = _first(turn, ("user_content", "userContent"))
-        messages.append(asked or _says("user", turn.get("query")))
+        messages.append(_by("user", asked) or _says("user", turn.get("query")))
         messages += [
             _call(_first(one, ("name", "tool_name")), _first(one, ("args", "tool_input")))
             for one in made
         ]
         messages += [_result(one.get("response")) for one in results]
         last = _first(turn, ("final_response", "finalResponse", "reference"))
-        messages += _listed(last, "assistant")
+        messages += _listed(_by("model", last), "assistant")
     known = {} if isinstance(raw, list) else {key: raw[key] for key in _IDS if key in raw}
     yield {**known, "messages": [one for one in messages if one]}
+
+
+def _by(role: str, content: Any) -> Any:
+    """Return a content with a role, if it has none."""
+    if not isinstance(content, Mapping):
+        return content
+    return {**content, "role": content.get("role") or role}
 
 
 #: A word that a simulated user sends to its own program.
@@ -461,6 +581,8 @@ _SIGNAL: Final = re.compile(r"(?:(?<!\s)\s+)?###[A-Z_-]+###\s*")
 
 
 def _tau(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+    if "tasks" in raw and "traj" not in raw and "messages" not in raw:
+        return  # A summary. The simulations are files in a folder beside it.
     listed = raw["traj"] if raw.get("traj") is not None else raw["messages"]
     spoken = (_without_signal(one) for one in listed)
     yield {**raw, "messages": [one for one in spoken if one is not None]}
@@ -528,6 +650,7 @@ FORMS: Final = (
             ("tasks", "simulations"),
             ("info", "tasks"),
             ("task_id", "reward", "info"),
+            ("task_id", "termination_reason"),
         ),
         entries="simulations",
         convert=_tau,
@@ -546,11 +669,18 @@ FORMS: Final = (
         convert=_tooltalk,
     ),
     Form(
+        name="toolbench",
+        about='answers of ToolBench, with "answer_generation" and "tree"',
+        keys=(("answer_generation", "tree"), ("win", "tree")),
+        convert=_toolbench,
+    ),
+    Form(
         name="adk",
         about='sets and sessions of Google ADK, with "eval_cases" or "events"',
         keys=(
             *(("eval_cases",), ("evalCases",), ("eval_id", "conversation")),
             *(("query", "reference"), ("query", "expected_tool_use")),
+            *(("data", "initial_session"), ("data", "initial_state")),
             *(("app_name", "events"), ("appName", "events"), ("past_events", "events")),
         ),
         entries="eval_cases",
@@ -590,8 +720,10 @@ FORMS: Final = (
             *(("custom_id", "body"), ("custom_id", "response"), ("prompt", "completion")),
             *(("prompt", "response"), ("input", "expectedOutput"), ("input", "expected_output")),
             *(("input", "preferred_output"), ("object", "choices"), ("object", "output")),
-            *(("input", "response"), ("contents", "candidates")),
+            *(("input", "response"), ("contents", "candidates"), ("query", "response")),
+            ("trace", "observations"),
         ),
+        entries="observations",
         convert=_exchange,
         growing=True,
     ),
