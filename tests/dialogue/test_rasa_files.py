@@ -12,7 +12,7 @@ from pytest_dstfuzz.errors import DataError
 DOMAIN = """\
 version: "3.1"
 intents: [greet, order, pay]
-entities: [size, flavour]
+entities: [size, flavour, {topping: {roles: [first]}}]
 slots:
   size:
     type: categorical
@@ -43,6 +43,7 @@ nlu:
 - intent: order/ice
   examples: |
     - one [big]{"entity": "size", "value": "large"} cup of [lemon](flavour)
+    - [lemon](flavour) and [mint](flavour)
 - synonym: large
   examples: |
     - big
@@ -207,8 +208,25 @@ def test_a_project_has_its_tests_in_a_split(project: Path) -> None:
 def test_examples_are_turns_with_their_entities(project: Path) -> None:
     data = load_dialogues(project / "data" / "nlu.yml")
     assert data.layout == "rasa-nlu"
-    assert list(data.ids) == ["greet", "greet-2", "order/ice"]
-    assert states(data, "order/ice") == [{"size": "large", "taste": "lemon"}]
+    assert list(data.ids) == ["greet", "greet-2", "order/ice", "order/ice-2"]
+    assert states(data, "greet") == [{"intent": "greet"}]
+    # The NLU returns the part of an intent before the slash.
+    assert states(data, "order/ice") == [{"intent": "order", "size": "large", "flavour": "lemon"}]
+    assert states(data, "order/ice-2") == [{"intent": "order", "flavour": '["lemon", "mint"]'}]
+    assert data.ontology is not None
+    assert data.ontology.complete
+    assert data.ontology.values == {
+        "intent": ("greet", "order"), "size": ("large",), "flavour": ("lemon", "mint"),
+        "topping": (),
+    }  # fmt: skip
+
+
+def test_examples_of_the_older_json_have_their_entities_beside(tmp_path: Path) -> None:
+    entity = {"start": 4, "end": 9, "value": "lemon", "entity": "flavour"}
+    example = {"text": "one lemon", "intent": "order", "entities": [entity]}
+    path = tmp_path / "nlu.json"
+    path.write_text(json.dumps({"rasa_nlu_data": {"common_examples": [example]}}))
+    assert states(load_dialogues(path), "order") == [{"intent": "order", "flavour": "lemon"}]
 
 
 def test_another_way_to_fill_slots_leaves_no_labels(project: Path) -> None:
@@ -216,6 +234,20 @@ def test_another_way_to_fill_slots_leaves_no_labels(project: Path) -> None:
     (project / "domain.yml").write_text(DOMAIN.replace("responses:", f"{extra}responses:"))
     data = load_dialogues(project / "data" / "stories.yml")
     assert all(turn.state is None for turn in data.turns())
+    only_with_a_form = extra.replace("from_text", "from_trigger_intent")
+    (project / "domain.yml").write_text(
+        DOMAIN.replace("responses:", f"{only_with_a_form}responses:")
+    )
+    data = load_dialogues(project / "data" / "stories.yml")
+    assert states(data, "a large cup")[:2] == [{}, {"size": "large", "taste": "lemon"}]
+
+
+def test_a_slot_may_have_a_value_at_the_start(project: Path) -> None:
+    extra = "  currency:\n    type: text\n    initial_value: euro\n    mappings: [{type: custom}]\n"
+    (project / "domain.yml").write_text(DOMAIN.replace("responses:", f"{extra}responses:"))
+    data = load_dialogues(project / "data" / "stories.yml")
+    large = {"size": "large", "taste": "lemon", "currency": "euro"}
+    assert states(data, "a large cup") == [{"currency": "euro"}, large, None, None]
 
 
 def test_a_tracker_has_its_slots_after_each_turn(tmp_path: Path) -> None:
@@ -257,7 +289,7 @@ def test_the_slots_of_the_domain_are_the_ontology(project: Path) -> None:
     assert ontology.complete
     assert ontology.values == {
         "size": ("large", "small"),
-        "taste": ("lemon",),
+        "taste": ("lemon", "mint"),
         "paid": (),
         "card": (),
     }

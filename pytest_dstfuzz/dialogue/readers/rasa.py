@@ -4,9 +4,10 @@ The domain of the project gives the texts of the bot's responses and the slots t
 The slots of the domain are the ontology. Their values come from categorical slots, and from
 entities in NLU examples. A step without the user's words gets the first NLU example of its intent.
 If there is none, the step is the payload of a button, which is sent, but never edited.
-A turn has a belief state as its label only if all slots so far were filled by entities or
-``slot_was_set``. Turns after a form or an action have no label, because both may fill slots. In the
-dump of a tracker, events name every filled slot.
+The label of an NLU example is its intent, under the name ``intent``, and its entities. A turn of a
+story has a belief state as its label only if all slots so far were filled by entities,
+``slot_was_set`` or their initial values. Turns after a form or an action have no label, because
+both may fill slots. In the dump of a tracker, events name every filled slot.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ from pytest_dstfuzz.errors import DataError, needs_extra
 from pytest_dstfuzz.json_data import shorten_value
 
 _YAML: Final = (".yml", ".yaml")
+#: The layout of NLU examples.
+NLU: Final = "rasa-nlu"
+#: The slot for the intent of an NLU example.
+INTENT: Final = "intent"
 #: An annotated entity: ``[big](size)``, ``[big](size:large)`` or ``[big]{"entity": "size"}``.
 _ENTITY: Final = re.compile(
     r"\[(?P<text>[^\[\]]+)\](?:\((?P<name>[^()\[\]]*)\)|(?P<json>\{[^{}]*\}))"
@@ -70,10 +75,14 @@ class _Project:
     open: set[str] = field(default_factory=set)
     #: Entity -> the slots that it fills.
     filled: dict[str, list[str]] = field(default_factory=dict)
+    #: Slot -> its value at the start of a conversation, if it has one.
+    initial: dict[str, Any] = field(default_factory=dict)
     #: Whether nothing else fills a slot, apart from forms and actions.
     complete: bool = False
     #: Intent -> its first example.
     examples: dict[str, str] = field(default_factory=dict)
+    #: ``intent`` and the entities of the domain -> their values in the NLU examples.
+    understood: dict[str, list[object]] = field(default_factory=dict)
 
 
 def _project(file: SourceFile) -> _Project:
@@ -89,14 +98,20 @@ def _project(file: SourceFile) -> _Project:
     for path in sorted((folders[0] / "data").rglob("*.yml")) if folders else ():
         text = path.read_text(encoding="utf-8", errors="replace")
         if re.search(r"^nlu:", text, re.MULTILINE):
-            for intent, example in _examples(_parsed(SourceFile(path.name, path))):
-                text, entities = _without_entities(example)
-                for name in (intent, intent.partition("/")[0]):
-                    found.examples.setdefault(name, text)
-                for entity, value in entities.items():
+            for example in _examples(_parsed(SourceFile(path.name, path))):
+                for name in (example.intent, example.base):
+                    found.examples.setdefault(name, example.text)
+                _add_values(found.understood, example)
+                for entity, value in example.entities:
                     for slot in found.open.intersection(found.filled.get(entity, ())):
                         found.values[slot].append(value)
     return found
+
+
+def _add_values(values: dict[str, list[object]], example: _Example) -> None:
+    """Add the intent and the entities of an example to the known values."""
+    for name, value in ((INTENT, example.base), *example.entities):
+        values.setdefault(name, []).append(value)
 
 
 def _domains(folder: Path) -> list[Path]:
@@ -110,23 +125,31 @@ def _add_domain(found: _Project, domain: Mapping[str, Any]) -> None:
         text = first.get("text") if isinstance(first, Mapping) else None
         plain = isinstance(text, str) and not _PLACEHOLDER.search(text)
         found.responses[name] = text.strip() if plain and isinstance(text, str) else None
+    for one in _list(domain, "entities"):
+        for entity in one if isinstance(one, Mapping) else [one]:
+            found.understood.setdefault(str(entity), [])
     for slot, about in _of(domain, "slots").items():
-        if not isinstance(about, Mapping):
-            continue
-        if slot not in _OWN:
-            listed = about.get("values") if about.get("type") == "categorical" else None
-            found.values[str(slot)] = listed if isinstance(listed, list) else []
-            if not isinstance(listed, list):
-                found.open.add(str(slot))
-        mappings = about.get("mappings")
-        # Before Rasa 3 an entity filled the slot of its name.
-        old = [{"type": "from_entity", "entity": slot}] if about.get("auto_fill", True) else []
-        for one in mappings if isinstance(mappings, list) else old:
-            kind = one.get("type") if not one.get("conditions") else None
-            if kind == "from_entity":
-                found.filled.setdefault(str(one.get("entity")), []).append(str(slot))
-            elif kind not in (None, "custom"):
-                found.complete = False
+        if isinstance(about, Mapping):
+            _add_slot(found, str(slot), about)
+
+
+def _add_slot(found: _Project, slot: str, about: Mapping[str, Any]) -> None:
+    if slot not in _OWN:
+        listed = about.get("values") if about.get("type") == "categorical" else None
+        found.values[slot] = listed if isinstance(listed, list) else []
+        if not isinstance(listed, list):
+            found.open.add(slot)
+        if about.get("initial_value") is not None:
+            found.initial[slot] = about["initial_value"]
+    mappings = about.get("mappings")
+    # Before Rasa 3 an entity filled the slot of its name.
+    old = [{"type": "from_entity", "entity": slot}] if about.get("auto_fill", True) else []
+    for one in mappings if isinstance(mappings, list) else old:
+        kind = one.get("type") if not one.get("conditions") else None
+        if kind == "from_entity":
+            found.filled.setdefault(str(one.get("entity")), []).append(slot)
+        elif kind not in (None, "custom", "from_trigger_intent"):
+            found.complete = False  # A trigger intent fills a slot only with its form.
 
 
 def _of(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -134,13 +157,13 @@ def _of(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return inner if isinstance(inner, Mapping) else {}
 
 
-def _without_entities(text: str) -> tuple[str, dict[str, Any]]:
-    """Return an annotated text in the user's words, and the values of its entities.
+def _without_entities(text: str) -> tuple[str, list[tuple[str, Any]]]:
+    """Return an annotated text in the user's words, and its entities with their values.
 
     >>> _without_entities('a [big](size) [one]{"entity": "count", "value": "1"}')
-    ('a big one', {'size': 'big', 'count': '1'})
+    ('a big one', [('size', 'big'), ('count', '1')])
     """
-    entities: dict[str, Any] = {}
+    entities: list[tuple[str, Any]] = []
     for one in _ENTITY.finditer(text):
         said = one["text"]
         if one["json"]:
@@ -148,10 +171,10 @@ def _without_entities(text: str) -> tuple[str, dict[str, Any]]:
                 about = json.loads(one["json"])
             except ValueError:
                 continue
-            entities[str(about.get("entity"))] = about.get("value", said)
+            entities.append((str(about.get("entity")), about.get("value", said)))
         else:
             name, _, value = one["name"].partition(":")
-            entities[name] = value or said
+            entities.append((name, value or said))
     return _ENTITY.sub(lambda one: one["text"], text).strip(), entities
 
 
@@ -167,6 +190,19 @@ def _payload_entities(text: str) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+class _Example(NamedTuple):
+    """An NLU example."""
+
+    intent: str
+    text: str
+    entities: list[tuple[str, Any]]
+
+    @property
+    def base(self) -> str:
+        """The intent that the NLU returns, which of ``faq/hours`` is ``faq``."""
+        return self.intent.partition("/")[0]
 
 
 class _Event(NamedTuple):
@@ -203,7 +239,8 @@ def _story(steps: Iterable[Any], project: _Project) -> Iterator[_Event]:
 
 def _user(step: Mapping[str, Any], project: _Project) -> Iterator[_Event]:
     if "user" in step:
-        text, entities = _without_entities(str(step["user"]))
+        text, said = _without_entities(str(step["user"]))
+        entities = dict(said)
         for named in step.get("entities") or ():
             entities |= named if isinstance(named, Mapping) else {}
         yield _Event("user", text, entities)
@@ -242,7 +279,7 @@ class _Talk:
         self._filled = project.filled
         #: Whether all slots are known, and their values.
         self._known = project.complete
-        self._slots: dict[str, Any] = {}
+        self._slots: dict[str, Any] = dict(project.initial)
         #: The user's words, with the messages before and the slots after.
         self._users: list[str] = []
         self._before: list[list[Message]] = [[]]
@@ -373,7 +410,7 @@ class RasaStories(_RasaReader):
 class RasaExamples(_RasaReader):
     """Examples of Rasa's NLU data, each a dialogue of one turn."""
 
-    name = "rasa-nlu"
+    name = NLU
     about = "Rasa's NLU examples, YAML with nlu:"
 
     def detect(self, file: SourceFile, head: str) -> float:
@@ -384,12 +421,21 @@ class RasaExamples(_RasaReader):
         return 0.8 if named and re.search(r"^nlu:", head, re.MULTILINE) else 0
 
     def _talks(self, file: SourceFile) -> Iterator[tuple[str, str, Iterable[_Event], _Project]]:
-        project = _project(file)
-        parsed = file.json() if file.name.lower().endswith(".json") else _parsed(file)
-        for intent, example in _examples(parsed):
-            text, entities = _without_entities(example)
-            place = f"{file.place}: intent {intent}"
-            yield intent, place, [_Event("user", text.lstrip("/"), entities)], project
+        for example in _of_file(file):
+            place = f"{file.place}: intent {example.intent}"
+            label: dict[str, Any] = {INTENT: example.base}
+            for entity, value in example.entities:
+                label[entity] = [*_listed(label[entity]), value] if entity in label else value
+            slots = (_Event("slot", name, value) for name, value in label.items())
+            events = [_Event("user", example.text.lstrip("/"), {}), *slots]
+            yield example.intent, place, events, _Project(complete=True)
+
+    def slot_values(self, file: SourceFile) -> Mapping[str, Sequence[object]]:
+        """Return ``intent`` and the entities of the project, with their values in all examples."""
+        known = _project(file).understood
+        for example in _of_file(file) if known else ():
+            _add_values(known, example)
+        return known
 
 
 class RasaTrackers(_RasaReader):
@@ -422,12 +468,24 @@ def _list(parsed: object, key: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _examples(parsed: Any) -> Iterator[tuple[str, str]]:
-    """Yield the intent and the text of each example of an NLU file."""
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _of_file(file: SourceFile) -> Iterator[_Example]:
+    """Yield the examples of an NLU file, YAML or the older JSON."""
+    is_json = file.name.lower().endswith(".json")
+    yield from _examples(file.json() if is_json else _parsed(file))
+
+
+def _examples(parsed: Any) -> Iterator[_Example]:
+    """Yield the examples of parsed NLU data."""
     old = _list(_of(parsed, "rasa_nlu_data"), "common_examples") if isinstance(parsed, dict) else []
     for one in old:
         if isinstance(one, Mapping) and isinstance(one.get("text"), str):
-            yield str(one.get("intent")), one["text"]
+            named = (each for each in _list(one, "entities") if isinstance(each, Mapping))
+            entities = [(str(each.get("entity")), each.get("value")) for each in named]
+            yield _Example(str(one.get("intent")), one["text"], entities)
     for one in _list(parsed, "nlu"):
         if not isinstance(one, Mapping) or "intent" not in one:
             continue  # Synonyms, lookup tables and regular expressions.
@@ -437,4 +495,6 @@ def _examples(parsed: Any) -> Iterator[tuple[str, str]]:
         for example in listed if isinstance(listed, list) else ():
             text = example.get("text") if isinstance(example, Mapping) else example
             if isinstance(text, str) and text.strip():
-                yield str(one["intent"]), text.strip().removeprefix("- ")
+                yield _Example(
+                    str(one["intent"]), *_without_entities(text.strip().removeprefix("- "))
+                )

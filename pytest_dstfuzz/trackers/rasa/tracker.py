@@ -1,4 +1,7 @@
-"""A tracker that talks to a Rasa bot and reads the slots that the bot has filled."""
+"""A tracker that talks to a Rasa bot and reads the slots that the bot has filled.
+
+If the data are NLU examples, only the bot's NLU is asked, for intents and entities.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from pytest_dstfuzz.config import Address, Header, Settings
 from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
+from pytest_dstfuzz.dialogue.readers.rasa import INTENT, NLU
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import (
     ChangedTrackerError,
@@ -236,10 +240,10 @@ _LETTERS = 60
 
 @dataclass(eq=False, repr=False)
 class RasaTracker:
-    """A tracker for the belief states or the replies of a Rasa bot."""
+    """A tracker for the belief states, the replies, or the NLU of a Rasa bot."""
 
     transport: Transport
-    #: The mapping of its slots; ``None`` if replies are tested.
+    #: The mapping of its slots; ``None`` if replies or the NLU are tested.
     slots: SlotMap | None
     #: The normalisation of the data.
     normalisation: str
@@ -254,11 +258,13 @@ class RasaTracker:
     actions: frozenset[str] = frozenset()
     #: The id of the bot's model, or ``None``.
     version: object = None
+    #: Whether the intents and entities of single messages are tested.
+    parses: bool = False
     #: Whether one of them has left an event.
     _acted: bool = field(default=False, init=False)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
-        """Hold one conversation for each context, several at once.
+        """Hold one conversation for each context, or parse its messages, several at once.
 
         Raises:
             ChangedTrackerError: the bot has loaded another model, or does not tell its id any more.
@@ -266,7 +272,7 @@ class RasaTracker:
             BatchInterrupt: Ctrl-C was pressed. The exception has the answers so far, unless the
                 model has changed.
         """
-        jobs = [partial(self._believed, context) for context in contexts]
+        jobs = [partial(self._answered, context) for context in contexts]
         # Answers that may be of another model count only after the batch.
         takers = [taker_of(self)] if self.version is None else []
         try:
@@ -299,21 +305,32 @@ class RasaTracker:
                 f"{version or 'none'} during the run"
             )
 
-    async def _believed(self, context: Context) -> Prediction:
+    async def _answered(self, context: Context) -> Prediction:
         for message in context.user_utterances:
             if message.lstrip().startswith("/"):
                 raise TrackerError(
                     f"{message[:_LETTERS]!r} was not sent: Rasa reads a message that begins with "
                     "'/' as an intent, not as text"
                 )
+        try:
+            return await (self._understood(context) if self.parses else self._believed(context))
+        except ServiceError as error:
+            if error.unreadable:
+                raise MalformedAnswerError(str(error)) from None
+            raise
+
+    async def _understood(self, context: Context) -> Prediction:
+        """Return the intent of the last message and the entities of all messages."""
+        found: dict[str, object] = {}
+        for message in context.user_utterances:
+            read = read_of_bot(_read_parse)
+            found |= await self.transport.ask("POST", "model/parse", {"text": message}, read=read)
+        return as_prediction(found, self.normalisation, "the bot")
+
+    async def _believed(self, context: Context) -> Prediction:
         heard, messages = 0, context.user_messages
         for _ in range(self.tries):
-            try:
-                told = await self._conversation(messages)
-            except ServiceError as error:
-                if error.unreadable:
-                    raise MalformedAnswerError(str(error)) from None
-                raise
+            told = await self._conversation(messages)
             heard = told.heard
             if heard == len(messages):
                 self._refuse_idle_actions(told)
@@ -379,16 +396,22 @@ def create(
     except TrackerError as error:
         raise UserError(f"{error}{_hint(error)}") from error
     says = settings.reply.outcome == REPLY
-    chosen = None if says else _chosen_slots(transport, slots, data, settings)
+    parses = data.layout == NLU and not says
+    if parses and settings.tracker.slot_map is not None:
+        raise UserError(
+            "the data are NLU examples, whose intents and entities are tested, so a slot map does "
+            "not apply: leave out slot-map, or use stories"
+        )
+    chosen = None if says or parses else _chosen_slots(transport, slots, data, settings)
     notes = [] if chosen is None else [chosen.note(slots)]
     fingerprint = None
-    if version is not None and actions:
+    if version is not None and actions and not parses:
         notes.append(
             "the bot's answers are not cached for other runs: its model id does not cover its "
             f"custom actions ({format_list(actions, _ACTIONS_SHOWN)}), which may change without it"
         )
     elif version is not None:
-        told = REPLY if chosen is None else chosen.to_json()
+        told = NLU if parses else REPLY if chosen is None else chosen.to_json()
         text = json.dumps([version, told], sort_keys=True)
         fingerprint = hashlib.sha256(text.encode("ascii")).hexdigest()
     return RasaTracker(
@@ -400,6 +423,7 @@ def create(
         notes=tuple(filter(None, notes)),
         actions=frozenset(actions),
         version=version,
+        parses=parses,
     )
 
 
@@ -476,6 +500,22 @@ def _read_answer(reply: Reply) -> str:
         )
     texts = (one.get("text") for one in answer if isinstance(one, dict))
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _read_parse(reply: Reply) -> dict[str, object]:
+    """Return the intent and the entities of a message. Several values of an entity are a list."""
+    body = _object(reply, "a parsed message")
+    intent, entities = body.get("intent"), body.get("entities") or []
+    if not isinstance(intent, dict) or not isinstance(entities, list):
+        raise MalformedReply(
+            f"answered with {describe(body)} instead of a parsed message with intent and entities"
+        )
+    found: dict[str, list[object]] = {}
+    for one in entities:
+        if isinstance(one, dict):
+            found.setdefault(str(one.get("entity")), []).append(one.get("value"))
+    values = {name: each[0] if len(each) == 1 else each for name, each in found.items()}
+    return {INTENT: intent.get("name"), **values}
 
 
 def _read_version(reply: Reply) -> object:

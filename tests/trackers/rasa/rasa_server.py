@@ -114,6 +114,8 @@ class RasaServer(ThreadingHTTPServer):
         #: What becomes of the next messages: see `_Handler.post_message`; "" = all is well.
         self.faults: deque[str] = deque()
         self.channel = True
+        #: The messages that only the NLU got.
+        self.parsed: list[str] = []
         #: What did not follow the descriptions.
         self.complaints: list[str] = []
         self.lock = threading.Lock()
@@ -129,6 +131,21 @@ class RasaServer(ThreadingHTTPServer):
             [event["text"] for event in kept.events if event["event"] == "user"]
             for kept in self.conversations.values()
         ]
+
+    def parse(self, text: str) -> dict[str, Any]:
+        """Return a message as its NLU understands it, in the form of a server of version 3.6."""
+        self.parsed.append(text)
+        found = [("cuisine", one) for one in re.finditer("chinese|italian", text.lower())]
+        name = "inform" if found else "greet"
+        return {
+            "text": text,
+            "intent": {"name": name, "confidence": 0.98},
+            "entities": [
+                {"entity": entity, "start": one.start(), "end": one.end(), "value": one[0]}
+                for entity, one in found
+            ],
+            "intent_ranking": [{"name": name, "confidence": 0.98}],
+        }
 
     def tracker(self, name: str) -> dict[str, Any]:
         """Return a conversation as ``GET /conversations/{id}/tracker`` does."""
@@ -166,6 +183,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = urlsplit(self.path).path
+        if path == "/model/parse":
+            self._answer(
+                200, json.dumps(self.server.parse(json.loads(body)["text"])), "application/json"
+            )
+            return
         request = self._described(_CHANNEL, path, body)
         if path != "/webhooks/rest/webhook" or not self.server.channel:
             self._answer(404, "Requested URL not found.", "text/plain; charset=utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from rasa_server import RasaServer, serving
@@ -10,6 +11,7 @@ from rasa_server import RasaServer, serving
 from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
+from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.rasa.tracker import create
 from pytest_dstfuzz.trackers.replies import StatefulReply
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -51,6 +53,28 @@ def test_the_payload_of_a_button_is_sent() -> None:
     assert answer.state["restaurant_area"] == "north"
     assert isinstance(reply, Prediction)
     assert reply.reply == "Anything else?"
+
+
+def test_examples_of_the_nlu_are_parsed_in_place_of_a_conversation() -> None:
+    examples = replace(DATA, layout="rasa-nlu")
+    two = Context((Exchange("", "Chinese or Italian food"), Exchange("", "Hello")))
+    one = Context((Exchange("", "Italian food"),))
+    mapped = Settings.of(tracker=["slot-map=slots.toml"])
+    with serving(RasaServer(slots=(), status={"model_id": "7"}, actions=("action_pay",))) as server:
+        tracker = create(Address(server.url), ServiceSettings(), examples, Settings())
+        first, second = tracker.predict([two, one])
+        (wrong,) = tracker.predict([Context((Exchange("", "/greet"),))])
+        with pytest.raises(UserError, match="slot-map"):
+            create(Address(server.url), ServiceSettings(), examples, mapped)
+        assert server.said() == []
+        assert sorted(server.parsed) == ["Chinese or Italian food", "Hello", "Italian food"]
+    assert isinstance(first, Prediction)
+    assert isinstance(second, Prediction)
+    assert isinstance(wrong, TrackerError)
+    assert dict(first.state) == {"intent": "greet", "cuisine": '["chinese", "italian"]'}
+    assert dict(second.state) == {"intent": "inform", "cuisine": "italian"}
+    # The action server does not change what the NLU understands.
+    assert tracker.fingerprint
 
 
 def test_an_object_that_replies_gets_the_payload() -> None:
