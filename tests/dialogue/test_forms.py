@@ -809,7 +809,14 @@ def test_the_answers_of_bfcl_stand_in_a_file_beside(tmp_path: Path, where: str, 
 def test_a_request_that_another_one_continues_is_left_out(tmp_path: Path) -> None:
     first = {"input": CHAT[:1], "output": CALLS}
     second = {"input": CHAT[:3], "output": SAYS}
+    # Other requests of the same conversation record the words and the call apart, or together.
+    apart = {"input": [*CHAT[:4], CALLS, RESULT], "output": SAYS}
+    together = {"input": [*CHAT[:3], {**CALLS, "content": SAYS["content"]}, RESULT], "output": SAYS}
     third = {"input": [AGAIN], "output": BYE}
+    data = load(tmp_path, "b.json", [second, first, apart, third])
+    assert [len(one.turns) for one in data.dialogues] == [1, 1]
+    data = load(tmp_path, "c.json", [second, first, together, third])
+    assert [len(one.turns) for one in data.dialogues] == [1, 1]
     data = load(tmp_path, "a.json", [second, first, third])
     assert [len(one.turns) for one in data.dialogues] == [1, 1]
     assert any("once at" in note for note in data.notes)

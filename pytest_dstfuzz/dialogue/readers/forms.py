@@ -179,18 +179,24 @@ class _Repeated:
 
     @staticmethod
     def _key(entry: Entry) -> tuple[str, ...]:
-        return tuple(map(_said, _messages(entry, Oddities())))
+        return tuple(part for one in _messages(entry, Oddities()) for part in _parts_of(one))
 
 
-def _said(message: Any) -> str:
-    """Return the role, the content and the calls of a message as a text, without ids."""
+def _parts_of(message: Any) -> Iterator[str]:
+    """Yield the content and each call of a message, without ids.
+
+    Frameworks may record the words and the calls of an answer as one or as several messages.
+    """
     if not isinstance(message, Mapping):
-        return canonical(message)
+        yield canonical(message)
+        return
     content = message.get("content")
-    inner = [at(one, "function") for one in _listed(message.get("tool_calls"))]
-    calls = [[at(one, "name"), _parsed(at(one, "arguments"))] for one in inner]
-    beside = without_text(content) if isinstance(content, list) else None
-    return canonical([message.get("role"), text_of_content(content), beside or [], calls])
+    text, beside = text_of_content(content), without_text(content)
+    if text or beside or message.get("role") != "assistant":
+        yield canonical([message.get("role"), text, beside])
+    for call in _listed(message.get("tool_calls")):
+        made = at(call, "function")
+        yield canonical([at(made, "name"), _parsed(at(made, "arguments"))])
 
 
 def _first(raw: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
