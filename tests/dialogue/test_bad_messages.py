@@ -63,11 +63,6 @@ BAD = {
         r"has no 'messages': it is an object with the key id; expected \{\"messages\"",
     ),
     "text": ('{"messages": "hi"}', r"messages: 'hi' instead of a list"),
-    "empty": ('{"messages": []}', r"no user message with a text"),
-    "only blanks": (
-        '{"messages": [{"role": "user", "content": " "}]}',
-        r"user message with a text",
-    ),
     "id": (said(id=[1]), r"id: \[1\] instead of a text"),
     "no role": (said({"content": "x"}), r"messages\[1\]: lacks 'role'"),
     "role": (said({"role": "asistant", "content": ""}), r"'asistant'. Did you mean 'assistant'\?"),

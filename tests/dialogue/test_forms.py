@@ -1,6 +1,8 @@
 """Recordings of frameworks and benchmarks: each small file here has the keys of a real one."""
 
 import json
+import struct
+import sys
 import zipfile
 from collections.abc import Iterator
 from itertools import chain
@@ -88,6 +90,8 @@ LANGCHAIN: list[dict[str, Any]] = [
     {"type": "ai", "content": [{"type": "text", "text": "It is yours."}], "tool_calls": []},
     {"type": "human", "content": THANKS},
 ]
+#: The begin of a prompt in one text, as LangChain writes it for models without chat.
+PROMPT = f"System: Rent boats.\nHuman: {ASKS}\nAI: Yes.{LANGCHAIN[2]['tool_calls']}\nTool: rented\n"
 CLASSES = {
     "system": "SystemMessage",
     "human": "HumanMessage",
@@ -601,14 +605,56 @@ CASES = {
         {
             "id": "run",
             "run_type": "llm",
-            "inputs": {"prompts": [f"System: Rent boats.\nHuman: {ASKS}"]},
-            "outputs": {"generations": [[{"text": "It is yours."}]]},
+            "inputs": {
+                "prompts": [
+                    f"{PROMPT}AI: {SAYS['content']}\nHuman: {THANKS}",
+                ]
+            },
+            "outputs": {"generations": [[{"text": "Bye."}]]},
         },
+        tools=(),
+        prompt="Rent boats.",
+    ),
+    "LangSmith's chain beside its runs": Case(
+        "requests",
+        lines(
+            {
+                "id": "chain",
+                "run_type": "chain",
+                "inputs": {"input": "boats"},
+                "outputs": {"output": "yes"},
+            },
+            {
+                "id": "run",
+                "run_type": "llm",
+                "inputs": {"messages": CHAT},
+                "outputs": {"generations": [[{"text": "Bye.", "message": {**BYE}}]]},
+            },
+        ),
+        tools=(),
+    ),
+    "LangSmith's chain alone": Case(
+        "requests",
+        {"id": "chain", "run_type": "chain", "inputs": {"messages": CHAT}, "outputs": {}},
+        tools=(),
+    ),
+    "a list of an API": Case(
+        "messages", {"object": "list", "data": ITEMS, "has_more": False}, calls=2, tools=()
+    ),
+    "a batch of Anthropic": Case(
+        "requests",
+        lines(
+            {
+                "custom_id": "a",
+                "params": {
+                    "messages": [USER],
+                    "tools": [{"name": "rent", "description": "Rent.", "input_schema": SCHEMA}],
+                },
+            }
+        ),
         turns=1,
         calls=0,
         labels=0,
-        tools=(),
-        prompt="Rent boats.",
     ),
     "spans": Case("spans", lines(SPAN), prompt="Rent boats."),
     "OTLP": Case("spans", OTLP, prompt="Rent boats."),
@@ -840,8 +886,20 @@ def test_a_log_of_inspect_is_read_from_its_archive(tmp_path: Path) -> None:
     assert [one.id for one in data.dialogues] == ["s1", "s1-2"]
 
 
-def test_entries_without_words_of_the_user_are_left_out(tmp_path: Path) -> None:
-    empty = {**SAMPLE, "id": "s0", "messages": []}
+@pytest.mark.parametrize(
+    "words", [[], [SAYS], [{**AGAIN, "content": " "}]], ids=["none", "the assistant's", "blank"]
+)
+def test_messages_without_words_of_the_user_are_left_out(tmp_path: Path, words: list[Any]) -> None:
+    data = load(tmp_path, "a.jsonl", lines({"messages": words}, {"messages": CHAT}))
+    assert list(data.ids) == ["a-2"]
+    assert any("left out (once at" in note and "line 1" in note for note in data.notes)
+    with pytest.raises(DataError, match="line 1 has no user message with a text"):
+        load(tmp_path, "a.jsonl", lines({"messages": words}, {"messages": words}))
+
+
+@pytest.mark.parametrize("words", [[], [{"role": "user", "content": " "}]], ids=["none", "blank"])
+def test_entries_without_words_of_the_user_are_left_out(tmp_path: Path, words: list[Any]) -> None:
+    empty = {**SAMPLE, "id": "s0", "messages": words}
     data = load(tmp_path, "a.json", {**LOG, "samples": [empty, SAMPLE]})
     assert list(data.ids) == ["s1"]
     assert any("left out" in note and "samples[0]" in note for note in data.notes)
@@ -857,6 +915,22 @@ def test_a_run_of_tau2_has_its_simulations_in_a_folder(tmp_path: Path) -> None:
         load(tmp_path / "simulations", f"{name}.json", one)
     data = load_dialogues(tmp_path, outcome="tool-calls")
     assert list(data.ids) == ["a", "b"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python unpacks zstd")
+def test_an_archive_of_zstd_names_the_missing_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "zipfile_zstd", None)
+    path = tmp_path / "boats.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("samples/s1.json", json.dumps(SAMPLE))
+    content = bytearray(path.read_bytes())
+    for signature, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        struct.pack_into("<H", content, content.index(signature) + place, 93)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"cannot be unpacked, .* install zipfile-zstd"):
+        load_dialogues(path, outcome="tool-calls")
 
 
 UNKNOWN: dict[str, tuple[str, Any, str]] = {
@@ -901,3 +975,10 @@ def test_a_text_that_is_cut_off_has_the_values_before() -> None:
         assert isinstance(found, dict)
         assert found.keys() <= whole.keys()
     assert begun_json("hello") is None
+
+
+def test_a_prompt_in_one_text_has_all_utterances(tmp_path: Path) -> None:
+    case = CASES["prompts of LangSmith"]
+    data = load_dialogues(written(tmp_path, case), outcome="tool-calls")
+    said = [one.text for one in recorded(data) if one.role == "assistant"]
+    assert said == ["Yes.", SAYS["content"], "Bye."]

@@ -19,7 +19,13 @@ from pytest_dstfuzz.dialogue.calls import canonical
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.dialogue.messages import Json, text_of_content, without_text
 from pytest_dstfuzz.dialogue.readers.conversion import chat_form, is_foreign, json_types
-from pytest_dstfuzz.dialogue.readers.messages import ROLES, Entry, dialogue_of, values_of
+from pytest_dstfuzz.dialogue.readers.messages import (
+    ROLES,
+    Entry,
+    NoTurnsError,
+    dialogue_of,
+    values_of,
+)
 from pytest_dstfuzz.dialogue.readers.source import (
     Oddities,
     Reader,
@@ -86,22 +92,35 @@ class Form(Reader):
             if repeated is not None and (why := repeated.reason(entry)):
                 odd.add(f"Requests are left out if {why}", entry.place)
                 continue
-            messages = _messages(entry, odd)
-            if not any(isinstance(one, dict) and one.get("role") == "user" for one in messages):
+            dialogue = self._dialogue(entry, used, how, odd)
+            if dialogue is None:
                 told = f"no message of the user in {shown_keys(raw['given'])}"
                 mute = mute or f"{entry.place}: {told}; expected {self.about}"
                 odd.add(f"Entries are left out: {told}", entry.place)
-                continue
-            if prompt := text_of_content(_prompt_parts(raw.get("system"))):
-                messages.insert(0, {"role": "system", "content": prompt})
-            used[entry.name] += 1
-            again = f"-{used[entry.name]}" if used[entry.name] > 1 else ""
-            made = {"messages": messages, "tools": raw.get("tools")}
-            plain = Entry(made, entry.place, f"{entry.name}{again}")
-            yield dialogue_of(plain, how.normalisation, odd)
+            else:
+                yield dialogue
         if mute and not used:
             raise DataError(mute)
         odd.tell(how.tell)
+
+    def _dialogue(
+        self, entry: Entry, used: Counter[str], how: ReadOptions, odd: Oddities
+    ) -> Dialogue | None:
+        """Return the dialogue of an entry, or ``None`` if it has no words of the user."""
+        messages = _messages(entry, odd)
+        if not any(isinstance(one, dict) and one.get("role") == "user" for one in messages):
+            return None
+        if prompt := text_of_content(_prompt_parts(entry.raw.get("system"))):
+            messages.insert(0, {"role": "system", "content": prompt})
+        again = f"-{used[entry.name] + 1}" if used[entry.name] else ""
+        made = {"messages": messages, "tools": entry.raw.get("tools")}
+        plain = Entry(made, entry.place, f"{entry.name}{again}")
+        try:
+            found = dialogue_of(plain, how.normalisation, odd)
+        except NoTurnsError:
+            return None
+        used[entry.name] += 1
+        return found
 
     def _entries(self, file: SourceFile) -> Iterator[Entry]:
         """Yield the entries of a file. Their key ``given`` has the original value."""
@@ -217,11 +236,25 @@ def _listed(value: object, role: str = "user") -> list[Any]:
         begin, *parts = _SPEAKER.split(value)
         if role == "user" and not begin and {"human", "user"} & {*map(str.lower, parts[::2])}:
             said = zip(parts[::2], parts[1::2], strict=True)
-            return [{"from": who.lower(), "value": text.strip()} for who, text in said]
+            return [one for who, text in said for one in _spoken(who.lower(), text.strip())]
         return [{"role": role, "content": value}]
     if isinstance(value, list) and value and isinstance(value[0], list):
         return value[0]  # LangChain's runs have a list of prompts.
     return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _spoken(who: str, text: str) -> Iterator[Json]:
+    """Yield an utterance, and the calls that LangChain writes after it."""
+    words, mark, rest = text.rpartition("[{'name': ")
+    try:
+        calls = ast.literal_eval(mark + rest) if mark and who == "ai" else []
+    except (SyntaxError, ValueError):
+        calls = []
+    words = words.strip() if calls else text
+    if words or not calls:
+        yield {"from": who, "value": words}
+    for one in calls:
+        yield _call(one.get("name"), one.get("args"), one.get("id"))
 
 
 def _prompt_parts(prompt: Any) -> list[Any]:
@@ -302,11 +335,25 @@ def _objects(text: str) -> Iterator[Json]:
         place += place >= 0
 
 
-def _exchange(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
-    """Yield a request to a model and its answer as one conversation."""
-    if raw.get("type") in _NO_REQUESTS or raw.get("run_type") in _NO_REQUESTS:
+def _asks_models(file: SourceFile) -> bool:
+    """Return whether a log has requests to models among observations or runs of other kinds."""
+    for value, _, _ in values_of(file):
+        for one in _listed(at(value, "observations") or value):
+            if at(one, "type") in _OF_MODELS or at(one, "run_type") in _OF_MODELS:
+                return True
+    return False
+
+
+def _exchange(raw: Json, beside: bool) -> Iterator[Json]:
+    """Yield a request to a model and its answer as one conversation.
+
+    ``beside`` says whether the log marks the requests to models. Then observations of other kinds
+    repeat the messages of these requests.
+    """
+    kind = raw.get("type") if "traceId" in raw else raw.get("run_type")
+    if kind in _NO_REQUESTS or (beside and kind not in _OF_MODELS):
         return
-    given = _first(raw, ("request.body", "request", "body", "inputs", "input", "query"))
+    given = _first(raw, _REQUESTS)
     answered = _first(raw, _ANSWERS)
     if "traceId" in raw:  # Langfuse may store JSON as a text.
         given, answered = _parsed(given, '[{"'), _parsed(answered, '[{"')
@@ -325,10 +372,14 @@ def _exchange(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as th
     }
 
 
-#: Types of Langfuse's observations and LangSmith's runs that are no requests to a model.
+#: Paths of a request in an entry with its answer.
+_REQUESTS: Final = ("request.body", "request", "body", "params", "inputs", "input", "query")
+#: Types of Langfuse's observations and LangSmith's runs that are requests to a model.
+_OF_MODELS: Final = ("GENERATION", "llm")
+#: Types of observations and runs that are no conversations.
 _NO_REQUESTS: Final = (
-    *("SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING"),
-    *("GUARDRAIL", "tool", "retriever", "embedding", "prompt", "parser"),
+    *("TOOL", "EVENT", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"),
+    *("tool", "retriever", "embedding", "prompt", "parser"),
 )
 #: Paths of a model's answer in an entry with its request.
 _ANSWERS: Final = (
@@ -723,14 +774,16 @@ FORMS: Final = (
         keys=(
             *(("request", "response"), ("input", "output"), ("inputs", "outputs")),
             *(("messages", "response"), ("messages", "completion"), ("messages", "output")),
-            *(("custom_id", "body"), ("custom_id", "response"), ("prompt", "completion")),
+            *(("custom_id", "body"), ("custom_id", "response"), ("custom_id", "params")),
+            ("prompt", "completion"),
             *(("prompt", "response"), ("input", "expectedOutput"), ("input", "expected_output")),
             *(("input", "preferred_output"), ("object", "choices"), ("object", "output")),
             *(("input", "response"), ("contents", "candidates"), ("query", "response")),
-            ("trace", "observations"),
+            *(("trace", "observations"), ("run_type", "inputs"), ("traceId", "input")),
         ),
         entries="observations",
         convert=_exchange,
+        beside=_asks_models,
         growing=True,
     ),
 )

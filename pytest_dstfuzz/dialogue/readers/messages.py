@@ -42,6 +42,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     as_state,
     begun_object,
     convert_checked,
+    entries_of_list,
     first_object,
     is_one_a_line,
     json_start,
@@ -82,6 +83,10 @@ class Entry(NamedTuple):
     name: str
 
 
+class NoTurnsError(DataError):
+    """A dialogue has no words of the user."""
+
+
 class Messages(Reader):
     """Recorded messages in the form of OpenAI's API, Anthropic's API, or another known API."""
 
@@ -102,8 +107,19 @@ class Messages(Reader):
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
         """Yield the dialogues of a file. Note data that looks faulty."""
         odd = Oddities()
+        mute: NoTurnsError | None = None
+        spoken = False
         for parsed, place, name in values_of(file):
-            yield dialogue_of(_entry(parsed, place, name), how.normalisation, odd)
+            try:
+                dialogue = dialogue_of(_entry(parsed, place, name), how.normalisation, odd)
+            except NoTurnsError as error:
+                mute = mute or error
+                odd.add("Dialogues without words of the user are left out", place)
+                continue
+            spoken = True
+            yield dialogue
+        if mute is not None and not spoken:
+            raise mute
         odd.tell(how.tell)
 
 
@@ -136,7 +152,7 @@ def values_of(file: SourceFile) -> Iterator[tuple[Any, str, str]]:
     # The first two lines show whether there is one value per line.
     begun = list(islice(lines, 2))
     if not is_one_a_line(begun):
-        whole = _whole(file)
+        whole = entries_of_list(_whole(file))
         if isinstance(whole, list) and not (whole and _is_message(whole[0])):
             for number, one in enumerate(whole):
                 yield one, f"{file.place}: dialogue {number}", f"{file.stem}-{number + 1}"
@@ -219,7 +235,7 @@ def dialogue_of(entry: Entry, normalisation: str, odd: Oddities) -> Dialogue:
     _count_unknown(messages, tools, f"{place}: messages", odd)
     turns, closing = turns_of(messages, f"{place}: messages", odd)
     if not turns:
-        raise DataError(f"{place} has no user message with a text; expected {DIALOGUE_FORM}")
+        raise NoTurnsError(f"{place} has no user message with a text; expected {DIALOGUE_FORM}")
     if not tools and not any(message.calls for message in messages):
         # A recording of an assistant without tools has no information about calls.
         turns = tuple(replace(turn, calls=None) for turn in turns)

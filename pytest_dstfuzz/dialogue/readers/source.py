@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
@@ -9,7 +10,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -52,6 +53,8 @@ _MAX_FILES: Final = 2000
 _MOST_BYTES: Final = 1 << 30
 _MOST_RATIO: Final = 100
 _ANY_RATIO: Final = 1 << 26
+#: The number of zstd among the compressions of zip files. Python unpacks it since version 3.14.
+_ZSTD: Final = 93
 #: Number of bytes for detecting encoding and line ends.
 _BEGUN: Final = 1 << 16
 
@@ -69,7 +72,11 @@ def _archive(path: Path) -> zipfile.ZipFile:
 def _opened_archive(path: Path, *state: int) -> zipfile.ZipFile:
     """Return an opened zip. ``state`` identifies the process and the version of the file."""
     del state
-    return zipfile.ZipFile(path)
+    found = zipfile.ZipFile(path)
+    if any(member.compress_type == _ZSTD for member in found.infolist()):
+        with suppress(ImportError):
+            importlib.import_module("zipfile_zstd")  # Adds zstd to ``zipfile``.
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +189,11 @@ class SourceFile:
             else:
                 with _archive(self.path).open(self.member) as member:
                     yield member
+        except NotImplementedError:
+            raise DataError(
+                f"{self.place} cannot be unpacked, because this Python lacks its compression "
+                "(probably zstd): install zipfile-zstd, or convert the archive"
+            ) from None
         except _ZIP_ERRORS as error:
             raise DataError(
                 f"{self.place} cannot be unpacked ({error}); download the archive again"
@@ -341,10 +353,27 @@ def begun_json(head: str) -> object:
 
 
 def begun_object(head: str) -> Mapping[str, Any]:
-    """Return the first object of a JSON text. The text may be cut off or begin with a list."""
-    found = begun_json(head)
+    """Return the first object of a JSON text. The text may be cut off, or be a list of objects."""
+    found = entries_of_list(begun_json(head))
     first = found[0] if isinstance(found, list) and found else found
     return first if isinstance(first, dict) else {}
+
+
+#: Keys of a list as the APIs of OpenAI and Langfuse return it.
+_OF_LIST: Final = frozenset(
+    {"object", "data", "meta", "first_id", "last_id", "has_more", "next_cursor"}
+)
+
+
+def entries_of_list(value: object) -> object:
+    """Return the entries of a list that an API returned, or another value unchanged.
+
+    >>> entries_of_list({"object": "list", "data": [{"id": 1}], "has_more": False})
+    [{'id': 1}]
+    """
+    if isinstance(value, dict) and isinstance(value.get("data"), list) and value.keys() <= _OF_LIST:
+        return value["data"]
+    return value
 
 
 def shown_keys(value: object) -> str:
@@ -402,7 +431,7 @@ _ZIP_ERRORS: Final = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
-    RuntimeError,  # A password is needed. Includes NotImplementedError, an unknown compression.
+    RuntimeError,  # A password is needed.
     KeyError,
 )
 
