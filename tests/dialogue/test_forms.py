@@ -529,6 +529,8 @@ CASES = {
                 # Another instrument writes the words of the last request as one text.
                 observation("o5", f"system: Rent.\nuser: {THANKS}", "Bye."),
                 observation("o6", [{"role": "system", "content": "Rent."}, AGAIN], BYE),
+                # Nobody says who said this.
+                observation("o7", {"content": "role"}, BYE),
             ],
         },
         tools=(),

@@ -388,8 +388,7 @@ _ANSWERS: Final = (
 )
 #: Keys for the question in a request.
 _QUESTIONS: Final = (
-    *("messages", "input", "contents", "prompt", "prompts", "question", "query", "content"),
-    "args",
+    *("messages", "input", "contents", "prompt", "prompts", "question", "query", "args"),
 )
 
 
@@ -427,7 +426,7 @@ def _answered(given: object, asked: list[Any]) -> list[Any]:
         inner = _listed(runs)[:1]
         said = [one.get("message") or _says("assistant", one.get("text")) for one in inner]
     else:
-        found = _first(given, ("messages", "output.message", "output", "message", *_QUESTIONS))
+        found = _first(given, ("messages", "output.message", "output", "message", "content"))
         found = _first(given, ("answer", "text")) if found is None else found
         said = _listed(found, "assistant")
     # A graph's state repeats the question.
