@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Final
 
 from pytest_dstfuzz.dialogue.calls import Outcome, text_of, value_of
-from pytest_dstfuzz.dialogue.dates import MONTHS, hour_of_day, month_number
+from pytest_dstfuzz.dialogue.dates import MONTH, MONTHS, hour_of_day, month_number
 from pytest_dstfuzz.dialogue.normalise import normalise_value
 from pytest_dstfuzz.dialogue.number_words import NUMBER_WORDS
 from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
@@ -20,9 +20,10 @@ from pytest_dstfuzz.relations.wording import Change, Sentence, Wording, raised, 
 
 _NO_NUMBER: Final = "the turn has no number, time or date with another usual notation"
 _OTHER_VALUE: Final = "a value in the other notation would count as another value"
-#: Numbers from two to twenty, which people write both in words and in digits.
+_TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+#: Numbers from two on, which people write both in words and in digits.
 _IN_WORDS: Final = {word: str(number) for number, word in enumerate(NUMBER_WORDS[2:], 2)} | {
-    "twenty": "20"
+    word: str(10 * number) for number, word in enumerate(_TENS, 2)
 }
 _IN_DIGITS: Final = {digits: word for word, digits in _IN_WORDS.items()}
 _SINGULAR: Final = word_set("night person ticket day room adult guest seat week hour pizza")
@@ -32,7 +33,8 @@ _LABELS: Final = word_set(
 )
 _ORDINALS: Final = (
     *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
-    *("tenth", "eleventh", "twelfth"),
+    *("tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth"),
+    *("seventeenth", "eighteenth", "nineteenth", "twentieth"),
 )
 _FULL_MONTH: Final = "|".join(MONTHS)
 _LONG_MONTH: Final = "|".join(name for name in MONTHS if len(name) > 4)
@@ -95,7 +97,10 @@ def _notations(scene: Scene) -> Iterator[Replacement]:
     user = scene.turn.user
     # A tracker may write a spoken time as the value of a slot.
     spoken = () if scene.kind.name == "state" else _spoken_times(user)
-    found_in = (_numbers(scene), _times(user), spoken, _dates(user), _units(user))
+    found_in = (
+        *(_numbers(scene), _several(scene), _ordinals(user), _times(user), spoken),
+        *(_dates(user), _dates_with_year(user), _dates_with_slash(scene), _units(user)),
+    )
     for found in chain(*found_in, _grammatical_numbers(scene)):
         if not breaks_exact(scene.guarded.exact, [found]):
             yield found
@@ -135,6 +140,75 @@ def _numbers(scene: Scene) -> Iterator[Replacement]:
         yield Replacement(word.start, word.end, text, "number")
 
 
+_SEVERAL: Final = re.compile(
+    r"\b(?P<old>half a dozen|a dozen|a couple of|12|twelve|six|6|two|2) (?P<noun>[a-z]+s)\b",
+    re.IGNORECASE,
+)
+#: Numbers with their other names. Of people, `a couple` means something else.
+_OTHER_NAMES: Final = {
+    "half a dozen": ("six", "6"),
+    "a dozen": ("twelve", "12"),
+    "a couple of": ("two", "2"),
+    "12": ("a dozen",),
+    "twelve": ("a dozen",),
+    "six": ("half a dozen",),
+    "6": ("half a dozen",),
+    "two": ("a couple of",),
+    "2": ("a couple of",),
+}
+#: Things that are counted in dozens.
+_IN_DOZENS: Final = word_set(
+    """eggs rolls bottles bagels muffins roses tulips oysters croissants doughnuts donuts cupcakes
+    buns pens envelopes candles beers balloons plates glasses chairs copies boxes flowers pretzels
+    cookies biscuits apples lemons stamps"""
+)
+#: Things of which people want a couple.
+_IN_COUPLES: Final = word_set(
+    """tickets nights days hours weeks towels pillows chairs beers coffees sandwiches pizzas books
+    bottles boxes bags bikes bicycles questions minutes seats"""
+)
+#: Words after which a couple would be a certain pair, or a part of a number.
+_BEFORE_NUMBER: Final = word_set(
+    "the my our your these those first last next all other every number no room only exactly just"
+)
+
+
+def _several(scene: Scene) -> Iterator[Replacement]:
+    """Yield `12 eggs` for `a dozen eggs`, `a couple of days` for `two days`, and vice versa."""
+    user = scene.turn.user
+    for found in _SEVERAL.finditer(user):
+        old, noun = found["old"].lower(), found["noun"].lower()
+        before = user[: found.start()].rsplit(None, 1)[-1:]
+        word = before[0].lower().strip(",.") if before else ""
+        if word in _BEFORE_NUMBER or word[-1:].isdigit() or word in NUMBER_WORDS:
+            continue
+        counted = _IN_COUPLES if "two" in (old, *_OTHER_NAMES[old]) or old == "2" else _IN_DOZENS
+        if noun not in counted or user[found.start("old") - 1 : found.start("old")] in {"-", "/"}:
+            continue
+        for new in _OTHER_NAMES[old]:
+            after = match_case(found["old"], new) if not found.start() else new
+            yield Replacement(found.start("old"), found.end("old"), after, "number")
+
+
+_RANKED: Final = (
+    r"(?= (?:floor|row|class|week|day|grade|year|edition|birthday|round"
+    r"|lesson|course)\b)"
+)
+_WORD_RANK: Final = re.compile(rf"\b({'|'.join(_ORDINALS)}){_RANKED}", re.IGNORECASE)
+_DIGIT_RANK: Final = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th){_RANKED}", re.IGNORECASE)
+
+
+def _ordinals(user: str) -> Iterator[Replacement]:
+    """Yield `the 2nd floor` for `the second floor`, and vice versa."""
+    for found in _WORD_RANK.finditer(user):
+        number = _ORDINALS.index(found[1].lower()) + 1
+        yield Replacement(found.start(), found.end(), _nth(number), "number")
+    for found in _DIGIT_RANK.finditer(user):
+        if 1 <= int(found[1]) <= len(_ORDINALS):
+            word = _ORDINALS[int(found[1]) - 1]
+            yield Replacement(found.start(), found.end(), word, "number")
+
+
 #: Words before a number of people without a noun: `a table for two`.
 _COUNTING: Final = word_set("for of us")
 _AFTER_COUNT: Final = word_set("at on in tonight tomorrow today please this next by near of")
@@ -165,6 +239,10 @@ def _times(user: str) -> Iterator[Replacement]:
         blank = "" if found[3] else " "
         same = f"{hour}:{minutes}" if found[2] else str(hour)
         yield Replacement(found.start(), found.end(), f"{same}{blank}{half}m", "time")
+        stop = "" if user[found.end() : found.end() + 1] == "." else "."
+        yield Replacement(found.start(), found.end(), f"{same} {half}.m{stop}", "time")
+        if found[2] and minutes != "00":
+            yield Replacement(found.start(), found.end(), f"{hour}.{minutes} {half}m", "time")
         if not found[2]:
             yield Replacement(found.start(), found.end(), f"{hour}:00 {half}m", "time")
         elif minutes == "00":
@@ -182,32 +260,113 @@ def _times(user: str) -> Iterator[Replacement]:
 
 
 _PARTS_OF_HOUR: Final = {"half past": "30", "quarter past": "15", "quarter to": "45"}
+#: Minutes, and how people say them before the hour or the next hour.
+_SAID_MINUTES: Final = {
+    "05": "five past",
+    "10": "ten past",
+    "15": "quarter past",
+    "20": "twenty past",
+    "25": "twenty-five past",
+    "30": "half past",
+    "35": "twenty-five to",
+    "40": "twenty to",
+    "45": "quarter to",
+    "50": "ten to",
+    "55": "five to",
+}
+_AT_MINUTES: Final = re.compile(
+    r"(?<![\d:.,/-])(?P<hour>\d{1,2})[:.](?P<minutes>[0-5][05])(?P<half> ?(?:[ap]m\b|[ap]\.m\.))?"
+    r"(?!\d|[:.]\d)",
+    re.IGNORECASE,
+)
+_SAID_PAST: Final = re.compile(
+    r"\b(?P<minutes>five|ten|twenty|twenty-five|a quarter|quarter|half)(?: minutes)? "
+    r"(?P<side>past|to) "
+    rf"(?P<hour>1[0-2]|[1-9]|{'|'.join(NUMBER_WORDS[1:13])})\b"
+    r"(?! (?:people|persons|guests|adults|minutes|hours|nights|days))"
+    r"(?P<part> in the (?:morning|afternoon|evening)| (?:at night|tonight)| ?[ap]m\b)?",
+    re.IGNORECASE,
+)
+_COUNT_OF: Final = {
+    "five": 5,
+    "ten": 10,
+    "quarter": 15,
+    "twenty": 20,
+    "twenty-five": 25,
+    "half": 30,
+}
+
+
+def _part_of_day(hour: int) -> str:
+    """Return the words for the part of the day of an hour from 0 to 23, or ``""``."""
+    if 5 <= hour < _NOON:
+        return " in the morning"
+    if _NOON < hour <= _NOON + _LAST_AFTERNOON:
+        return " in the afternoon"
+    return " in the evening" if _NOON + _LAST_AFTERNOON < hour < 22 else ""
+
+
+def _said_minutes(user: str) -> Iterator[Replacement]:
+    """Yield `ten to eight in the evening` for `7:50 pm`, and vice versa."""
+    for found in _AT_MINUTES.finditer(user):
+        hour, minutes, half = int(found["hour"]), found["minutes"], found["half"]
+        said = _SAID_MINUTES.get(minutes, "")
+        whole = hour_of_day(hour, half.strip()) if half else hour
+        known = half or hour > _NOON or found["hour"][0] == "0"
+        part = _part_of_day(whole) if known else ""
+        if (half and not 1 <= hour <= _NOON) or whole >= 24 or (known and not part):
+            continue
+        if "." in found[0][:3] and not half:
+            continue  # It may be a price or a size.
+        hour = (whole + said.endswith("to") - 1) % _NOON + 1
+        text = f"{said} {NUMBER_WORDS[hour]}{part}"
+        if minutes == "00":
+            text = f"{NUMBER_WORDS[hour]} o'clock{part}"
+        if not known and minutes == "00":
+            continue
+        if known or user[: found.start()].lower().endswith("at "):
+            yield Replacement(found.start(), found.end(), text, "time")
+    yield from _written_minutes(user)
+
+
+def _written_minutes(user: str) -> Iterator[Replacement]:
+    """Yield `7:50 pm` for `ten to eight in the evening`."""
+    for found in _SAID_PAST.finditer(user):
+        hour, before = _hour(found["hour"]), found["side"].lower() == "to"
+        count = _COUNT_OF[found["minutes"].lower().removeprefix("a ")]
+        if count == 30 and before:
+            continue
+        hour = (hour - 2) % _NOON + 1 if before else hour
+        part = (found["part"] or "").strip().lower()
+        half = "" if not part else "am" if part in {"am", "in the morning"} else "pm"
+        text = f"{hour}:{60 - count if before else count:02}"
+        if half:
+            yield Replacement(found.start(), found.end(), f"{text} {half}", "time")
+            if hour_of_day(hour, half) > _NOON:
+                other = f"{hour_of_day(hour, half)}{text[-3:]}"
+                yield Replacement(found.start(), found.end(), other, "time")
+        elif found["part"] is None:
+            yield Replacement(found.start(), found.end(), text, "time")
 
 
 def _spoken_times(user: str) -> Iterator[Replacement]:
     """Yield `7:30` for `half past seven`, `7 o'clock` for `seven o'clock`, `12 pm` for `noon`."""
-    for found in _PAST.finditer(user):
-        hour, minutes = _hour(found[2]), _PARTS_OF_HOUR[found[1].lower()]
-        hour = (hour - 2) % _NOON + 1 if minutes == "45" else hour
-        yield Replacement(found.start(), found.end(), f"{hour}:{minutes}", "time")
-    for found in _BEFORE_HALF.finditer(user):
-        hour = int(found[1])
-        if 1 <= hour <= _NOON:
-            said = next(said for said, part in _PARTS_OF_HOUR.items() if part == found[2])
-            named = NUMBER_WORDS[hour % _NOON + 1 if found[2] == "45" else hour]
-            yield Replacement(found.start(), found.end(), f"{said} {named}", "time")
+    yield from _said_minutes(user)
     for found in _OCLOCK.finditer(user):
         hour = _hour(found[1])
         other = NUMBER_WORDS[hour] if found[1].isdigit() else str(hour)
         yield Replacement(found.start(1), found.end(1), other, "time")
     for found in _NOONS.finditer(user):
-        yield Replacement(found.start(), found.end(), "12 pm", "time")
+        other = "noon" if found[0].lower() == "midday" else "midday"
+        for text in ("12 pm", "12:00", "12 o'clock", other):
+            yield Replacement(found.start(), found.end(), text, "time")
     for found in _ON_THE_HOUR.finditer(user):
         hour, half = _hour(found[1]), found[2][0].lower()
         part = "in the morning" if half == "a" else "in the afternoon"
         part = "in the evening" if half == "p" and hour > _LAST_AFTERNOON else part
         if hour < _NOON and (half == "p" or hour > _NIGHT):
-            yield Replacement(found.start(), found.end(), f"{found[1]} {part}", "time")
+            for said in (found[1], f"{NUMBER_WORDS[hour]} o'clock"):
+                yield Replacement(found.start(), found.end(), f"{said} {part}", "time")
         if found[1].isdigit() and 1 <= hour <= _NOON:
             text = f"{NUMBER_WORDS[hour]} {half}m"
             yield Replacement(found.start(), found.end(), text, "time")
@@ -238,6 +397,10 @@ _AN_HOUR: Final = {
     "one week": "7 days",
     "six months": "half a year",
     "12 months": "one year",
+    "45 minutes": "three quarters of an hour",
+    "one and a half hours": "an hour and a half",
+    "half a kilo": "500 grams",
+    "48 hours": "two days",
 }
 _AMOUNT: Final = r"(\d{1,4}(?:\.\d\d)?)"
 #: Patterns, and the texts that may replace a match.
@@ -247,6 +410,11 @@ _UNITS: Final = (
     (re.compile(rf"£{_AMOUNT}(?![\d.,]*\d)"), (r"\1 pounds",)),
     (re.compile(rf"(?<![\d.,]){_AMOUNT} euros\b", re.IGNORECASE), (r"€\1", r"\1 EUR")),
     (re.compile(rf"(?<![\d.,]){_AMOUNT} dollars\b", re.IGNORECASE), (r"$\1",)),
+    (re.compile(rf"(?<![\d.,]){_AMOUNT} pounds\b(?! of\b)", re.IGNORECASE), (r"£\1",)),
+    (re.compile(r"(?<![\d.,])(\d{1,3}) minutes\b", re.IGNORECASE), (r"\1 min", r"\1 mins")),
+    (re.compile(r"(?<![\d.,])(\d{1,3}) mins?\b", re.IGNORECASE), (r"\1 minutes",)),
+    (re.compile(r"(?<![\d.,])([2-9]|1\d) hours\b", re.IGNORECASE), (r"\1 hrs",)),
+    (re.compile(r"(?<![\d.,])([2-9]|1\d) hrs\b", re.IGNORECASE), (r"\1 hours",)),
     (re.compile(r"(?<![\d.,])(\d{1,3}) ?%"), (r"\1 percent",)),
     (re.compile(r"(?<![\d.,])(\d{1,3}) percent\b", re.IGNORECASE), (r"\1%",)),
     (re.compile(r"(?<![\d.,])(\d{1,3}) kilometres\b", re.IGNORECASE), (r"\1 km",)),
@@ -279,8 +447,8 @@ _FORMS: Final = (
 )
 #: Words after the noun, or the end.
 _AFTER_NOUN: Final = word_set(
-    """in near at on for with to from available here today tomorrow tonight left open please that
-    which around there by"""
+    """in near at on for with to from available here today tomorrow tonight left open please
+    around there by"""
 )
 _MOST_ADJECTIVES: Final = 2
 
@@ -335,14 +503,9 @@ def _thing_after(
 
 
 #: Nouns whose singular and plural ask for different things here.
-_NO_SINGLE: Final = word_set("lot few option thing hour time way day minute card news")
-_PAST: Final = re.compile(
-    r"\b(?:a (?=quarter))?(half past|quarter past|quarter to) "
-    rf"(1[0-2]|[1-9]|{'|'.join(NUMBER_WORDS[1:13])})\b",
-    re.IGNORECASE,
-)
-_BEFORE_HALF: Final = re.compile(
-    r"(?<=\bat )(\d{1,2}):(15|30|45)(?!\d|:| ?[ap]\.?m)", re.IGNORECASE
+_NO_SINGLE: Final = word_set(
+    """lot few option thing hour time way day minute card news detail aspect fact review idea
+    question other requirement limit"""
 )
 _OCLOCK: Final = re.compile(
     rf"\b([1-9]|1[0-2]|{'|'.join(NUMBER_WORDS[1:13])})(?= o['’]clock)", re.IGNORECASE
@@ -366,16 +529,23 @@ def _dates(user: str) -> Iterator[Replacement]:
         day, month = int(found[2]), _month(found[5])
         if (found[5].islower() and month == "May") or not 1 <= day <= 31:
             continue
-        yield Replacement(found.start(), found.end(), f"{month} {day}", "date")
-        yield Replacement(found.start(), found.end(), f"{month} {_nth(day)}", "date")
+        named = found[1] or (found[3] and not found[4])
+        for text in (f"{month} {day}", f"{month} {_nth(day)}", *_other_dates(day, month)):
+            if text.lower() != found[0].lower() and not (named and text[0] == "t"):
+                yield Replacement(found.start(), found.end(), text, "date")
     for found in _MONTH_FIRST.finditer(user):
         day, month = int(found[2]), _month(found[1])
         if (found[1].islower() and month == "May") or not 1 <= day <= 31:
             continue
-        yield Replacement(found.start(), found.end(), f"the {_nth(day)} of {month}", "date")
-        yield Replacement(found.start(), found.end(), f"{day} {month}", "date")
+        for text in (f"the {_nth(day)} of {month}", f"{day} {month}", *_other_dates(day, month)):
+            yield Replacement(found.start(), found.end(), text, "date")
         if not found[3]:
             yield Replacement(found.start(), found.end(), f"{month} {_nth(day)}", "date")
+    yield from _parts_of_dates(user)
+
+
+def _parts_of_dates(user: str) -> Iterator[Replacement]:
+    """Yield dates with a shorter month, or with the day in words or in digits."""
     for found in _SHORT_MONTH.finditer(user):
         text = found[0][:3].capitalize()
         yield Replacement(found.start(), found.end(), text, "date")
@@ -389,6 +559,95 @@ def _dates(user: str) -> Iterator[Replacement]:
             yield Replacement(start, found.end(), word, "date")
 
 
+def _other_dates(day: int, month: str) -> Iterator[str]:
+    """Yield a date with the short name of the month, and with the day as a word."""
+    if len(month) > 4:
+        yield f"{day} {month[:3]}"
+        yield f"{month[:3]} {day}"
+    if day <= len(_ORDINALS):
+        yield f"the {_ORDINALS[day - 1]} of {month}"
+
+
+_YEAR: Final = r"(?:,| of)? (?P<year>(?:19|20)\d\d)\b"
+_ISO_DATE: Final = re.compile(
+    r"(?<![\d/-])(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])-(?P<day>[0-2]\d|3[01])(?![\d-])"
+)
+_WITH_YEAR: Final = (
+    _ISO_DATE,
+    re.compile(
+        rf"\b(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<name>{MONTH}){_YEAR}",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"\b(?P<name>{MONTH}) (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?{_YEAR}", re.IGNORECASE
+    ),
+)
+
+
+def _dates_with_year(user: str) -> Iterator[Replacement]:
+    """Yield a date with a year in other notations, such as `2026-12-05`."""
+    for pattern in _WITH_YEAR:
+        for found in pattern.finditer(user):
+            day, year = int(found["day"]), found["year"]
+            named = "name" in pattern.groupindex
+            number = month_number(found["name"]) if named else int(found["month"])
+            month = MONTHS[number - 1].capitalize()
+            if not 1 <= day <= 31:
+                continue
+            for text in (
+                f"{year}-{number:02}-{day:02}",
+                f"{day} {month} {year}",
+                f"{month} {day}, {year}",
+                f"{day} {month[:3]} {year}",
+                f"the {_nth(day)} of {month} {year}",
+            ):
+                if text.lower() != found[0].lower():
+                    yield Replacement(found.start(), found.end(), text, "date")
+
+
+_SLASHED: Final = re.compile(
+    r"(?<![\d/.-])(?P<one>\d{1,2})/(?P<other>\d{1,2})(?:/(?P<year>(?:20)?\d\d))?(?![\d/%-])"
+)
+_DATED: Final = re.compile(
+    r"(?:\b(?:on|until|till|by|for|from|to|of|before|after|date)|^) ?$", re.IGNORECASE
+)
+
+
+def _dates_with_slash(scene: Scene) -> Iterator[Replacement]:
+    """Yield `5 December` for `5/12`, if it is known which number is the month, and vice versa."""
+    user = scene.turn.user
+    for found in _SLASHED.finditer(user):
+        one, other = int(found["one"]), int(found["other"])
+        pairs = dict.fromkeys(((one, other), (other, one)))
+        dates = [(day, month) for day, month in pairs if 1 <= day <= 31 and 1 <= month <= _NOON]
+        if len(dates) > 1:
+            dates = [pair for pair in dates if pair in set(_answered_dates(scene))]
+        if len(dates) != 1 or not _DATED.search(user[: found.start()]):
+            continue
+        day, month = dates[0][0], MONTHS[dates[0][1] - 1].capitalize()
+        year = found["year"] or ""
+        ends = f" 20{year[-2:]}" if year else ""
+        for text in (f"{day} {month}{ends}", f"{month} {day}{',' if year else ''}{ends}"):
+            yield Replacement(found.start(), found.end(), text, "date")
+    for pattern in (_DAY_FIRST, _MONTH_FIRST):
+        for found in pattern.finditer(user):
+            first = pattern is _DAY_FIRST
+            day, name = int(found[2]), found[5 if first else 1]
+            number = month_number(name)
+            # Of a day up to the twelfth, readers do not know which number is the month.
+            if _NOON < day <= 31 and _DATED.search(user[: found.start()]):
+                for text in (f"{day}/{number}", f"{number}/{day}"):
+                    yield Replacement(found.start(), found.end(), text, "date")
+
+
+def _answered_dates(scene: Scene) -> Iterator[tuple[int, int]]:
+    """Yield the day and the month of each date of the answer that is in the form of ISO 8601."""
+    for answer in (scene.states[scene.index], scene.label):
+        for value in (answer or {}).values():
+            for found in _ISO_DATE.finditer(value):
+                yield int(found["day"]), int(found["month"])
+
+
 def _month(name: str) -> str:
     return MONTHS[month_number(name) - 1].capitalize()
 
@@ -396,6 +655,10 @@ def _month(name: str) -> str:
 def _nth(day: int) -> str:
     ending = "th" if 10 < day < 20 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
     return f"{day}{ending}"
+
+
+#: Times and dates as only programs write them.
+_OF_MACHINES: Final = re.compile(r"\d\d:\d\d(?::\d\d)?|\d{4}-\d\d-\d\d(?:T\S+)?")
 
 
 def _same_value(scene: Scene, before: str, after: str) -> bool:
@@ -412,6 +675,11 @@ def _same_value(scene: Scene, before: str, after: str) -> bool:
         )
     for path, text in now.items():
         value = value_of(text)
+        # A copy of the user's words is no value here.
+        if scene.kind.is_closed(scene.data, path) or (
+            isinstance(value, str) and _OF_MACHINES.fullmatch(value)
+        ):
+            continue
         if isinstance(value, str) and value and value.lower() in before.lower():
             other = Outcome({**now, path: text_of(after)})
             if not scene.agree(now, other, scene.context):

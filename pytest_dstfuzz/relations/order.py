@@ -13,6 +13,7 @@ from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Replacement, Scene
 from pytest_dstfuzz.relations.values import inflections
 from pytest_dstfuzz.relations.wording import (
+    REQUEST_VERBS,
     Change,
     Sentence,
     Wording,
@@ -49,13 +50,32 @@ _FOR: Final = re.compile(
 )
 _FROM: Final = re.compile(r"from (?:the )?[^\d\W]+(?: [^\d\W]+)?")
 _TO: Final = re.compile(r"to (?:the )?[^\d\W]+(?: [^\d\W]+)?")
+_CLOCKED: Final = re.compile(rf"at {_HOUR}(?: in the {_PART})?|in the {_PART}")
+_DAYED: Final = re.compile(
+    rf"(?:on|this|next) {_DAY}|on (?:{_DAY} )?{_DATE}|today|tomorrow|{_DAY} next week|next week"
+)
+_WHERE: Final = re.compile(r"(?:in|near) [^\W\d]+(?: [^\W\d]+)?")
+#: An hour before `in the evening`.
+_HOURS: Final = re.compile(_HOUR)
+#: Pairs of phrases in one order. They may stand in the other order.
+_EXCHANGED: Final = tuple(
+    pair
+    for one, other in (
+        (_FOR, _WHEN),
+        (_FROM, _TO),
+        (_CLOCKED, _DAYED),
+        (_WHERE, _WHEN),
+        (_WHERE, _FOR),
+    )
+    for pair in ((one, other), (other, one))
+)
 _LONGEST: Final = 18
 _FEWEST: Final = 3
 _LONGEST_PHRASE: Final = 10
 #: Before a phrase that ends a sentence, these words and the phrase belong together.
 _BEFORE: Final = word_set(
     """from to until till between and or than about for by before after since on at in not except
-    only even not just the my our your this next last is are was be of
+    only even not just all the my our your this next last is are was be of
     quarter half day date later early earlier"""
 ) | {*WEEKDAYS, *MONTHS}
 #: A time after such a verb may belong to the noun: `cancel the lesson on Friday`.
@@ -75,10 +95,10 @@ _FRONTED: Final = _STARTS - word_set("can could will would may please")
 _POINTS: Final = word_set(
     """it its it's that this these those they them their there one ones he she his her him also
     so then too but and else think there's other another yes no ok okay sure both either same
-    such did does some"""
+    such did does some about"""
 )
 _TOLD: Final = word_set(
-    """know see check tell ask wonder wondering sure care say explain mind out about remember
+    """know see check matter tell ask wonder wondering sure care say explain mind out about remember
     decide understand asking"""
 )
 _SUBJECTS: Final = word_set("i i'm i've we we're we've my our the it it's you they there")
@@ -104,6 +124,8 @@ class PhraseOrder(Wording):
             yield from _fronted(scene, one)
             yield from _swapped(one)
             yield from _pairs(scene, one)
+            yield from _things(scene, one)
+            yield from _two_asked(scene, one)
             yield from _clauses(scene, one)
         yield from _turned(scene, parts)
 
@@ -159,7 +181,15 @@ def _fronted(scene: Scene, one: Sentence) -> Iterator[Change]:
     rest = said[first - 1] if first else ""
     begins = said[0] in _FRONTED and said[1:2] != ("not",) and "looking" not in said
     enough = first is not None and first >= _FEWEST and begins
-    if first is not None and enough and _parts(rest) and _plain(one, 0, first + 1):
+    spoken = said[first or 0] == "in" and rest in NUMBER_WORDS  # As in `at three in the afternoon`.
+    named = said[first or 0] in _DAYS and one.words[first or 0].text[0].isupper()
+    if (
+        first is not None
+        and enough
+        and not (spoken or named)
+        and _parts(rest)
+        and _plain(one, 0, first + 1)
+    ):
         text = f"{_start(one, first, end)}, {_inside(scene, one, first)}"
         yield (Replacement(one.start, one.words[end - 1].end, text, "fronted"),)
     for last in range(min(_LONGEST_PHRASE, len(said) - _FEWEST), 0, -1):
@@ -181,15 +211,22 @@ def _swapped(one: Sentence) -> Iterator[Change]:
     """Yield a sentence with two phrases in the other order: `for two on Friday`."""
     said = one.said
     for middle in range(2, len(said)):
-        for left, right in ((_FOR, _WHEN), (_WHEN, _FOR), (_FROM, _TO), (_TO, _FROM)):
+        for left, right in _EXCHANGED:
             first = _phrase(one, left, middle)
             end = _longest_from(one, right, middle)
             if first is None or not end or not first >= _FEWEST - 1 or not _plain(one, first, end):
                 continue
             if not _parts(said[first - 1]) or (said[end : end + 1] and said[end] not in _AFTER):
                 continue
-            if _FOR in (left, right) and "in" in (said[middle], said[first]):
+            if said[first] == "in" and _HOURS.fullmatch(said[first - 1]):
+                continue
+            spoken = _FOR in (left, right) and _WHERE not in (left, right)
+            if spoken and "in" in (said[middle], said[first]):
                 continue  # `For three in the afternoon` is a time.
+            if _WHERE in (left, right) and not _is_place(
+                one, *((first, middle) if left is _WHERE else (middle, end))
+            ):
+                continue
             route = left in (_FROM, _TO)
             if route and (
                 said[first - 1] not in _RIDES or not _AMBIGUOUS.isdisjoint(said[first:end])
@@ -197,6 +234,12 @@ def _swapped(one: Sentence) -> Iterator[Change]:
                 continue
             text = f"{_text(one, middle, end)} {_text(one, first, middle)}"
             yield (Replacement(one.words[first].start, one.words[end - 1].end, text, "swapped"),)
+
+
+def _is_place(one: Sentence, first: int, end: int) -> bool:
+    """Return whether a phrase such as `in Leeds` names a place and no month."""
+    named = one.words[first + 1 : end]
+    return all(word.text[0].isupper() and word.lower not in MONTHS for word in named)
 
 
 #: Words before `from London to Leeds`.
@@ -210,7 +253,7 @@ _AFTER: Final = word_set("please on at for today tomorrow tonight this next in")
 _AMBIGUOUS: Final = word_set(
     """see get do have be go make find work home my me you us book buy pay visit eat take and
     or at on in for by with until today tomorrow tonight next this please there here noon morning
-    evening"""
+    evening departing leaving arriving going"""
 ) | {*WEEKDAYS, *MONTHS, *NUMBER_WORDS}
 
 
@@ -228,6 +271,24 @@ def _longest_from(one: Sentence, pattern: re.Pattern[str], first: int) -> int:
         ),
         0,
     )
+
+
+def last_detail(one: Sentence) -> int | None:
+    """Return the index of a phrase such as `for two on Friday` that ends a sentence.
+
+    It is ``None`` if there is no such phrase, or if the phrase may belong to the word before it.
+    """
+    first = end = len(one.said)
+    if not _CHANGES.isdisjoint(one.said) or len(one.said) > _LONGEST:
+        return None
+    while end:
+        found = _phrase(one, _WHEN, end)
+        found = _phrase(one, _FOR, end) if found is None else found
+        if found is None or found < _FEWEST:
+            break
+        first = end = found
+    fits = first < len(one.said) and _parts(one.said[first - 1])
+    return first if fits and _plain(one, 0, len(one.said)) else None
 
 
 _COUNTED: Final = re.compile(rf"{_NUMBER}|a|an|my|the")
@@ -261,6 +322,90 @@ def _pairs(scene: Scene, one: Sentence) -> Iterator[Change]:
             head, tail = raised(head, one), _inside(scene, one, place)
         text = f"{head} and {tail}"
         yield (Replacement(one.words[place - 2].start, one.words[end - 1].end, text, "pair"),)
+
+
+#: Words before a list of things.
+_LISTING: Final = word_set(
+    """sell have rent offer need want like repair fix buy bring order get serve accept take with
+    without for of find include hire mend clean recycle return borrow lend"""
+)
+#: Pairs of nouns that have one order.
+_SET_PAIRS: Final = frozenset(
+    {
+        ("bed", "breakfast"),
+        ("fish", "chips"),
+        ("terms", "conditions"),
+        ("mac", "cheese"),
+        ("bread", "butter"),
+        ("gin", "tonic"),
+        ("salt", "pepper"),
+        ("arts", "crafts"),
+        ("ladies", "gentlemen"),
+        ("rock", "roll"),
+        ("ham", "eggs"),
+        ("pros", "cons"),
+        ("questions", "answers"),
+    }
+)
+
+
+def _things(scene: Scene, one: Sentence) -> Iterator[Change]:
+    """Yield `Do you sell stoves and tents?` for `Do you sell tents and stoves?`."""
+    said = one.said
+    for place in range(2, len(said) - 1):
+        left, right = said[place - 1], said[place + 1]
+        after = said[place + 2] if place + 2 < len(said) else ""
+        if said[place] not in {"and", "or"} or (after and after not in _AFTER | _AFTER_THINGS):
+            continue
+        before = place - 2
+        listed = one.gaps[before].strip() == "," and _is_noun(scene, said[before])
+        head = said[before - 1] if listed and before else said[before]
+        small = all(one.words[n].text.islower() for n in (place - 1, place + 1))
+        if head not in _LISTING or not _is_noun(scene, left) or not _is_noun(scene, right):
+            continue
+        if (left, right) in _SET_PAIRS or not small or not _plain(one, place - 1, place + 2):
+            continue
+        if listed:
+            text = f"{one.words[place - 1].text}, {one.words[before].text}"
+            yield (Replacement(one.words[before].start, one.words[place - 1].end, text, "things"),)
+        else:
+            text = f"{one.words[place + 1].text} {said[place]} {one.words[place - 1].text}"
+            start = one.words[place - 1].start
+            yield (Replacement(start, one.words[place + 1].end, text, "things"),)
+
+
+_AFTER_THINGS: Final = word_set("in here there near available with this next left")
+
+
+def _two_asked(scene: Scene, one: Sentence) -> Iterator[Change]:
+    """Yield `What does it cost and when do you open?` for the two questions in the other order.
+
+    Two requests are treated alike.
+    """
+    said = one.said
+    cuts = [n for n, word in enumerate(said) if word == "and"]
+    if len(cuts) != 1 or not _plain(one, 0, len(said)) or len(said) > _LONGEST:
+        return
+    left, right = said[: cuts[0]], said[cuts[0] + 1 :]
+    if len(left) < _FEWEST or len(right) < _FEWEST or not (_POINTS - {"and"}).isdisjoint(said):
+        return
+    asked = one.asks and all(map(_is_direct, (left, right)))
+    ordered = requests(one) and right[0] in REQUEST_VERBS and right[1] in _OF_OBJECT
+    if not asked and not ordered:
+        return
+    cut = cuts[0]
+    text = f"{_start(one, cut + 1, len(said))} and {_inside(scene, one, cut)}"
+    yield (Replacement(one.start, one.end, text, "two_asked"),)
+
+
+def _is_direct(said: Sequence[str]) -> bool:
+    """Return whether words are a direct question, and none such as `Can you tell me`."""
+    turned = said[0] in _ASKS or not _ASKS.isdisjoint(said[1:3])
+    return said[0] in _BEGINS_QUESTION and turned and _TOLD.isdisjoint(said)
+
+
+_BEGINS_QUESTION: Final = word_set("what when where how which who is are do does can could")
+_OF_OBJECT: Final = word_set("a an the my our me us two three")
 
 
 def _is_noun(scene: Scene, word: str) -> bool:
@@ -316,10 +461,14 @@ def _turned(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
     words = {*first.said, *second.said}
     if not first.mark or not second.mark or not words.isdisjoint(_POINTS):
         return
-    if len(first.said) < _FEWEST or len(second.said) < _FEWEST or first.asks:
+    if len(first.said) < _FEWEST or len(second.said) < _FEWEST:
         return
     asked = second.asks or requests(second)
-    if first.said[0] not in _SUBJECTS or not asked or requests(first):
+    alike = (requests(first) and requests(second)) or all(
+        one.asks and _is_direct(one.said) for one in (first, second)
+    )
+    told = first.said[0] in _SUBJECTS and not first.asks and not requests(first)
+    if not alike and not (told and asked):
         return
     user = scene.turn.user
     gap = user[first.mark_at + len(first.mark) : second.start]

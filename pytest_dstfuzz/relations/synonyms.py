@@ -8,6 +8,7 @@ from importlib import resources
 from itertools import chain, permutations
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.dialogue.calls import argument_texts
 from pytest_dstfuzz.dialogue.number_words import NUMBER_WORDS
 from pytest_dstfuzz.perturb.words import Word, match_case, word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
@@ -51,6 +52,7 @@ CLASSES: Final = {
     "@do": word_set(
         """book reserve find cancel change buy order pay get return exchange rent hire bring see
         make talk speak send track report schedule reschedule use park add remove update transfer
+        print swim recycle fish camp wash enter leave sit smoke cook work study learn teach order
         renew join attend visit borrow open close check move extend collect pick take try switch
         upgrade repair fix register sign apply stay travel download reset watch read eat come"""
     ),
@@ -68,13 +70,17 @@ CLASSES: Final = {
     "@data": word_set("address email password phone number details name"),
     "@sub": word_set("subscription membership contract plan"),
     "@dish": word_set("dish dishes food meal meals option options menu pizza restaurant"),
-    "@gratis": word_set("breakfast wifi parking drinks coffee"),
+    "@gratis": word_set(
+        "breakfast wifi parking drinks coffee dinner lunch shipping delivery admission"
+    ),
     "@got": word_set("size item order address number amount colour color product bill date"),
     "@thing": word_set(
         """screen display phone laptop computer tablet bike bicycle item product order lamp chair
         dishwasher boiler heater window door lock printer tv car toy watch camera machine fridge
         oven shower tap lift elevator keyboard charger"""
     ),
+    "@pay": word_set("paypal cash cheque cheques cards vouchers euros dollars pounds"),
+    "@wh": word_set("what when where how which who if whether why"),
     "@ing": word_set("smoking parking camping swimming filming fishing cooking"),
     "@n": frozenset(NUMBER_WORDS) | frozenset(map(str, range(_MOST_COUNTED))),
     "^": frozenset({_BEGIN}),
@@ -91,7 +97,8 @@ class WordRow(NamedTuple):
     """A phrase of a table, and the words that replace a part of it."""
 
     phrase: tuple[str, ...]
-    #: The words ``first`` to ``end`` of the phrase are replaced by ``words``.
+    #: The words ``first`` to ``end`` of the phrase are replaced by ``words``. A class of words in
+    #: ``words`` stands for the user's word.
     first: int
     end: int
     words: tuple[str, ...]
@@ -125,19 +132,29 @@ class WordTable(NamedTuple):
 
 
 def _row(old: tuple[str, ...], new: tuple[str, ...]) -> WordRow | None:
-    """Return the row that changes the fewest words, or ``None`` for a class of words."""
+    """Return the row that changes the fewest words.
+
+    It is ``None`` if a class of words would be lost, or new, or change its place among the others.
+    """
     shorter = min(len(old), len(new))
     pairs = zip(old, new, strict=False)
     first = next((n for n, (a, b) in enumerate(pairs) if a != b), shorter)
     most = shorter - first
     tail = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
-    # An edit replaces at least one word by at least one.
-    if first and shorter == first + tail:
+    # An edit replaces at least one word by at least one, and begins with a word of the table.
+    if shorter == first + tail:
+        if tail and (not first or old[first - 1][0] in "@^"):
+            tail -= 1
+        else:
+            first -= 1
+    while first and old[first][0] == "@":
         first -= 1
-    elif shorter == first + tail:
-        tail -= 1
     row = WordRow(old, first, len(old) - tail, new[first : len(new) - tail])
-    return None if any(word[0] in "@^$" for word in old[first : row.end] + row.words) else row
+    lost, written = (
+        [word for word in words if word[0] in "@^$"] for words in (old[first : row.end], row.words)
+    )
+    usable = lost == written and old[first][0] != "@" and {_BEGIN, _END}.isdisjoint(lost)
+    return row if usable else None
 
 
 def _matches(phrase: Sequence[str], words: Sequence[str]) -> bool:
@@ -155,15 +172,24 @@ def _replacement(
     gaps = one.gaps[max(place - row.first, 0) : place + len(row.phrase) - row.first - 1]
     if any(gap.strip() for gap in gaps):
         return None
-    if _repeats(one, place, count, row.words):
+    if _repeats(one, place, count, row.words) or _named(one, place, row):
         return None
     at = one.first + place
     words = one.words[place : place + count]
     reasons = scene.guarded.reasons[at : at + count]
-    if not all(_may_replace(scene, *pair) for pair in zip(words, reasons, strict=True)):
+    phrase = row.phrase[row.first : row.end]
+    kept = iter([word.text for word, old in zip(words, phrase, strict=True) if old[0] == "@"])
+    if not all(
+        _may_replace(scene, word, reason)
+        for word, reason, old in zip(words, reasons, phrase, strict=True)
+        if old[0] != "@"
+    ):
         return None
-    text = " ".join("I" if word == "i" else word for word in row.words)
-    text = match_case(words[0].text, text) if not text.startswith("I") else text
+    written = (next(kept) if word[0] == "@" else word for word in row.words)
+    text = " ".join("I" if word == "i" else word for word in written)
+    # `OK` is no word in capitals.
+    model = "Ok" if words[0].text == "OK" else words[0].text
+    text = match_case(model, text) if not text.startswith("I") else text
     start = words[0].start
     before = one.words[place - 1] if place else None
     if before is not None and before.lower in {"a", "an"}:
@@ -171,6 +197,15 @@ def _replacement(
         if article != before.lower:
             start, text = before.start, f"{match_case(before.text, article)} {text}"
     return Replacement(start, words[-1].end, text, operator)
+
+
+def _named(one: Sentence, place: int, row: WordRow) -> bool:
+    """Return whether a replaced word inside a sentence has a capital letter, as names have."""
+    return any(
+        word.text[0].isupper() and not word.text.startswith(("I'", "I’")) and len(word.text) > 1
+        for number, word in enumerate(one.words[place : place + row.end - row.first])
+        if place + number and row.phrase[row.first + number][0] != "@"
+    )
 
 
 def _may_replace(scene: Scene, word: Word, reason: str) -> bool:
@@ -185,8 +220,15 @@ def _may_replace(scene: Scene, word: Word, reason: str) -> bool:
     if reason not in {"value", "number"} or scene.kind.name == "state":
         return False
     # Such a word may be a value of a slot: `cheap`. Replies have none.
-    values = scene.kind.locked_values(scene.data, scene.turn, scene.states[scene.index])
-    return not any(word.lower in word_list(value) for value in values)
+    if not scene.kind.has_tools:
+        values = scene.kind.locked_values(scene.data, scene.turn, scene.states[scene.index])
+        return not any(word.lower in word_list(value) for value in values)
+    # If a schema lists the values of an argument, the bot chooses one of them, and copies no word.
+    return all(
+        word.lower not in word_list(text) or scene.kind.is_closed(scene.data, str(place))
+        for answer in (scene.states[scene.index], scene.label)
+        for place, text in argument_texts(answer or {})
+    )
 
 
 def _repeats(one: Sentence, place: int, count: int, words: Sequence[str]) -> bool:
@@ -240,6 +282,7 @@ class Synonyms(Wording):
     reasons = (_NO_SYNONYM,)
     most = 3
     between = 2
+    most_alone = 8
 
     def keeps_locks(self, scene: Scene, text: str) -> bool:
         """Return whether a text keeps the locked words: `I do not eat` may be `I never eat`."""
@@ -274,6 +317,7 @@ class Register(Wording):
     reasons = (_NO_REGISTER,)
     most = 3
     between = 2
+    most_alone = 8
 
     def keeps_locks(self, scene: Scene, text: str) -> bool:
         """Return whether a text keeps the turn's locked words. Negations may be contracted."""

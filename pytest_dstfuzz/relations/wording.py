@@ -28,7 +28,7 @@ from pytest_dstfuzz.relations.values import inflections, sentence_of
 
 #: Replacements that belong together: a question mark goes with the words that ask.
 Change = tuple[Replacement, ...]
-#: Number of random combinations of changes per turn, after each change alone.
+#: Number of combinations of changes per turn.
 _COMBINED: Final = 8
 
 
@@ -46,6 +46,8 @@ class Wording(Relation):
     most = 2
     #: Minimum number of words between two changes in one rewrite.
     between = 0
+    #: If a turn has more changes than this, no change is made alone.
+    most_alone = 40
 
     @abstractmethod
     def changes(self, scene: Scene) -> Iterable[Change]:
@@ -70,8 +72,17 @@ class Wording(Relation):
 
     def _rewrites(self, scene: Scene, found: Sequence[Change]) -> Iterator[Rewrite]:
         order = scene.rng.permutation(len(found)).tolist()
-        chosen: list[tuple[Change, ...]] = [(found[place],) for place in order]
-        chosen += [some for _ in range(_COMBINED) if len(some := self._some(scene, found)) > 1]
+        alone: list[tuple[Change, ...]] = [(found[place],) for place in order]
+        # A run draws only a few rewrites of a turn. If a turn has many changes, rewrites with
+        # several of them reach more of the changes.
+        left = order
+        several: list[tuple[Change, ...]] = []
+        while left and self.most > 1 and len(several) < _COMBINED:
+            several.append(self._some(scene, [found[place] for place in left]))
+            left = [place for place in left if found[place] not in several[-1]]
+        more = (self._some(scene, found) for _ in range(_COMBINED - len(several)))
+        many = len(found) > self.most_alone
+        chosen = [*several, *more] if many else [*alone, *several, *more]
         seen = set()
         for some in chosen:
             edits = tuple(sorted(chain.from_iterable(some)))
@@ -181,6 +192,15 @@ _ASKED: Final = word_set(
     help play add order cancel change schedule transfer rent buy provide call reschedule renew
     repair fix deliver explain confirm"""
 )
+#: More verbs that begin a request.
+_ALSO_ASKED: Final = word_set(
+    """bring collect pick put remove update open close block unblock unlock activate register sign
+    print move set turn switch pay return exchange replace install refund upgrade download clean
+    wash describe compare translate forward lend keep hold extend track arrange start stop text
+    email phone charge pack wrap correct adjust upload resend name quote"""
+)
+#: All verbs that begin a request.
+REQUEST_VERBS: Final = _ASKED | _ALSO_ASKED
 _OBJECTS: Final = word_set(
     """me us a an the my our your for it some this that these those him her them up all any another
     one two three four five six seven eight"""
@@ -219,7 +239,8 @@ def requests(sentence: Sentence) -> bool:
     """Return whether a sentence is a request in the imperative, such as `Find me a room`."""
     said = sentence.said
     said = said[1:] if said[0] == "please" else said
-    return not sentence.asks and len(said) >= _FEWEST and said[0] in _ASKED and _has_object(said)
+    asks = said[0] in REQUEST_VERBS
+    return not sentence.asks and len(said) >= _FEWEST and asks and _has_object(said)
 
 
 def _has_object(said: Sequence[str]) -> bool:
@@ -238,7 +259,7 @@ def asks_to(sentence: Sentence) -> bool:
         said[:1] != []
         and said[0] in _CAN_YOU
         and said[1:2] == ["you"]
-        and (len(said) > 3 and said[2] in _ASKED and _has_object(said[2:]))
+        and (len(said) > 3 and said[2] in REQUEST_VERBS and _has_object(said[2:]))
     )
 
 
@@ -246,6 +267,10 @@ def is_polite(sentence: Sentence) -> bool:
     """Return whether a sentence is only a greeting or thanks."""
     text = " ".join(sentence.said)
     return any(pattern.fullmatch(text) for pattern in (_GREETING, _THANKS))
+
+
+#: Polite phrases with words that otherwise choose any value, or negate.
+_CHOOSES_NOTHING: Final = re.compile(r"\bany chance\b|\bif you don['’]t mind\b", re.IGNORECASE)
 
 
 @register_relation
@@ -259,6 +284,15 @@ class Politeness(Wording):
     source = "rules of this package (MIT)"
     reasons = (_NO_POLITENESS,)
 
+    def keeps_locks(self, scene: Scene, text: str) -> bool:
+        """Return whether a text keeps the locked words. `any chance` chooses no value."""
+        pleas = text.lower().count("please")
+        if pleas > max(scene.turn.user.lower().count("please"), 1):
+            return False
+        broken = find_broken_lock(scene, text)
+        idle = any(map(_CHOOSES_NOTHING.search, (text, scene.turn.user)))
+        return not broken or (idle and broken in {"dontcare", "negation"})
+
     def changes(self, scene: Scene) -> Iterator[Change]:
         """Yield the changes that add polite words to the turn or remove them."""
         parts = list(sentences(scene.turn.user))
@@ -269,6 +303,7 @@ class Politeness(Wording):
             yield from _less_pleading(scene, one) if pleading else _pleases(scene, one)
             yield from _could_you(scene, one)
             yield from _wishes(one)
+            yield from _asks_for(one)
 
 
 def _greetings(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
@@ -286,8 +321,10 @@ def _greetings(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
                 said = hello if first.capital else hello.lower()
                 yield (Replacement(first.start, first.start, f"{said}{mark}", "greeting_added"),)
             if not requests(first):
-                said = f"{raised('excuse me', first)}, {lowered(scene, first)}"
-                yield (Replacement(first.start, first.words[0].end, said, "greeting_added"),)
+                asks = any(map(_speaks, parts))
+                for sorry in ("excuse me,", *(("sorry to bother you, but",) if asks else ())):
+                    said = f"{raised(sorry, first)} {lowered(scene, first)}"
+                    yield (Replacement(first.start, first.words[0].end, said, "greeting_added"),)
         return
     count = len(greets[0].split())
     if count == len(first.said) and len(parts) > 1:
@@ -321,6 +358,7 @@ def _thanks(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
             if last.mark:
                 yield (Replacement(at, at, " Thanks!", "thanks_added"),)
                 yield (Replacement(at, at, " Thank you.", "thanks_added"),)
+                yield (Replacement(at, at, " Many thanks in advance.", "thanks_added"),)
             elif last.said[-1] != "please":
                 yield (Replacement(at, at, ", thanks", "thanks_added"),)
         return
@@ -390,38 +428,111 @@ def _less_pleading(scene: Scene, one: Sentence) -> Iterator[Change]:
 def _could_you(scene: Scene, one: Sentence) -> Iterator[Change]:
     """Yield `Could you find me a room?` for `Find me a room.`, and vice versa."""
     if requests(one) and _JOINED.isdisjoint(one.said) and len(one.said) <= _LONGEST:
-        if one.said[0] == "please":
-            return
-        for ask, mark in _ASKING:
-            text = f"{raised(ask, one)} {lowered(scene, one)}"
-            begins = Replacement(one.start, one.words[0].end, text, "could_you_added")
-            yield (begins, *_at_end(one, mark, "could_you_added"))
-    elif one.asks and asks_to(one) and _one_request(one) and "help" not in one.said:
-        place = one.said.index("you") + 1
-        word = one.words[place]
-        text = raised(lowered(scene, one, place), one)
-        begins = Replacement(one.start, word.end, text, "could_you_dropped")
+        if one.said[0] != "please":
+            yield from _asking(scene, one, 0, "could_you_added")
+        return
+    place = _verb_asked(one)
+    if place and "help" not in one.said and _one_request(one):
+        base = _base(one.said[place])
+        text = raised(base, one)
+        begins = Replacement(one.start, one.words[place].end, text, "could_you_dropped")
         yield (begins, *_at_end(one, ".", "could_you_dropped"))
-        if place == _TWO_WORDS:
-            text = "I was wondering if you could"
-            begins = Replacement(one.start, one.words[1].end, text, "wondering")
-            yield (begins, *_at_end(one, ".", "wondering"))
-    elif one.asks and one.said[:2] in _MAY_I and _PERMITS.match(" ".join(one.said)):
-        text = "I was wondering if I could"
-        if _one_request(one) and "please" not in one.said:
-            begins = Replacement(one.start, one.words[1].end, text, "wondering")
-            yield (begins, *_at_end(one, ".", "wondering"))
+        if "please" not in one.said:
+            yield from _asking(scene, one, place, "asked_otherwise")
+    elif one.asks and one.said[:2] in _MAY_I and "please" not in one.said:
+        if not _PERMITS.match(" ".join(one.said)) or not _one_request(one):
+            return
+        for text, mark in _MAY_BE:
+            if mark == "." and text != _WONDERING and one.said[2] not in _BOOKED:
+                continue
+            begins = Replacement(one.start, one.words[1].end, raised(text, one), "wondering")
+            yield (begins, *_at_end(one, mark, "wondering"))
 
 
-_TWO_WORDS: Final = 2
+def _asking(scene: Scene, one: Sentence, place: int, operator: str) -> Iterator[Change]:
+    """Yield a request with each polite beginning. The word ``place`` is the verb of the request."""
+    verb = _base(one.said[place]) if place else lowered(scene, one)
+    for ask, mark in _ASKING:
+        if operator == "asked_otherwise" and " ".join(one.said[:place]) == ask.lower():
+            continue
+        said = _with_ing(verb) if ask in _BEFORE_ING else verb
+        begins = Replacement(
+            one.start, one.words[place].end, f"{raised(ask, one)} {said}", operator
+        )
+        yield (begins, *_at_end(one, mark, operator))
+
+
+def _verb_asked(one: Sentence) -> int:
+    """Return the index of the verb after a polite beginning such as `Could you`, or 0."""
+    if asks_to(one) and one.asks:
+        return one.said.index("you") + 1 + ("please" in one.said[: one.said.index("you") + 2])
+    found = _ASKED_FOR.match(" ".join(one.said))
+    place = len(found[0].split()) if found else 0
+    if not place or place + 1 >= len(one.said):
+        return 0
+    known = _base(one.said[place]) in REQUEST_VERBS
+    return place if known and one.said[place + 1] in _OBJECTS else 0
+
+
+_DOUBLED: Final = word_set("get put set run stop swap cancel")
+
+
+def _with_ing(verb: str) -> str:
+    """Return the form of a verb with `ing`: `booking`, `making`, `getting`."""
+    if verb in _DOUBLED:
+        return f"{verb}{verb[-1]}ing"
+    silent = verb.endswith("e") and not verb.endswith("ee")
+    return f"{verb[:-1] if silent else verb}ing"
+
+
+def _base(verb: str) -> str:
+    """Return a verb of a request without `ing`."""
+    return _ING.get(verb, verb)
+
+
 _MAY_I: Final = (("can", "i"), ("could", "i"), ("may", "i"))
+_WONDERING: Final = "I was wondering if I could"
+_BOOKED: Final = word_set("book reserve")
 #: Polite beginnings of a request, and the mark after it.
 _ASKING: Final = (
     ("could you", "?"),
     ("can you", "?"),
     ("would you", "?"),
+    ("would you be able to", "?"),
+    ("do you think you could", "?"),
+    ("any chance you could", "?"),
+    ("is there any chance you could", "?"),
+    ("could I trouble you to", "?"),
+    ("could I ask you to", "?"),
+    ("would it be possible for you to", "?"),
+    ("would you be so kind as to", "?"),
+    ("would you mind", "?"),
     ("I was wondering if you could", "."),
     ("I would be grateful if you could", "."),
+    ("I'd appreciate it if you could", "."),
+    ("it would be great if you could", "."),
+    ("if you don't mind,", "."),
+)
+#: After these, the verb ends in `ing`.
+_BEFORE_ING: Final = ("would you mind",)
+#: Other beginnings, which are only replaced.
+_ALSO_ASKING: Final = (
+    *("i'd be grateful if you could", "i would appreciate it if you could", "do you mind"),
+    *("i'd like you to", "i would like you to", "i need you to", "i want you to"),
+)
+_KNOWN_ASKING: Final = sorted(
+    (*_ALSO_ASKING, *(ask.lower().rstrip(",") for ask, _ in _ASKING)), key=len, reverse=True
+)
+_ASKED_FOR: Final = re.compile(f"(?:{'|'.join(map(re.escape, _KNOWN_ASKING))}) ")
+_ING: Final = {_with_ing(verb): verb for verb in sorted(REQUEST_VERBS)}
+#: Polite beginnings of a question for permission, and the mark after it.
+_MAY_BE: Final = (
+    (_WONDERING, "."),
+    ("would it be possible to", "?"),
+    ("any chance I could", "?"),
+    ("do you think I could", "?"),
+    ("would I be able to", "?"),
+    ("I'd like to", "."),
 )
 _SECOND: Final = re.compile(r"\b(?:and|or|but|if)\b|,")
 
@@ -443,27 +554,80 @@ def _wishes(one: Sentence) -> Iterator[Change]:
     wishes = said[:3] in {("i", "would", "like"), ("we", "would", "like")}
     if wishes and said[3:4] and said[3] in _WANTED:
         yield (Replacement(one.words[1].start, one.words[2].end, "want", "wish"),)
+    found = _WISH_TO.match(" ".join(said))
+    place = len(found[0].split()) if found else 0
+    if not place or place + 1 >= len(said) or said[place] not in REQUEST_VERBS - _BOTS:
+        return
+    if one.asks or not _one_request(one) or said[place + 1] not in _OBJECTS or not one.last:
+        return
+    for text, mark in _MAY_BE[:-1] + _HOPES:
+        begins = Replacement(one.start, one.words[place - 1].end, raised(text, one), "wish")
+        yield (begins, *_at_end(one, mark, "wish"))
 
 
 _WANTED: Final = word_set("to a an the some two three four")
+_WISH_TO: Final = re.compile(r"i(?: want to| need to| would like to|'d like to|'m hoping to) ")
+#: Verbs that say what the assistant does, and not the user.
+_BOTS: Final = word_set("give show tell send list recommend suggest provide deliver help explain")
+_HOPES: Final = (("I was hoping to", "."), ("could I", "?"), ("if possible, I'd like to", "."))
+_OWN_NEED: Final = re.compile(
+    r"(?:i need|i want|i'd like|i would like) (?:a|an|some|two|three|four) "
+)
+_HAVES: Final = re.compile(r"(?:can|could|may) i (?:have|get) (?:a|an|some|two|three|four) ")
+#: Things that an assistant may hand out.
+_SERVED: Final = word_set(
+    """room table ticket tickets taxi cab seat copy receipt coffee tea menu appointment reservation
+    booking quote voucher map sandwich pizza salad beer towel blanket
+    pillow bag catalogue brochure form"""
+)
+
+
+def _asks_for(one: Sentence) -> Iterator[Change]:
+    """Yield `Could I have a room?` for `I need a room.`, and vice versa."""
+    said = " ".join(one.said)
+    if not one.last or _SERVED.isdisjoint(one.said) or not _one_request(one):
+        return
+    if not _JOINED.isdisjoint(one.said) or len(one.said) > _LONGEST:
+        return
+    if not one.asks and (found := _OWN_NEED.match(said)):
+        begins, mark = ("could I have", "can I get"), "?"
+    elif one.asks and (found := _HAVES.match(said)):
+        begins, mark = ("I would like", "I need"), "."
+    else:
+        return
+    last = one.words[len(found[0].split()) - 2]
+    for text in begins:
+        start = Replacement(one.start, last.end, raised(text, one), "asked_for")
+        yield (start, *_at_end(one, mark, "asked_for"))
 
 
 _NO_QUESTION: Final = "the turn has no direct or indirect question that can be rewritten"
-#: Begins no question about the bot itself.
-_OTHERS: Final = "Do you know"
+#: These begin no question about the bot itself.
+_OTHERS: Final = ("Do you know", "Do you happen to know")
 #: Words before an indirect question, and the mark after it.
 _FRAMES: Final = (
     ("I'd like to know", "."),
     ("I would like to know", "."),
     ("Can you tell me", "?"),
     ("Could you tell me", "?"),
-    (_OTHERS, "?"),
+    ("Do you know", "?"),
     ("Please tell me", "."),
     ("I was wondering", "."),
+    ("Would you mind telling me", "?"),
+    ("Would you be able to tell me", "?"),
+    ("Could I ask", "?"),
+    ("Do you happen to know", "?"),
+    ("I need to know", "."),
+    ("I'm wondering", "."),
+    ("I'd be interested to know", "."),
 )
 _INDIRECT: Final = re.compile(
     r"(?:i'd like to know|i would like to know|i want to know|i need to know|i was wondering"
-    r"|(?:can|could) you (?:please )?tell me|tell me|please tell me|do you know) "
+    r"|(?:can|could) you (?:please )?tell me|tell me|please tell me|do you know"
+    r"|would you (?:mind telling|be able to tell) me|(?:can|could|may) i ask(?: you)?"
+    r"|do you happen to know|do you have any idea|any idea|i'd love to know|i'd like to find out"
+    r"|i'm trying to find out|i am trying to find out|i want to find out|i need to find out"
+    r"|i'd be interested to know|i wonder|i'm wondering|i am wondering) "
     r"(?=(?:what|when|where|how|which|who|if|whether)\b)"
 )
 #: Pronouns as subjects, with the form of `be` and whether `does` goes with it.
@@ -533,7 +697,7 @@ def _framed(scene: Scene, one: Sentence) -> Iterator[Change]:
     for frame, mark in _FRAMES:
         if frame == "I was wondering" and not polar:
             continue
-        if frame == _OTHERS and not {"you", "your"}.isdisjoint(one.said):
+        if frame in _OTHERS and not {"you", "your"}.isdisjoint(one.said):
             continue
         first = edits[0]
         said = frame if one.capital or frame[0] == "I" else frame[0].lower() + frame[1:]
@@ -556,7 +720,7 @@ def _reframed(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
     for frame, mark in _FRAMES:
         if frame.lower() == old or (frame == "I was wondering" and not whether):
             continue
-        if frame == _OTHERS and not {"you", "your"}.isdisjoint(one.said[count:]):
+        if frame in _OTHERS and not {"you", "your"}.isdisjoint(one.said[count:]):
             continue
         said = frame if one.capital or frame[0] == "I" else frame[0].lower() + frame[1:]
         begins = Replacement(one.start, one.words[count - 1].end, said, "reframed")
@@ -700,6 +864,40 @@ def _wh_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
     return [lead, swapped] if turned else None
 
 
+_BY_HELPER: Final = ("where", "when", "how much", "how old", "how big", "how long", "what time")
+
+
+def subject_asked_about(scene: Scene, one: Sentence) -> tuple[int, int] | None:
+    """Return the place of a subject such as `the museum` in `When does the museum open?`."""
+    said = one.said
+    found = _WH.match(" ".join(said))
+    count = len(found[0].split()) if found else 0
+    first = count + 1
+    if first + 1 >= len(said) or said[first] not in {"the", "your", "my", "our"}:
+        return None
+    if not _BROKEN.isdisjoint(said[count:]) or "and" in said:
+        return None
+    end: int | None = None
+    if said[count] in {"do", "does"}:
+        end = _verb_after(said, first)
+    elif said[count] in {"is", "are"}:
+        end = next((n for n in range(first + 2, len(said)) if said[n] in _PREDICATES), None)
+        if end is None and found is not None and found[0] in _BY_HELPER:
+            end = len(said)
+        last = scene.lexicon.majority_pos(said[-1]) == "adj" or said[-1].endswith("ed")
+        if end is None and last and not count and len(said) == first + 3:
+            end = len(said) - 1
+    if end is None or not 1 < end - first <= _MOST_SUBJECT:
+        return None
+    nouns = said[first + 1 : end]
+    plain = all(scene.lexicon.majority_pos(word) in {"noun", "adj", ""} for word in nouns)
+    return (first, end) if plain and _AFTER_SUBJECT.isdisjoint(nouns) else None
+
+
+#: Words that no short subject has.
+_AFTER_SUBJECT: Final = word_set("of for to in on at from with by between near next last first own")
+
+
 #: Words with which `is` at the end of a long question is hard to read.
 _AFTER_NOUN: Final = word_set("and per that which who")
 #: `I'd like to know how the weather in Oslo is` has too many words before `is`.
@@ -709,7 +907,8 @@ _MOST_MOVED: Final = 9
 #: Verb forms and adverbs before which `is` stands: `where the museum is located`.
 _PREDICATES: Final = word_set(
     """located called closed open available included near like required allowed possible free
-    permitted refundable accessible vegan safe valid ready broken full cancelled delayed insured"""
+    permitted expected refundable accessible
+    vegan safe valid ready broken full cancelled delayed insured"""
 )
 _MOST_SUBJECT: Final = 4
 

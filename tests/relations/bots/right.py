@@ -23,8 +23,11 @@ from pytest_dstfuzz.relations.values import (
     name_words,
 )
 
-WORD = re.compile(r"\d{1,2}[:.]\d\d(?: ?[ap]m\b)?|\d{1,2} ?[ap]m\b|\d+|[a-z]+(?:'[a-z]+)?|[,.!?;]")
-TIME = re.compile(r"(\d{1,2})(?:[:.](\d\d))?(?: ?([ap])m)?")
+WORD = re.compile(
+    r"\d{1,2}[:.]\d\d(?: ?[ap](?:m\b|\.m\.?))?|\d{1,2} ?[ap](?:m\b|\.m\.?)|\d+"
+    r"|[a-z]+(?:'[a-z]+)?|[,.!?;]"
+)
+TIME = re.compile(r"(\d{1,2})(?:[:.](\d\d))?(?: ?([ap])\.?m\.?)?")
 NUMBERS = {
     word: str(n)
     for n, word in enumerate(
