@@ -78,6 +78,7 @@ from pytest_dstfuzz.relations.values import (
     clause_of,
     domain_of,
     end_of,
+    inflections,
     join_value,
     moment_of,
     name_words,
@@ -677,7 +678,41 @@ def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
     if site.kind in {"number", "time"}:
         return COUNTED
     delta = Delta(site.slot, site.value, Admissible((site.value,), anything_but=True))
-    return _negated(scene, delta, site.mention.first, site.mention.last)
+    made = _negated(scene, delta, site.mention.first, site.mention.last)
+    if isinstance(made, Rewrite):
+        return made
+    return _not_there(scene, delta, site.mention.first, site.mention.last) or made
+
+
+def _not_there(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | None:
+    """Return `a hotel that is not in the north` for `a hotel in the north`.
+
+    The phrase must end its clause, so that nothing else is negated.
+    """
+    words = [word.lower for word in scene.parts.words]
+    place = first - (words[first - 1] == "the") - 1 if first else -1
+    ends = last + 1 == len(words) or bool(scene.parts.gaps[last + 1].strip())
+    if place < 1 or words[place] not in {"in", "near"} or not ends:
+        return None
+    if scene.parts.gaps[place].strip() or "number" in scene.guarded.reasons[place - 2 : place - 1]:
+        return None
+    noun = words[place - 1]
+    base = inflections().singular(noun) or noun
+    if scene.lexicon.majority_pos(base) != "noun" or scene.guarded.reasons[place - 1] == "name":
+        return None
+    if not _is_plain_clause(words, clause_of(scene.parts, first)):
+        return None
+    if scene.kind.has_tools:
+        delta = replace(delta, after=replace(delta.after, or_no_call=True))
+    at = scene.parts.words[place].start
+    text = f"that {'is' if base == noun else 'are'} not "
+    return scene.rewrite([Replacement(at, at, text, "negation")], [delta])
+
+
+def _is_plain_clause(words: Sequence[str], clause: range) -> bool:
+    """Return whether a clause has no other negation, choice or second place."""
+    said = words[clause.start : clause.stop]
+    return not {"not", "no", "or", "and", "that", "which", "but", "with"} & {*said}
 
 
 def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str:

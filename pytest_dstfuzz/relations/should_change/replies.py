@@ -19,10 +19,12 @@ from pytest_dstfuzz.relations.relation import (
     Scene,
     TurnStart,
 )
-from pytest_dstfuzz.relations.wording import Sentence, is_polite, requests, sentences
+from pytest_dstfuzz.relations.values import article_before, inflections
+from pytest_dstfuzz.relations.wording import Sentence, is_polite, requests, says_need, sentences
 
 NOT_ONE: Final = (
-    "besides greetings and thanks, the turn is not a single statement, request or negated question"
+    "besides greetings and thanks, the turn is not a single statement, request, negated question "
+    "or question with which"
 )
 NO_OPPOSITE: Final = "no rule negates the statement or removes its negation"
 #: If a statement has one of these words, its negation need not change the reply: `I want to know
@@ -70,6 +72,10 @@ _NO_FORMS: Final[Mapping[str, str]] = {
     "can't": "can",
     "cannot": "can",
 }
+#: First words of a question, which may lack its mark.
+_ASKING_WORDS: Final = _ASKING | word_set(
+    "why how is are was were do does did can could will would has have had may should"
+)
 _SUBJECTS: Final = word_set("you i we they it he she the my your this that there")
 #: Verbs of requests that do something, and do not only look something up.
 _ACTS: Final = word_set(
@@ -84,7 +90,7 @@ _LONGEST: Final = 14
 def negate_statement(scene: Scene) -> TurnStart:
     """Return the turn with its only statement or request negated."""
     parts = [one for one in sentences(scene.turn.user) if not is_polite(one)]
-    if len(parts) != 1 or (parts[0].asks and _negated_question(parts[0]) is None):
+    if len(parts) != 1 or (parts[0].asks and not any(_changes(parts[0]))):
         return Inapplicable(NOT_ONE)
     one = parts[0]
     if not _IDLE.isdisjoint(one.said) or len(one.said) > _LONGEST or _has_clauses(one):
@@ -100,9 +106,14 @@ def _changes(one: Sentence) -> Iterator[Replacement]:
     """Yield the edits that turn a sentence into its opposite."""
     if (question := _negated_question(one)) is not None:
         yield question
-    elif not one.asks:
+    elif one.asks:
+        yield from _negated_choice(one)
+    elif one.said[0] not in _ASKING_WORDS:
         yield from _parts(one)
-        if _NEGATIONS.isdisjoint(one.said):
+        narrower = list(_not_so(one)) if _is_plain(one) else []
+        yield from narrower
+        # `Do not find me a hotel in the centre` is odd.
+        if not (narrower and requests(one)) and _NEGATIONS.isdisjoint(one.said):
             yield from _opposites(one)
 
 
@@ -122,6 +133,65 @@ def _negated_question(one: Sentence) -> Replacement | None:
     if said[place] == "not" and first == place and said[place - 1] not in _NEGATED:
         return None
     return Replacement(words[first].start, words[place + 1].start, "", "affirmed")
+
+
+#: Verbs of questions that ask for all things of a kind: `Which rooms have a balcony?`
+_CHOSEN_BY: Final = word_set(
+    "have contain serve offer include accept allow need open close cost deliver stop run"
+)
+
+
+def _is_plain(one: Sentence) -> bool:
+    """Return whether a sentence has no negation."""
+    said = one.said
+    negated = any(word == "not" or word.endswith("n't") or word == "cannot" for word in said)
+    return not negated and _NEGATIONS.isdisjoint(said)
+
+
+def _negated_choice(one: Sentence) -> Iterator[Replacement]:
+    """Yield the edit from `Which rooms have a balcony?` to `Which rooms do not have a balcony?`."""
+    said, words = one.said, one.words
+    if said[0] not in {"which", "what"} or not _is_plain(one) or len(said) > _LONGEST:
+        return
+    verbs = [n for n in (2, 3) if n + 1 < len(said) and said[n] in _CHOSEN_BY | {"are"}]
+    noun = said[verbs[0] - 1] if verbs else ""
+    if not noun or inflections().singular(noun) is None or "and" in said or "or" in said:
+        return
+    verb = verbs[0]
+    if said[verb] == "are" and said[verb + 1] not in _SUBJECTS:
+        yield Replacement(words[verb].end, words[verb].end, " not", "negated")
+    elif said[verb] != "are":
+        yield Replacement(words[verb].start, words[verb].start, "do not ", "negated")
+
+
+#: Places that a thing may be in or not.
+_ZONES: Final = word_set("centre center north south east west suburbs")
+_IS_NOT: Final = word_set(
+    """cheap expensive vegan vegetarian spicy red blue green black white yellow grey brown italian
+    french chinese indian thai japanese mexican spanish greek turkish german english american
+    british electric modern quiet large small big"""
+)
+
+
+def _not_so(one: Sentence) -> Iterator[Replacement]:
+    """Yield `a hotel that is not in the centre` for `a hotel in the centre`.
+
+    `a cheap hotel` becomes `a hotel that is not cheap`.
+    """
+    said, words = one.said, one.words
+    size = len(said) - (said[-1] == "please")
+    if not (requests(one) or says_need(one)) or "and" in said or "or" in said:
+        return
+    place = size - 3
+    if place > 1 and said[place : place + 2] == ("in", "the") and said[size - 1] in _ZONES:
+        verb = "are" if inflections().singular(said[place - 1]) is not None else "is"
+        at = words[place].start
+        yield Replacement(at, at, f"that {verb} not ", "negated")
+    place = size - 2
+    if place > 0 and said[place] in _IS_NOT and said[place - 1] in {"a", "an"}:
+        noun = words[size - 1].text
+        text = f"{article_before(noun)} {noun} that is not {words[place].text}"
+        yield Replacement(words[place - 1].start, words[size - 1].end, text, "negated")
 
 
 def _parts(one: Sentence) -> Iterator[Replacement]:
@@ -218,7 +288,7 @@ def _affirmed(one: Sentence, place: int) -> Iterator[Replacement]:
     before = said[place - 1] if place else ""
     follows = said[place + 1 : place + 2]
     word = words[place]
-    if not follows:
+    if not follows or "yet" in said:
         return
     if said[place] == "don't" or (said[place] == "not" and before == "do"):
         start = words[place - 1].start if said[place] == "not" else word.start

@@ -41,6 +41,10 @@ def scene_of(user: str) -> Scene:
         ("No onions please.", "Onions please."),
         ("Which dishes don't contain nuts?", "Which dishes contain nuts?"),
         ("Which rooms are not free?", "Which rooms are free?"),
+        ("Which rooms have a view?", "Which rooms do not have a view?"),
+        ("Which dishes are vegan?", "Which dishes are not vegan?"),
+        ("Find me a hotel in the centre.", "Find me a hotel that is not in the centre."),
+        ("Find me a red bike.", "Find me a bike that is not red."),
     ],
 )
 def test_a_statement_takes_its_opposite(user: str, opposite: str) -> None:
@@ -54,7 +58,8 @@ def test_a_statement_takes_its_opposite(user: str, opposite: str) -> None:
     [
         ("Is it open?", NOT_ONE),
         ("What don't you sell?", NOT_ONE),
-        ("Which rooms have a view?", NOT_ONE),
+        ("Which rooms do you have?", NOT_ONE),
+        ("My parcel has not arrived yet.", NO_OPPOSITE),
         ("A house with two rooms.", NO_OPPOSITE),
         ("Help me with my order.", NO_OPPOSITE),
         ("I need a bag. I have a card.", NOT_ONE),
