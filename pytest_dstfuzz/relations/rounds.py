@@ -14,6 +14,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
     Dialogue,
+    DialogueSet,
     Difference,
     Exchange,
     Turn,
@@ -185,6 +186,14 @@ class SpokenRound:
     def points(self, lexicon: Lexicon) -> bool:
         """Return whether the user refers to earlier rounds, see `points_back`."""
         return points_back(self.user, lexicon)
+
+
+def has_conversations(data: DialogueSet) -> bool:
+    """Return whether a user speaks more than once in a dialogue of the data.
+
+    If not, the system may be made for single questions, and forget what was said before.
+    """
+    return any(len(dialogue.turns) > 1 for dialogue in data.dialogues)
 
 
 def points_back(user: str, lexicon: Lexicon) -> bool:

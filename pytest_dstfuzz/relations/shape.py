@@ -10,6 +10,7 @@ from pytest_dstfuzz.dialogue.dialogues import Difference, Exchange, Turn, diff_s
 from pytest_dstfuzz.dialogue.messages import decode_message
 from pytest_dstfuzz.perturb.values import spell_compared
 from pytest_dstfuzz.perturb.words import word_list, word_set
+from pytest_dstfuzz.relations.order import last_detail
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
     Inapplicable,
@@ -20,11 +21,18 @@ from pytest_dstfuzz.relations.relation import (
     Scene,
     TurnStart,
 )
-from pytest_dstfuzz.relations.rounds import points_back
+from pytest_dstfuzz.relations.rounds import has_conversations, points_back
 from pytest_dstfuzz.relations.should_change.relations import ACKNOWLEDGED
 from pytest_dstfuzz.relations.should_change.sites import split_spoken
 from pytest_dstfuzz.relations.values import domain_of, name_words
-from pytest_dstfuzz.relations.wording import Sentence, asks_to, requests, says_need, sentences
+from pytest_dstfuzz.relations.wording import (
+    Sentence,
+    asks_to,
+    is_polite,
+    requests,
+    says_need,
+    sentences,
+)
 
 _FIRST_ROUND: Final = "the turn is the first one"
 _LOCKED_ASIDE: Final = "every aside contains a locked word"
@@ -183,6 +191,7 @@ def _joint_after(user: str) -> str:
 
 
 _ONE_SENTENCE: Final = "the turn cannot be split between two sentences"
+_ONE_QUESTION: Final = "each dialogue of the data is a single question"
 #: Minimum number of words of the first part.
 _SHORTEST: Final = 3
 
@@ -198,16 +207,24 @@ class Split(_Shape):
 
     name = "split"
     source = ""
-    on = ("state", "tool-calls")
-    reasons = (_ONE_SENTENCE,)
+    reasons = (_ONE_QUESTION, _ONE_SENTENCE)
 
     def begin(self, scene: Scene) -> TurnStart:
-        """Return the turn in two parts, with a cut after each sentence but the last."""
+        """Return the turn in two parts, with a cut after each sentence but the last.
+
+        A statement before a comma and a question may be a part, too.
+        """
         if scene.guarded.exact:  # A dot may be part of an address or a path.
             return Inapplicable(_ONE_SENTENCE)
+        if scene.kind.name == "reply" and not scene.once(has_conversations):
+            return Inapplicable(_ONE_QUESTION)
         parts = list(sentences(scene.turn.user))
         cuts = [place for place in range(1, len(parts)) if _may_cut(parts, place)]
+        if scene.kind.name == "reply":
+            cuts = [place for place in cuts if _tells_and_asks(parts, place)]
         rewrites = [_cut(scene, parts[place]) for place in cuts]
+        if len(parts) == 1:
+            rewrites += [*_cut_at_comma(scene, parts[0]), *_later_detail(scene, parts[0])]
         return rewrites or Inapplicable(_ONE_SENTENCE)
 
 
@@ -218,12 +235,74 @@ def _may_cut(parts: Sequence[Sentence], place: int) -> bool:
     return not any(one.asks for one in left) and said[0] >= _SHORTEST and said[1] >= _SHORTEST
 
 
+def _tells_and_asks(parts: Sequence[Sentence], place: int) -> bool:
+    """Return whether facts come before the cut, and a question or a request after it.
+
+    A bot would reply to any other first part, and reply to the second part otherwise.
+    """
+    told = all(one.said[0] in _STATES for one in parts[:place])
+    return told and any(one.asks or requests(one) for one in parts[place:])
+
+
 def _cut(scene: Scene, second: Sentence) -> Rewrite:
     user = scene.turn.user
+    return _in_two(scene, user[: second.start].rstrip(), user[second.start :])
+
+
+#: First words of a statement, and of a question or a request after it.
+_STATES: Final = word_set("i i'm i've i'd we we're we've my our the there it's it")
+_ASKS_THEN: Final = word_set(
+    """can could would will do does is are what when where how which who may should must please
+    what's where's"""
+)
+_AND: Final = word_set("and so but")
+
+
+def _cut_at_comma(scene: Scene, one: Sentence) -> Iterator[Rewrite]:
+    """Yield `My bike is broken.` and `Can you fix it?` for `My bike is broken, can you fix it?`."""
+    commas = [place for place, gap in enumerate(one.gaps, 1) if gap.strip()]
+    if len(commas) != 1 or one.gaps[commas[0] - 1].strip() != "," or one.said[0] not in _STATES:
+        return
+    cut = commas[0]
+    start = cut + (one.said[cut] in _AND)
+    if cut < _SHORTEST or len(one.said) - start < _SHORTEST or one.said[start] not in _ASKS_THEN:
+        return
+    user = scene.turn.user
+    first = f"{user[: one.words[cut - 1].end]}{'.' if one.mark else ''}"
+    second = user[one.words[start].start :]
+    yield _in_two(scene, first, second[0].upper() + second[1:] if one.capital else second)
+
+
+def _later_detail(scene: Scene, one: Sentence) -> Iterator[Rewrite]:
+    """Yield `I need a table.` and `For two on Friday, please.` for one sentence with both."""
+    first = last_detail(one)
+    if first is None or not (says_need(one) or asks_to(one) or requests(one)):
+        return
+    if not _SAID_LATER.isdisjoint(one.said[:first]) or one.said[first - 1] in _NO_END:
+        return
+    user = scene.turn.user
+    said = f"{user[: one.words[first - 1].end]}{one.mark}"
+    then = user[one.words[first].start : one.end]
+    then = then[0].upper() + then[1:] if one.capital else then
+    yield _in_two(scene, said, f"{then}, please{'.' if one.mark else ''}")
+
+
+#: A request with such words asks for one thing that the rest of the sentence describes.
+_SAID_LATER: Final = word_set(
+    "it that this them and or if weather tell know show about please thanks not no only"
+)
+#: Words that no first part ends in.
+_NO_END: Final = word_set(
+    "a an the my to is are be of with by open closed available need want like"
+)
+
+
+def _in_two(scene: Scene, said: str, then: str) -> Rewrite:
+    """Return the dialogue with a turn said in two turns."""
     *earlier, last = scene.context.exchanges
-    first = Exchange(last.system, user[: second.start].rstrip())
+    first = Exchange(last.system, said)
     seen = replace(scene.context, exchanges=(*earlier, first))
-    seen = seen.going_on(ACKNOWLEDGED, user[second.start :])
+    seen = seen.going_on(ACKNOWLEDGED, then)
     moves = (Move("add", scene.index + 1, scene.index),)
     return Rewrite(seen, scene.context, moves=moves, about="the turn is said in two turns")
 
@@ -257,11 +336,12 @@ class Join(_Shape):
 
     name = "join"
     source = ""
-    on = ("state", "tool-calls")
     reasons = (_NOTHING_TO_JOIN, _NEEDS_ANSWER, _DEPENDS, _NOT_ONLY_NEW)
 
     def begin(self, scene: Scene) -> TurnStart:
         """Return the dialogue with the turn and the turn before it in one."""
+        if scene.kind.name == "reply":
+            return _joined_facts(scene)
         given = [value for value in _given(scene) if value is not None]
         said = split_spoken(scene.turn.user)
         if not scene.index or not any(map(said.mentions, given)):
@@ -274,6 +354,23 @@ class Join(_Shape):
         if not scene.kind.has_tools and not _only_adds(scene):
             return Inapplicable(_NOT_ONLY_NEW)
         return [_joined(scene)]
+
+
+def _joined_facts(scene: Scene) -> TurnStart:
+    """Return a question or a request in one turn with the facts that the user said before it."""
+    if not scene.index:
+        return Inapplicable(_NOTHING_TO_JOIN)
+    before, now = (list(sentences(turn.user)) for turn in _last_two(scene))
+    before = [one for one in before if not is_polite(one)]
+    if not before or not now or any(one.asks or requests(one) for one in before):
+        return Inapplicable(_NEEDS_ANSWER)
+    states = all(one.said[0] in _STATES and len(one.said) >= _SHORTEST for one in before)
+    words = {word for one in (*before, *now) for word in one.said}
+    follows = now[0].asks or requests(now[0]) or asks_to(now[0])
+    reacts = now[0].said[0] in _REACTS - {"how", "what"} or not words.isdisjoint(_ENDS)
+    if not states or not follows or reacts:
+        return Inapplicable(_DEPENDS)
+    return [_joined(scene)]
 
 
 def _last_two(scene: Scene) -> tuple[Turn, Turn]:

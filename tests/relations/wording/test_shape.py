@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from pytest_dstfuzz.config import ReplySettings
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
+from pytest_dstfuzz.dialogue.calls import Outcome
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
@@ -127,10 +128,69 @@ def test_some_turns_are_not_said_in_one(
     assert spoken("join", scenes, first, (user, state)) == []
 
 
-def test_replies_have_no_state_that_two_turns_could_share():
-    for name in ("restate", "split", "join"):
-        assert relation_by_name(name).on == ("state", "tool-calls")
-    assert set(relation_by_name("aside").on) == {"state", "reply", "tool-calls"}
+def replied(name: str, *said: str, several: bool = True) -> list[tuple[str, ...]]:
+    """Return the messages of the user in each rewrite, of a bot that replies."""
+    turns = tuple(Turn(index, "I see." if index else "", user) for index, user in enumerate(said))
+    talk, words = Dialogue("d", turns), load_lexicon()
+    other = Dialogue("o", (Turn(0, "", "Hello."), Turn(1, "Good morning.", "Bye.")))
+    data = DialogueSet("bot", "test", (talk, other) if several else (talk,))
+    scenes = Scenes(data, words, Locks(words), 0, ReplySettings(outcome="reply"))
+    replies = [Outcome({"reply": "We open at nine."})] * len(turns)
+    begun = begin(relation_by_name(name), scenes.of(name, talk, len(turns) - 1, replies))
+    if isinstance(begun, Inapplicable):
+        return []
+    assert isinstance(begun, list)
+    return [tuple(exchange.user for exchange in one.seen.exchanges) for one in begun]
+
+
+def test_facts_may_come_in_an_earlier_turn_before_a_reply():
+    told = ("I have a cat.", "Which food do you sell?")
+    assert replied("split", " ".join(told)) == [told]
+    assert replied("join", *told) == [(" ".join(told),)]
+    lost = "I lost my card, so what should I do?"
+    assert replied("split", lost) == [("I lost my card.", "What should I do?")]
+
+
+def test_a_bot_for_single_questions_may_forget():
+    assert replied("split", "I have a cat. Which food do you sell?", several=False) == []
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "Cancel my order. What does it cost?",
+        "I need nothing else. Thank you so much.",
+        "In short, can you fix it?",
+    ],
+)
+def test_some_first_parts_would_need_a_reply(user: str):
+    assert replied("split", user) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "user"),
+    [
+        ("Do you like cats?", "Which food do you sell?"),
+        ("I have a cat.", "Yes, and which food do you sell?"),
+        ("Find me a vet.", "Which food do you sell?"),
+        ("I have a cat.", "It is grey."),
+    ],
+)
+def test_some_facts_stay_in_their_turn(first: str, user: str):
+    assert replied("join", first, user) == []
+
+
+def test_a_detail_may_come_in_a_second_turn():
+    said = replied("split", "I need a table for two on Friday.")
+    assert said == [("I need a table.", "For two on Friday, please.")]
+    assert replied("split", "Cancel my lesson on Friday.") == []
+    assert replied("split", "What is the weather like on Friday?") == []
+
+
+def test_replies_have_no_need_that_the_state_keeps():
+    assert relation_by_name("restate").on == ("state", "tool-calls")
+    for name in ("aside", "split", "join"):
+        assert set(relation_by_name(name).on) == {"state", "reply", "tool-calls"}
 
 
 @pytest.mark.parametrize("name", ["aside", "restate", "split", "join"])
