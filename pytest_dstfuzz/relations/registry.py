@@ -28,6 +28,7 @@ MODULES: Final = (
     "sources",
     "rounds",
     "shape",
+    "follow_up",
     "tools",
     "contexts",
     "metal",
@@ -53,9 +54,10 @@ _WORDING: Final = (
     "phrase-order",
     "phrase-table",
 )
+_SHAPE: Final = ("follow-up", "aside", "restate", "split", "join")
 #: Sets of relations, each with one name.
 FAMILIES: Final = {
-    "everyday": ("metamorphic", *_WORDING, "negation", "aside", "restate", "split", "join"),
+    "everyday": ("metamorphic", *_WORDING, "negation", *_SHAPE),
     "mortar": ("same-context", "lost-context", "contexts-agree", "contexts-differ"),
     "wording": _WORDING,
     "metal": ("metal-synonyms", "metal-word", "metal-typos", "metal-leet"),

@@ -132,7 +132,7 @@ def test_every_relation_that_speaks_of_tool_calls_runs_on_them(name: str) -> Non
         said = [one for one in found if one.outcome != "inapplicable"]
         assert all(one.variants for one in said)
         silent = {"negation", "masked-replacement", "indirect-question"}
-        assert said or name in {*silent, "restate", "split", "join"}
+        assert said or name in {*silent, "restate", "split", "join", "follow-up"}
 
 
 @pytest.mark.parametrize("name", [one.name for one in SHIPPED if "tool-calls" not in one.on])
