@@ -197,7 +197,9 @@ _ALSO_ASKED: Final = word_set(
     """bring collect pick put remove update open close block unblock unlock activate register sign
     print move set turn switch pay return exchange replace install refund upgrade download clean
     wash describe compare translate forward lend keep hold extend track arrange start stop text
-    email phone charge pack wrap correct adjust upload resend name quote"""
+    email phone charge pack wrap correct adjust upload resend name quote remind create invite delete
+    lower raise dim increase reduce lock submit join message calculate convert display record mute
+    deactivate shut"""
 )
 #: All verbs that begin a request.
 REQUEST_VERBS: Final = _ASKED | _ALSO_ASKED
@@ -243,8 +245,27 @@ def requests(sentence: Sentence) -> bool:
     return not sentence.asks and len(said) >= _FEWEST and asks and _has_object(said)
 
 
+#: Particles between a verb and its object, as in `turn off the light`.
+_PARTICLES: Final = word_set("on off down out back over")
+
+
 def _has_object(said: Sequence[str]) -> bool:
-    return len(said) > 1 and (said[1] in _OBJECTS or (said[1].isdigit() and len(said) > 2))
+    rest = said[2:] if said[1:2] and said[1] in _PARTICLES else said[1:]
+    if not rest:
+        return False
+    bare = said[0] in _ONLY_VERBS and len(said) > _FEWEST and rest[0] not in _NO_OBJECTS
+    return bare or rest[0] in _OBJECTS or (rest[0].isdigit() and len(rest) > 1)
+
+
+#: Verbs that begin no noun phrase, so that any noun may follow: `Add milk to my list`.
+_ONLY_VERBS: Final = word_set(
+    "find add send cancel buy invite translate convert transfer reserve reschedule recommend play"
+)
+#: Words that begin no object.
+_NO_OBJECTS: Final = word_set(
+    """is are was were am be of to for in on at from with by and or out up if when where what who
+    how which that so no not will would can could do does did has have had one's then"""
+)
 
 
 def says_need(sentence: Sentence) -> bool:
@@ -471,10 +492,10 @@ def _verb_asked(one: Sentence) -> int:
     if not place or place + 1 >= len(one.said):
         return 0
     known = _base(one.said[place]) in REQUEST_VERBS
-    return place if known and one.said[place + 1] in _OBJECTS else 0
+    return place if known and _has_object(one.said[place:]) else 0
 
 
-_DOUBLED: Final = word_set("get put set run stop swap cancel")
+_DOUBLED: Final = word_set("get put set run stop swap cancel shut submit wrap dim")
 
 
 def _with_ing(verb: str) -> str:

@@ -80,7 +80,8 @@ _SUBJECTS: Final = word_set("you i we they it he she the my your this that there
 #: Verbs of requests that do something, and do not only look something up.
 _ACTS: Final = word_set(
     """book cancel order buy reserve change send pay add schedule make remove delete transfer play
-    block close renew rent return exchange reschedule move set"""
+    block close renew rent return exchange reschedule move set turn switch lock unlock start stop
+    open create invite text email print remind lower raise dim increase reduce lend submit upload"""
 )
 #: The verb after a subject such as `my new card` must have a lower index than this.
 _MOST_SUBJECT: Final = 4

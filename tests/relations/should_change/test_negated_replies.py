@@ -44,6 +44,7 @@ def scene_of(user: str) -> Scene:
         ("Which rooms have a view?", "Which rooms do not have a view?"),
         ("Which dishes are vegan?", "Which dishes are not vegan?"),
         ("Find me a hotel in the centre.", "Find me a hotel that is not in the centre."),
+        ("Turn off the lamp.", "Do not turn off the lamp."),
         ("Find me a red bike.", "Find me a bike that is not red."),
     ],
 )
