@@ -55,7 +55,7 @@ from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, find_training
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of
 from pytest_dstfuzz.transformations import find_operator
 
-__all__ = ["CampaignEngine", "PlannedTurn", "data_digest", "predictor_for"]
+__all__ = ["CampaignEngine", "PlannedTurn", "data_digest", "digest_of_package", "predictor_for"]
 
 
 #: Fields of `DialogueSet` that the digest of the data leaves out. The dialogues have their own
