@@ -481,7 +481,8 @@ class CampaignEngine:
         self._spread = spread and self._predictor.budget.limited
         rounds: Sequence[Sequence[PlannedTurn]] = ()
         if not (self._rules.own_edits or self._predictor.budget.limited):
-            rounds = rounds_of(self._rules, plan if sample is None else sample)
+            drawn_from = plan if sample is None else sample
+            rounds = rounds_of(self._rules.search, settings.variant.seed, drawn_from)
         self._course = _Course([*rounds], self._rules)
         self._set_out(plan)
 

@@ -11,7 +11,7 @@ from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.dialogue.sampling import rank_in_draw
-from pytest_dstfuzz.search.protocol import Lesson, TriedVariant
+from pytest_dstfuzz.search.protocol import Lesson, Search, TriedVariant
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: The number of dialogues in the first round. Each later round has as many as all before it.
@@ -21,14 +21,13 @@ FIRST_ROUND: Final = 2
 _Planned = tuple[Dialogue, int]
 
 
-def rounds_of(rules: CampaignSpec, sample: Sequence[_Planned]) -> list[list[_Planned]]:
+def rounds_of(search: Search, seed: int, sample: Sequence[_Planned]) -> list[list[_Planned]]:
     """Return the dialogues that the search learns from, round by round.
 
     They are the first drawn dialogues, so a larger sample begins with the same rounds.
     """
-    seed = rules.settings.seed
     drawn = iter(sorted(sample, key=lambda planned: rank_in_draw(seed, planned[0].id)))
-    left, size, rounds = rules.search.lessons, FIRST_ROUND, list[list[_Planned]]()
+    left, size, rounds = search.lessons, FIRST_ROUND, list[list[_Planned]]()
     while left > 0 and (found := list(islice(drawn, min(size, left)))):
         rounds.append(found)
         left -= len(found)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.learning import rounds_of
 from pytest_dstfuzz.campaign.results import CampaignFinished, Event, TurnDone, TurnResult
-from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.sampling import rank_in_draw
 from pytest_dstfuzz.errors import UserError
@@ -63,16 +61,15 @@ def plain(lexicon: Lexicon) -> list[str]:
     return as_text(campaign(lexicon).run())
 
 
-def test_the_rounds_double_and_are_those_of_a_larger_sample(lexicon: Lexicon) -> None:
-    rules = CampaignSpec.of(SETTINGS.variant, DATA, lexicon)
-    rounds = rounds_of(rules, PLAN)
+def test_the_rounds_double_and_are_those_of_a_larger_sample() -> None:
+    search, seed = AdaptiveSearch(0, 3), SETTINGS.variant.seed
+    rounds = rounds_of(search, seed, PLAN)
     assert [*map(len, rounds)] == [2, 2, 4, 6]
     names = [dialogue.id for some in rounds for dialogue, _ in some]
-    assert names == sorted(names, key=lambda name: rank_in_draw(SETTINGS.variant.seed, name))
+    assert names == sorted(names, key=lambda name: rank_in_draw(seed, name))
     few = [planned for some in rounds[:3] for planned in some]
-    assert rounds_of(rules, few) == rounds[:3]
-    random = replace(rules, search=search_by_name("random", seed=0, k=3))
-    assert rounds_of(random, PLAN) == []
+    assert rounds_of(search, seed, few) == rounds[:3]
+    assert rounds_of(search_by_name("random", seed=0, k=3), seed, PLAN) == []
 
 
 def test_a_search_learns_from_earlier_rounds_only(lexicon: Lexicon) -> None:
@@ -91,7 +88,7 @@ def test_the_adaptive_search_learns_something(lexicon: Lexicon, plain: list[str]
         lessons = 0
 
     other = as_text(campaign(lexicon, search=Forgetful(0, 3)).run())
-    first = rounds_of(CampaignSpec.of(SETTINGS.variant, DATA, lexicon), PLAN)[0]
+    first = rounds_of(AdaptiveSearch(0, 3), SETTINGS.variant.seed, PLAN)
     names = [dialogue.id for dialogue, _ in first]
     same = [one == two for one, two in zip(plain, other, strict=True)]
     assert not all(same)

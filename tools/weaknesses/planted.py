@@ -5,8 +5,9 @@ Markdown to standard output.
 
 Each search runs on the same dialogues under the profile ``natural``, once for each seed. The calls
 are counted in this order: the clean turns, then pass by pass the variants of all turns, with the
-calls that show whether a violation comes from its turn or from its context. A fault is found by the
-first violation that vanishes if this fault alone is mended.
+calls that show whether a violation comes from its turn or from its context. If the search learns
+during the run, each round of dialogues is counted like this before the next one. A fault is found
+by the first violation that vanishes if this fault alone is mended.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ import argparse
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.learning import rounds_of
 from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import DstFuzzError
+from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.weaknesses.groups import read
 from tools.weaknesses.planted_bot import FAULTS, PlantedBot, causes, dialogues
 
@@ -51,26 +54,51 @@ def play(search: str, seed: int, data: DialogueSet, variants: int) -> Found:
     settings = Settings.of(
         validity="natural", search=search, seed=seed, variants=variants, turns=None
     )
-    return look(tuple(Campaign(PlantedBot(), data, settings)), data)
+    results = tuple(Campaign(PlantedBot(), data, settings))
+    return look(results, data, rounds(results, data, settings))
 
 
-def look(results: Sequence[TurnResult], data: DialogueSet) -> Found:
-    """Go through the results of a campaign in the order of its calls."""
+def rounds(
+    results: Sequence[TurnResult], data: DialogueSet, settings: Settings
+) -> list[list[TurnResult]]:
+    """Return the results of a campaign on all turns, by the order in which the dialogues ran."""
+    variant = settings.variant
+    search = search_by_name(variant.search, seed=variant.seed, k=variant.transformations)
+    plan = [(dialogue, len(dialogue.turns) - 1) for dialogue in data.dialogues]
+    learned = rounds_of(search, variant.seed, plan)
+    place = {one.id: number for number, some in enumerate(learned) for one, _ in some}
+    found: dict[int, list[TurnResult]] = {}
+    for turn in results:
+        found.setdefault(place.get(turn.dialogue_id, len(learned)), []).append(turn)
+    return [found[number] for number in sorted(found)]
+
+
+def look(
+    groups: Sequence[Sequence[TurnResult]],
+    data: DialogueSet,
+    causes: Callable[[Context], Sequence[str]] = causes,
+) -> Found:
+    """Go through the results of a campaign in the order of its calls.
+
+    Args:
+        groups: the results, as `rounds` returns them.
+        data: the dialogues.
+        causes: returns the faults that each alone explain the mistake in a context.
+    """
     spoken = {dialogue.id: dialogue for dialogue in data.dialogues}
     # Like the engine's: the same context in two dialogues counts in each.
-    asked = {
-        (turn.dialogue_id, spoken[turn.dialogue_id].context(turn.turn_index)) for turn in results
-    }
+    asked: set[tuple[str, Context]] = set()
     found: dict[str, int] = {}
     weaknesses: Counter[tuple[str, str, str]] = Counter()
-    passes = max(len(turn.variants) for turn in results)
-    for number in range(passes):
-        probes: set[tuple[str, Context]] = set()
-        for turn in results:
-            dialogue = spoken[turn.dialogue_id]
-            for variant in turn.variants[number : number + 1]:
-                if not variant.valid or variant.outcome not in RUN_OUTCOMES:
-                    continue
+    for results in groups:
+        asked |= {
+            (turn.dialogue_id, spoken[turn.dialogue_id].context(turn.turn_index))
+            for turn in results
+        }
+        for tried in _by_pass(results):
+            probes: set[tuple[str, Context]] = set()
+            for turn, variant in tried:
+                dialogue = spoken[turn.dialogue_id]
                 context = _context(dialogue, turn, variant, variant.text)
                 asked.add((dialogue.id, context))
                 if variant.outcome != "violation":
@@ -83,8 +111,19 @@ def look(results: Sequence[TurnResult], data: DialogueSet) -> Found:
                 for fault in causes(context):
                     found.setdefault(fault, len(asked))
                     weaknesses[fault, key.id, slot] += 1
-        asked |= probes
+            asked |= probes
     return Found(found, len(asked), weaknesses)
+
+
+def _by_pass(results: Sequence[TurnResult]) -> Iterator[list[tuple[TurnResult, VariantResult]]]:
+    """Yield the variants of each pass that were run, with their turns."""
+    passes: dict[int, list[tuple[TurnResult, VariantResult]]] = {}
+    for turn in results:
+        for variant in turn.variants:
+            if variant.valid and variant.outcome in RUN_OUTCOMES:
+                passes.setdefault(variant.index, []).append((turn, variant))
+    for number in sorted(passes):
+        yield passes[number]
 
 
 def _context(dialogue: Dialogue, turn: TurnResult, variant: VariantResult, user: str) -> Context:
