@@ -640,6 +640,12 @@ class Perturber:
         variant = self._finish(source, text, tuple(edits))
         return variant.status, variant.reason
 
+    def count_touched(self, source: Source, edits: Sequence[Edit]) -> int:
+        """Return how many words the edits touch. 0 if a lock forbids them, or without locks."""
+        if self._check is None:
+            return 0
+        return self._check.count_touched(source, apply_edits(source.text, edits), edits)[0]
+
     def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
         middle = source.text
         if edits and max(len(middle), len(text) // 2) > validity.LONGEST_EDITED:

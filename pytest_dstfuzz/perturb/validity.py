@@ -98,11 +98,16 @@ class StrictCheck:
 
     def veto(self, source: Source, text: str, edits: Sequence[Edit]) -> str:
         """Return the lock that vetoes a variant, ``""`` if none does."""
+        touched, reason = self.count_touched(source, text, edits)
+        return reason or ("too-many-words" if touched > source.draft.quota else "")
+
+    def count_touched(self, source: Source, text: str, edits: Sequence[Edit]) -> tuple[int, str]:
+        """Return how many words the edits touch, and the lock that forbids them, ``""`` if none."""
         # Ignore text that an edit spans but does not change.
         trimmed = [h for hunk in hunks(edits) if (h := _trimmed(hunk, source.text, text))]
         changed = _whole_words(trimmed, source.text, text)
         if breaks_exact(source.mask.exact, trimmed):
-            return self._moved(source, text, changed) or EXACT
+            return 0, self._moved(source, text, changed) or EXACT
         touched = 0
         if source.support and source.support.explained:
             count = len(changed)
@@ -110,13 +115,13 @@ class StrictCheck:
             touched = count - len(changed)
         reason = self._moved(source, text, changed)
         if reason:
-            return reason
+            return 0, reason
         for hunk in changed:
             cost, reason = self._explain(source, text, hunk)
             if reason:
-                return reason
+                return 0, reason
             touched += cost
-        return "too-many-words" if touched > source.draft.quota else ""
+        return touched, ""
 
     def _moved(self, source: Source, text: str, changed: Sequence[Hunk]) -> str:
         """Return the lock of a word that was changed or extended by an edit."""

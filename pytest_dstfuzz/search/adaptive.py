@@ -22,8 +22,8 @@ from pytest_dstfuzz.perturb.values import canonical
 from pytest_dstfuzz.perturb.words import Edit, Variant, word_list
 from pytest_dstfuzz.search.candidates import (
     Candidate,
+    Composer,
     candidates_of,
-    compose,
     find_mention,
     touched_words,
 )
@@ -490,6 +490,10 @@ class AdaptiveTurn(TurnSearch):
         candidates = candidates_of(task.perturber, task.source, rng)
         return EditView(task, candidates, self._search.past.counts)
 
+    @cached_property
+    def _composer(self) -> Composer:
+        return Composer(self._task, self._view.candidates)
+
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return the most promising variant, or the clean utterance to skip this pass."""
         task, view, past = self._task, self._view, self._search.past
@@ -504,7 +508,7 @@ class AdaptiveTurn(TurnSearch):
         known = past.found + Counter(view.keys[place] for made in broken for place in made)
         worth = chances * [(1.0 + known[key]) ** -NOVELTY for key in view.keys]
         worth *= AGAIN_AT_WORD ** view.often(held)
-        chosen, variant = compose(task, view.candidates, worth)
+        chosen, variant = self._composer.compose(worth)
         if variant is None:
             return skip(task)
         whole = 1.0 - float(np.prod(1.0 - worth[chosen]))

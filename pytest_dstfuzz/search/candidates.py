@@ -21,7 +21,7 @@ from pytest_dstfuzz.perturb.words import Edit, Variant, word_list
 from pytest_dstfuzz.search.protocol import SearchTask
 from pytest_dstfuzz.transformations import of_word_level
 
-__all__ = ["Candidate", "candidates_of", "compose", "find_mention", "made_of", "together"]
+__all__ = ["Candidate", "Composer", "candidates_of", "compose", "find_mention", "made_of", "together"]
 
 #: Maximum number of edits per operator and word, the most likely first. The tracker depends less on
 #: the replacement than on the loss of the word.
@@ -133,32 +133,74 @@ def made_of(candidates: Sequence[Candidate], variant: Variant) -> list[bool]:
     return [one.name in made for one in candidates]
 
 
+class Composer:
+    """Combines edits of a turn to variants. It remembers the combinations that it has checked."""
+
+    def __init__(self, task: SearchTask, candidates: Sequence[Candidate]) -> None:
+        self._task = task
+        self._candidates = candidates
+        #: Indices of edits, in the order in which they were chosen -> the variant if it is valid.
+        self._made: dict[tuple[int, ...], Variant | None] = {}
+        #: Indices of edits -> number of words that they touch.
+        self._touched: dict[tuple[int, ...], int] = {}
+
+    def compose(self, scores: npt.NDArray[np.floating[Any]]) -> tuple[list[int], Variant | None]:
+        """Combine the best edits greedily, and return their indices and the variant.
+
+        Edits are added until the word quota is reached. An edit is skipped if it touches a word of
+        a chosen edit, exceeds the quota, or makes the variant invalid. If no edit fits, the variant
+        is ``None``. ``scores`` is [candidates], and only their order counts.
+        """
+        quota, chosen, words = self._task.source.draft.quota, list[int](), 0
+        made: Variant | None = None
+        for place in np.argsort(-scores, kind="stable")[:_TRIED].tolist():
+            one = self._candidates[place]
+            if words + len(one.words) > quota:
+                continue
+            if any(one.meets(self._candidates[other]) for other in chosen):
+                continue
+            if chosen and self._exceeds(chosen, place):
+                continue
+            if variant := self._make((*chosen, place)):
+                chosen.append(place)
+                words += len(one.words)
+                made = variant
+            if words >= quota:
+                break
+        return chosen, made
+
+    def _make(self, places: tuple[int, ...]) -> Variant | None:
+        if places not in self._made:
+            some = [self._candidates[place] for place in places]
+            variant = together(self._task.perturber, self._task.source, some)
+            self._made[places] = variant if variant.valid else None
+        return self._made[places]
+
+    def _exceeds(self, chosen: Sequence[int], place: int) -> bool:
+        """Return whether the edits touch too many words. It is cheaper than making the variant.
+
+        An edit may touch more words than `Candidate.words` has: a lost blank joins two words. The
+        numbers add up only if the edits are apart. Otherwise the result is false.
+        """
+        near = {word + step for word in self._candidates[place].words for step in (-1, 0, 1)}
+        if any(not near.isdisjoint(self._candidates[other].words) for other in chosen):
+            return False
+        touched = self._count(tuple(chosen)) + self._count((place,))
+        return touched > self._task.source.draft.quota
+
+    def _count(self, places: tuple[int, ...]) -> int:
+        if places not in self._touched:
+            variant = self._made.get(places)
+            edits = variant.edits if variant else (self._candidates[places[0]].edit,)
+            self._touched[places] = self._task.perturber.count_touched(self._task.source, edits)
+        return self._touched[places]
+
+
 def compose(
     task: SearchTask, candidates: Sequence[Candidate], scores: npt.NDArray[np.floating[Any]]
 ) -> tuple[list[int], Variant | None]:
-    """Combine the best edits greedily, and return their indices and the variant.
-
-    Edits are added until the word quota is reached. An edit is skipped if it touches a word of a
-    chosen edit, exceeds the quota, or makes the variant invalid. If no edit fits, the variant is
-    ``None``. ``scores`` is [candidates], and only their order counts.
-    """
-    quota, chosen, words = task.source.draft.quota, list[int](), 0
-    made: Variant | None = None
-    for place in np.argsort(-scores, kind="stable")[:_TRIED].tolist():
-        one = candidates[place]
-        if words + len(one.words) > quota:
-            continue
-        if any(one.meets(candidates[other]) for other in chosen):
-            continue
-        some = [candidates[other] for other in (*chosen, place)]
-        variant = together(task.perturber, task.source, some)
-        if variant.valid:
-            chosen.append(place)
-            words += len(one.words)
-            made = variant
-        if words >= quota:
-            break
-    return chosen, made
+    """Combine the best edits of a turn once, see `Composer.compose`."""
+    return Composer(task, candidates).compose(scores)
 
 
 def find_mention(words: Sequence[str], value: str | None) -> tuple[int, ...]:
