@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,7 @@ FEATURES: Final = (
     *_TRIED,
 )
 _INDEX: Final = {name: place for place, name in enumerate(FEATURES)}
+_ACT_FEATURES: Final = [_INDEX[f"edit: {name}"] for name in _EDITS]
 _FIRST_PAST: Final = FEATURES.index(f"past: {_PAST[0]}")
 _FIRST_TRIED: Final = FEATURES.index(_TRIED[0])
 #: Number of imaginary edits with the usual rate, behind each rate that the search has seen.
@@ -133,17 +134,20 @@ class EditCounts:
         return min(max(math.log(rate / usual), _LOWEST), _HIGHEST)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Belief:
     """The search's present estimate: a normal distribution of the weights of the features."""
 
     mean: Floats  #: [FEATURES]
     precision: Floats  #: [FEATURES, FEATURES], the inverse of the covariance.
 
+    @cached_property
+    def _factor(self) -> npt.NDArray[np.floating[Any]]:
+        return np.linalg.cholesky(self.precision)
+
     def draw(self, rng: np.random.Generator) -> Floats:
         """Draw the weights: [FEATURES] (Thompson sampling)."""
-        factor = np.linalg.cholesky(self.precision)
-        noise = np.linalg.solve(factor.T, rng.standard_normal(len(self.mean)))
+        noise = np.linalg.solve(self._factor.T, rng.standard_normal(len(self.mean)))
         found: Floats = self.mean + np.round(noise, _DIGITS)
         return found
 
@@ -350,6 +354,7 @@ class EditView:
         #: [candidates, FEATURES], without earlier attempts.
         self._rows: Floats = np.zeros((len(self.candidates), len(FEATURES)))
         plain: dict[tuple[int, ...], list[float]] = {}
+        ratio = cache(past.ratio)
         for row, one, key, names in zip(
             self._rows, self.candidates, self.keys, self.names, strict=True
         ):
@@ -357,7 +362,7 @@ class EditView:
                 plain[one.words] = facts.of_words(one)
             row[: len(_PLAIN)] = [*plain[one.words], *facts.of_edit(one)]
             row[facts.classes(one, key)] = 1.0
-            row[_FIRST_PAST:_FIRST_TRIED] = [past.ratio(name) for name in names]
+            row[_FIRST_PAST:_FIRST_TRIED] = [ratio(name) for name in names]
         words = len(task.source.words)
         self._touched = np.zeros((len(self.candidates), words))
         for place, one in enumerate(self.candidates):
@@ -379,6 +384,19 @@ class EditView:
         for made in tried:
             often += self._touched[list(made)].max(axis=0, initial=0.0)
         found: Floats = (self._touched * often).max(axis=1, initial=0.0)
+        return found
+
+    def often_with_act(self, tried: Sequence[Sequence[int]]) -> Floats:
+        """Return how often attempts had an edit of the kind of each candidate: [candidates].
+
+        Args:
+            tried: the indices of the edits of each attempt.
+        """
+        acts = self._rows[:, _ACT_FEATURES]
+        often = np.zeros(acts.shape[1])
+        for made in tried:
+            often += acts[list(made)].max(axis=0, initial=0.0)
+        found: Floats = acts @ often
         return found
 
     def rows(self, tried: Sequence[Sequence[int]]) -> Floats:
@@ -413,18 +431,20 @@ class _TurnFacts:
         self._answered = [word in answer for word in same]
         self._said = [word in system for word in same]
         mentions = {slot: find_mention(same, str(value)) for slot, value in sorted(state.items())}
-        self._mentions = [(slot, place) for slot, places in mentions.items() for place in places]
+        said = [(slot, place) for slot, places in mentions.items() for place in places]
+        #: For each word, the slot of the nearest mention, and its kind.
+        self._slots = [
+            min(((abs(place - word), slot) for slot, place in said), default=(0, ""))[1]
+            for word in range(len(self._words))
+        ]
+        self._kinds = [self._kind(place) for place in range(len(self._words))]
         self._length = min(len(self._words), 40) / 20
 
     def key(self, one: Candidate) -> EditKey:
         """Return what an edit is about."""
-        edit, word = one.edit, self._kind(one.words[0])
+        edit, first = one.edit, one.words[0]
         act = _ACTS.get(edit.operator) or _WHOLE.get(edit.transformation, "letters")
-        slot = min(
-            ((abs(place - one.words[0]), slot) for slot, place in self._mentions),
-            default=(0, ""),
-        )[1]
-        return EditKey(word, act, slot)
+        return EditKey(self._kinds[first], act, self._slots[first])
 
     def names(self, one: Candidate, key: EditKey) -> tuple[tuple[str, ...], ...]:
         """Return the names that count the results of an edit, as in `_PAST`."""
@@ -482,6 +502,8 @@ class AdaptiveTurn(TurnSearch):
     def __init__(self, search: AdaptiveSearch, task: SearchTask) -> None:
         self._search = search
         self._task = task
+        #: Text of a variant -> the indices of its edits among the candidates.
+        self._known: dict[str, list[int]] = {}
 
     @cached_property
     def _view(self) -> EditView:
@@ -500,14 +522,13 @@ class AdaptiveTurn(TurnSearch):
         if not view.candidates:
             return skip(task)
         tried = [one for one in seen if one.answered]
-        held = [view.made(one.proposal.variant.edits) for one in tried if not one.broken]
-        broken = [view.made(one.proposal.variant.edits) for one in tried if one.broken]
+        held = [self._made(one.proposal.variant) for one in tried if not one.broken]
+        broken = [self._made(one.proposal.variant) for one in tried if one.broken]
         rng = task.stream(NAME, self._search.seed, number, draw)
         weights = self._search.now.draw(rng)
         chances = sigmoid(view.rows(held) @ weights)
-        known = past.found + Counter(view.keys[place] for made in broken for place in made)
-        worth = chances * [(1.0 + known[key]) ** -NOVELTY for key in view.keys]
-        worth *= AGAIN_AT_WORD ** view.often(held)
+        worth = chances * (self._novelty(broken) if broken else self._first_novelty)
+        worth *= AGAIN_AT_WORD ** view.often(held) * AGAIN_WITH_ACT ** view.often_with_act(held)
         chosen, variant = self._composer.compose(worth)
         if variant is None:
             return skip(task)
@@ -517,10 +538,30 @@ class AdaptiveTurn(TurnSearch):
         return Proposal(variant, NO_ACTION)
 
 
+    def _made(self, variant: Variant) -> list[int]:
+        """Return the indices of the candidates that a variant contains."""
+        if variant.text not in self._known:
+            self._known[variant.text] = self._view.made(variant.edits)
+        return self._known[variant.text]
+
+    @cached_property
+    def _first_novelty(self) -> list[float]:
+        return self._novelty(())
+
+    def _novelty(self, broken: Sequence[Sequence[int]]) -> list[float]:
+        """Return the discount of each candidate after some violations at the turn."""
+        keys = self._view.keys
+        here = Counter(keys[place] for made in broken for place in made)
+        found = self._search.past.found
+        return [(1.0 + found[key] + here[key]) ** -NOVELTY for key in keys]
+
+
 #: Exponent of the discount for an edit with the number of violations that have its key.
 NOVELTY: Final = 0.3
 #: Discount factor for an edit, per attempt that edited its word without effect.
 AGAIN_AT_WORD: Final = 0.5
+#: Discount factor for an edit, per attempt at the turn with an edit of its kind, without effect.
+AGAIN_WITH_ACT: Final = 0.7
 #: Required worth of a variant in the first pass, relative to the usual share of broken variants.
 FIRST: Final = 1.0
 #: Exponent of its decrease over the passes.

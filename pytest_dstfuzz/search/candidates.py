@@ -21,7 +21,15 @@ from pytest_dstfuzz.perturb.words import Edit, Variant, word_list
 from pytest_dstfuzz.search.protocol import SearchTask
 from pytest_dstfuzz.transformations import of_word_level
 
-__all__ = ["Candidate", "Composer", "candidates_of", "compose", "find_mention", "made_of", "together"]
+__all__ = [
+    "Candidate",
+    "Composer",
+    "candidates_of",
+    "compose",
+    "find_mention",
+    "made_of",
+    "together",
+]
 
 #: Maximum number of edits per operator and word, the most likely first. The tracker depends less on
 #: the replacement than on the loss of the word.

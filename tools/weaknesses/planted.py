@@ -55,7 +55,7 @@ def play(search: str, seed: int, data: DialogueSet, variants: int) -> Found:
         validity="natural", search=search, seed=seed, variants=variants, turns=None
     )
     results = tuple(Campaign(PlantedBot(), data, settings))
-    return look(results, data, rounds(results, data, settings))
+    return look(rounds(results, data, settings), data)
 
 
 def rounds(

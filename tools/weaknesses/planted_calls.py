@@ -22,6 +22,7 @@ import numpy.typing as npt
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.papers.formatting import markdown_table
 from pytest_dstfuzz.search.adaptive import AdaptiveSearch
+from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.search.searches import RandomSearch
 from pytest_dstfuzz.seeding import stream
 from tools.weaknesses.planted import Found, look, rounds
@@ -53,6 +54,9 @@ def play(bot: Bot, search: str, seed: int, dialogues: int, variants: int) -> Fou
     settings = Settings.of(
         validity="natural", search=search, seed=seed, variants=variants, turns=None
     )
+    if not search_by_name(search, seed=seed, k=3).lessons:
+        # Only a search that learns during the run needs minimal versions.
+        settings = settings.replace_options(shrink=False)
     results = tuple(bot.campaign(data, settings))
     return look(rounds(results, data, settings), data, bot.causes)
 
@@ -129,9 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--search", default=AdaptiveSearch.name)
     parser.add_argument("--other", default=RandomSearch.name)
     parser.add_argument("--seeds", type=int, default=20, help="how many")
-    parser.add_argument("--dialogues", type=int, default=24, help="how many")
+    parser.add_argument("--dialogues", type=int, default=8, help="how many")
     parser.add_argument(
-        "--variants", type=int, default=16, help="maximum number of variants of a turn"
+        "--variants", type=int, default=8, help="maximum number of variants of a turn"
     )
     given = parser.parse_args(arguments)
     names = given.bots.split(",") if given.bots else [one.name for one in bots()]
