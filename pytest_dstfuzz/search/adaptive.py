@@ -537,7 +537,6 @@ class AdaptiveTurn(TurnSearch):
             return skip(task)
         return Proposal(variant, NO_ACTION)
 
-
     def _made(self, variant: Variant) -> list[int]:
         """Return the indices of the candidates that a variant contains."""
         if variant.text not in self._known:

@@ -21,7 +21,13 @@ from pytest_dstfuzz.search.adaptive import (
     sigmoid,
     threshold,
 )
-from pytest_dstfuzz.search.candidates import candidates_of, together, touched_words
+from pytest_dstfuzz.search.candidates import (
+    Composer,
+    candidates_of,
+    compose,
+    together,
+    touched_words,
+)
 from pytest_dstfuzz.search.protocol import Feedback, Lesson, SearchTask, TriedVariant
 
 
@@ -132,6 +138,49 @@ def test_the_threshold_falls_to_zero_except_at_broken_turns() -> None:
     assert falling[-1] == 0.0
     assert threshold(0, 1, broken=False) == 0.0
     assert threshold(4, 5, broken=True) > 0.0
+
+
+def test_attempts_without_effect_lead_to_other_kinds_of_edits(tasks: Tasks) -> None:
+    mean = np.zeros(len(FEATURES))
+    mean[FEATURES.index("edit: letters")] = 1.0
+    search = AdaptiveSearch(0, 3, Belief(mean, 1e6 * np.eye(len(FEATURES))))
+    long = [one for one in tasks("distance", 8, validity="natural") if len(one.source.words) > 11]
+    assert len(long) > 3
+    for task in long[:4]:
+        found = candidates_of(task.perturber, task.source, np.random.default_rng(0))
+        view = EditView(task, found, Past().counts)
+        turn, seen, kinds = search.turn(task), list[Feedback](), list[set[str]]()
+        for number in range(3):
+            proposal = turn.propose(number, 0, seen)
+            seen.append(Feedback(proposal, answered=True))
+            kinds.append({view.keys[place].act for place in view.made(proposal.variant.edits)})
+        # Words without an edit are left, but two attempts mistyped letters in vain.
+        assert kinds[0] == {"letters"}
+        assert kinds[2] - {"letters"}
+
+
+@pytest.mark.parametrize("validity", ["natural", "strict"])
+def test_edits_are_combined_greedily(tasks: Tasks, validity: str) -> None:
+    rng = np.random.default_rng(1)
+    for task in tasks("distance", 8, validity=validity)[:12]:
+        found = candidates_of(task.perturber, task.source, rng)
+        composer = Composer(task, found)
+        for _ in range(4):
+            scores = rng.random(len(found))
+            chosen, made = composer.compose(scores)
+            assert (chosen, made) == compose(task, found, scores)
+            # None of the best edits that were left out fits.
+            picked, words = list[int](), 0
+            for place in np.argsort(-scores, kind="stable")[:60].tolist():
+                some = [found[other] for other in (*picked, place)]
+                if any(found[place].meets(found[other]) for other in picked):
+                    continue
+                if words + len(found[place].words) > task.source.draft.quota:
+                    continue
+                if together(task.perturber, task.source, some).valid:
+                    picked.append(place)
+                    words += len(found[place].words)
+            assert chosen == picked
 
 
 def test_known_weaknesses_are_worth_less(tasks: Tasks) -> None:
