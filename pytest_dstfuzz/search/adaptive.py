@@ -89,6 +89,7 @@ FEATURES: Final = (
 )
 _INDEX: Final = {name: place for place, name in enumerate(FEATURES)}
 _ACT_FEATURES: Final = [_INDEX[f"edit: {name}"] for name in _EDITS]
+_FIRST_OF_EDIT: Final = FEATURES.index("first letter")
 _FIRST_PAST: Final = FEATURES.index(f"past: {_PAST[0]}")
 _FIRST_TRIED: Final = FEATURES.index(_TRIED[0])
 #: Number of imaginary edits with the usual rate, behind each rate that the search has seen.
@@ -142,12 +143,13 @@ class Belief:
     precision: Floats  #: [FEATURES, FEATURES], the inverse of the covariance.
 
     @cached_property
-    def _factor(self) -> npt.NDArray[np.floating[Any]]:
-        return np.linalg.cholesky(self.precision)
+    def _spread(self) -> npt.NDArray[np.floating[Any]]:
+        """The matrix that gives independent standard normal numbers the covariance."""
+        return np.linalg.inv(np.linalg.cholesky(self.precision).T)
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """Draw the weights: [FEATURES] (Thompson sampling)."""
-        noise = np.linalg.solve(self._factor.T, rng.standard_normal(len(self.mean)))
+        noise = self._spread @ rng.standard_normal(len(self.mean))
         found: Floats = self.mean + np.round(noise, _DIGITS)
         return found
 
@@ -217,7 +219,7 @@ class AdaptiveSearch(Search):
     def learn(self, lessons: Sequence[Lesson]) -> AdaptiveSearch:
         """Return a search that has also learned from the results of some dialogues."""
         other = AdaptiveSearch(self.seed, 0, self.belief)
-        other.past = self.past.with_lessons(lessons, self.belief)
+        other.past = self.past.with_lessons(lessons, self.now.mean)
         other.belief = self.belief
         return other
 
@@ -266,14 +268,18 @@ class Past:
             return prior
         return prior.fit(np.array(self.rows), np.array(self.labels), np.array(self.weights))
 
-    def with_lessons(self, lessons: Sequence[Lesson], prior: Belief) -> Past:
-        """Return a copy that also includes some more dialogues."""
+    def with_lessons(self, lessons: Sequence[Lesson], believed: Floats) -> Past:
+        """Return a copy that also includes some more dialogues.
+
+        Args:
+            lessons: the results of the dialogues.
+            believed: the weights before the lessons: [FEATURES].
+        """
         other = Past(EditCounts(), Counter(self.found), self.variants, self.broken)
         other.counts.tried = Counter(self.counts.tried)
         other.counts.broken = dict(self.counts.broken)
         other.rows, other.labels = [*self.rows], [*self.labels]
         other.weights = [*self.weights]
-        believed = self.belief(prior).mean
         for lesson in lessons:
             other._add(lesson, self, believed)
         return other
@@ -353,16 +359,16 @@ class EditView:
         self.names = [facts.names(*pair) for pair in zip(self.candidates, self.keys, strict=True)]
         #: [candidates, FEATURES], without earlier attempts.
         self._rows: Floats = np.zeros((len(self.candidates), len(FEATURES)))
-        plain: dict[tuple[int, ...], list[float]] = {}
+        about_words = cache(facts.of_words)
         ratio = cache(past.ratio)
         for row, one, key, names in zip(
             self._rows, self.candidates, self.keys, self.names, strict=True
         ):
-            if one.words not in plain:
-                plain[one.words] = facts.of_words(one)
-            row[: len(_PLAIN)] = [*plain[one.words], *facts.of_edit(one)]
-            row[facts.classes(one, key)] = 1.0
-            row[_FIRST_PAST:_FIRST_TRIED] = [ratio(name) for name in names]
+            row[:] = about_words(one.words)
+            row[_FIRST_OF_EDIT : len(_PLAIN)] = facts.of_edit(one)
+            row[_INDEX[f"edit: {key.act}"]] = 1.0
+            if past.tried:
+                row[_FIRST_PAST:_FIRST_TRIED] = [ratio(name) for name in names]
         words = len(task.source.words)
         self._touched = np.zeros((len(self.candidates), words))
         for place, one in enumerate(self.candidates):
@@ -457,18 +463,22 @@ class _TurnFacts:
             ("slot and edit", key.slot, key.act),
         )
 
-    def of_words(self, one: Candidate) -> list[float]:
-        """Return the features that depend only on the words of an edit."""
-        first = one.words[0]
+    def of_words(self, words: tuple[int, ...]) -> Floats:
+        """Return the features that depend only on the words of an edit: [FEATURES]."""
+        first, found = words[0], np.zeros(len(FEATURES))
         rank = self._lexicon.frequency_rank(self._words[first])
-        return [
+        found[:_FIRST_OF_EDIT] = [
             1.0,
             min(len(self._words[first]), 12) / 6,
-            any(self._answered[place] for place in one.words),
-            any(self._said[place] for place in one.words),
+            any(self._answered[place] for place in words),
+            any(self._said[place] for place in words),
             math.log1p(5_000 if rank is None else min(rank, 5_000)) / 4,
             self._length,
         ]
+        distance = min(self._source.draft.tokens[place].distance for place in words)
+        ring = sum(distance > limit for limit in _RINGS)
+        found[[_INDEX[f"word: {self._kinds[first]}"], _INDEX[f"distance: {ring}"]]] = 1.0
+        return found
 
     def of_edit(self, one: Candidate) -> tuple[bool, bool]:
         """Return the other features of `_PLAIN`."""
@@ -478,16 +488,6 @@ class _TurnFacts:
         low, high = min(start, edit.start), max(end, edit.end)
         made = source.text[low : edit.start] + edit.after + source.text[edit.end : high]
         return edit.start <= start < edit.end, all(map(self._lexicon.is_word, word_list(made)))
-
-    def classes(self, one: Candidate, key: EditKey) -> list[int]:
-        """Return the indices of the features for the kinds of an edit."""
-        distance = min(self._source.draft.tokens[place].distance for place in one.words)
-        ring = sum(distance > limit for limit in _RINGS)
-        return [
-            _INDEX[f"word: {key.word}"],
-            _INDEX[f"edit: {key.act}"],
-            _INDEX[f"distance: {ring}"],
-        ]
 
     def _kind(self, place: int) -> str:
         reason = self._source.mask.reasons[place]

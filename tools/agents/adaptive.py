@@ -146,7 +146,7 @@ class _Noting(AdaptiveSearch):
     def learn(self, lessons: Sequence[Lesson]) -> AdaptiveSearch:
         """Learn, and note the search."""
         made = _Noting(self.seed, self._noted)
-        made.past = self.past.with_lessons(lessons, self.belief)
+        made.past = self.past.with_lessons(lessons, self.now.mean)
         self._noted.append(made)
         return made
 
