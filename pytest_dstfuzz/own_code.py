@@ -25,8 +25,16 @@ _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 #: The folders of Python's own modules and of this package.
 _PYTHON: Final = Path(os.__file__).resolve().parent
 _PLACE: Final = Path(__file__).resolve().parent
-#: Folders of the system, whose files are no data of a user.
-_SYSTEM: Final = frozenset({"dev", "etc", "lib", "Library", "proc", "run", "sys", "System", "usr"})
+#: Names of folders with installed packages. Debian has its own.
+_PACKAGES: Final = frozenset({"dist-packages", "site-packages"})
+#: Folders of the system. Their files are no data of a user, unless the user's code is beside them.
+_SYSTEM: Final = tuple(
+    Path(os.sep, *name.split())
+    for name in (
+        *("bin", "dev", "etc", "lib", "lib64", "Library", "proc", "run", "sbin", "sys", "System"),
+        *("usr", "usr lib", "usr local", "usr local lib", "usr local share", "usr share"),
+    )
+)
 #: Functions that import the module that their first argument names.
 _IMPORTERS: Final = frozenset({"__import__", "import_module", "run_module"})
 
@@ -182,31 +190,36 @@ class _Loads:
             self._busy.now = False
 
     def _note(self, path: Path, frame: FrameType | None) -> None:
-        compiled = path.parent.name == "__pycache__"
-        if compiled:
-            path = path.parents[1] / f"{path.name.partition('.')[0]}.py"
-        imported = compiled or _imports(frame)
-        path = path.resolve()
-        # To look at the frames takes longest, and code opens many files that do not count.
-        if _is_installed(path) or not path.is_file() or not (imported or _is_data(path)):
+        source = _source_of(path)
+        if source is not None or _imports(frame):
+            self._note_code(path, source or path, frame)
+        # Code opens many files that do not count, and a look at the frames takes less time than one
+        # at the path.
+        elif (reader := _importing(frame)) is not None:
+            named = Path(os.path.abspath(path))  # noqa: PTH100 - not to follow links yet
+            file = path.resolve()
+            data = any(_is_data(one, reader) for one in (named, file))
+            if not data or _is_installed(file) or not file.is_file():
+                return
+            # A store of files names them by their content, so the name of the link counts.
+            file = file if file.name == named.name else named
+            if file not in self._imported:
+                self.content[file] = content_of(file)
+            self._note_reader(reader, file)
+
+    def _note_code(self, path: Path, source: Path, frame: FrameType | None) -> None:
+        """Note code that Python imports. ``path`` is its source or the cache of it."""
+        file = source.resolve()
+        if _is_installed(file) or not file.is_file():
             return
-        reader = _reader(frame, at_import=not imported)
-        others = sys._current_frames().values()  # noqa: SLF001 - documented
-        if reader is None and not imported and len(others) > 1:
-            # A thread may read for a module that another thread imports. `threading` does not know
-            # all threads.
-            found = (_reader(one, at_import=True) for one in others)
-            reader = next(filter(None, found), None)
-        if imported:
-            self._imported.add(path)
-            self.content[path] = content_of(path)
-            self.read.pop(path, None)
-        elif reader is None:
-            return
-        elif path not in self._imported:
-            self.content[path] = content_of(path)
-        if reader is not None and reader != path:
-            self.read.setdefault(reader, set()).add(path)
+        self._imported.add(file)
+        self.content[file] = content_of(file)
+        self.read.pop(file, None)
+        self._note_reader(_reader(frame, at_import=False), file)
+
+    def _note_reader(self, reader: Path | None, file: Path) -> None:
+        if reader is not None and reader != file:
+            self.read.setdefault(reader, set()).add(file)
 
 
 _LOADS: Final = _Loads()
@@ -227,6 +240,25 @@ def _imports(frame: FrameType | None) -> bool:
     )
 
 
+def _source_of(path: Path) -> Path | None:
+    """Return the source of a file with cached code, or ``None`` for other files."""
+    if path.parent.name != "__pycache__":
+        return None
+    return path.parents[1] / f"{path.name.partition('.')[0]}.py"
+
+
+def _importing(frame: FrameType | None) -> Path | None:
+    """Return the user's file that Python imports while its code opens another file, or ``None``."""
+    reader = _reader(frame, at_import=True)
+    others = sys._current_frames().values()  # noqa: SLF001 - documented
+    if reader is None and len(others) > 1:
+        # A thread may read for a module that another thread imports. `threading` does not know all
+        # threads.
+        found = (_reader(one, at_import=True) for one in others)
+        reader = next(filter(None, found), None)
+    return reader
+
+
 def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
     """Return the user's file whose code opens another file, or ``None``.
 
@@ -242,16 +274,27 @@ def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
     return None
 
 
-def _is_data(path: Path) -> bool:
-    """Return whether a file may be data of a user, and is not hidden or part of the system."""
-    here = Path.cwd()
-    if here != Path(here.anchor) and path.is_relative_to(here):
-        parts = path.relative_to(here).parts
-    else:
-        parts = path.parts[1:]
-        if parts[0] in _SYSTEM:
-            return False
-    return not any(part.startswith(".") for part in parts)
+def _is_data(path: Path, reader: Path) -> bool:
+    """Return whether a file may be data of a user, and is not hidden or part of the system.
+
+    A checkout may be in a hidden folder or in one of the system. So this looks only at the folders
+    below those that the file shares with the code that reads it, or with the working folder.
+    """
+    for folder in (reader.parent, Path.cwd()):
+        near = (folder, *folder.parents)
+        shared = next((one for one in near if path.is_relative_to(one)), None)
+        if shared is None:  # Another drive.
+            continue
+        hidden = any(part.startswith(".") for part in path.relative_to(shared).parts)
+        beside = shared == folder != shared.parent
+        if not hidden and (beside or not any(_is_below(path, shared, one) for one in _SYSTEM)):
+            return True
+    return False
+
+
+def _is_below(path: Path, shared: Path, folder: Path) -> bool:
+    """Return whether a file is in a folder, and shares no folder below it with other code."""
+    return path.is_relative_to(folder) and folder not in shared.parents
 
 
 class _Walk:
@@ -332,12 +375,12 @@ def _between(root: Path, file: Path) -> Iterator[Path]:
 
 def _is_installed(path: Path) -> bool:
     """Return whether a path belongs to an installed package."""
-    return "site-packages" in path.parts or _is_given(path)
+    return not _PACKAGES.isdisjoint(path.parts) or _is_given(path)
 
 
 def _is_given(path: Path) -> bool:
     """Return whether a path belongs to Python or to this package."""
-    own = "site-packages" not in path.parts or path.is_relative_to(_PLACE)
+    own = _PACKAGES.isdisjoint(path.parts) or path.is_relative_to(_PLACE)
     return own and any(path.is_relative_to(one) for one in (_PYTHON, _PLACE))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz import Campaign, Settings, UserError
+from pytest_dstfuzz import Campaign, Settings, UserError, own_code
 from pytest_dstfuzz.comparisons.registry import COMPARISONS
 from pytest_dstfuzz.own_code import code_of, import_own
 from pytest_dstfuzz.registry import Registry
@@ -428,3 +428,65 @@ def test_each_way_to_read_a_file_counts(
         unloaded()
         found.append(code_of(load_attribute("bot:track", (str(tmp_path),), "tracker")))
     assert found[0] == found[1] != found[2]
+
+
+#: The place of a checkout, where it links to its table, and the folder where the command runs.
+PLACES: dict[str, tuple[str, str, str]] = {
+    "a mounted table": ("project", "..data/table.json", "."),
+    "a store of tables": ("project", "../.cache/table/0123", "."),
+    "a hidden checkout": (".worktrees/project", "", "."),
+    "a hidden checkout, run elsewhere": (".worktrees/project", "", "../.."),
+    "a hidden folder of the code itself": (".project", "", ".."),
+    "a checkout among the files of the system": ("usr/project", "", "."),
+    "a checkout beside the files of the system": ("usr", "", ".."),
+}
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_data_count_wherever_the_checkout_and_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unloaded: Callable[[], None], where: str
+) -> None:
+    place, link, here = PLACES[where]
+    monkeypatch.setattr(own_code, "_SYSTEM", (tmp_path / "usr",))
+    project = tmp_path / place
+    table = project / "data" / "table.json"
+    write(
+        project / "tests" / "bot.py",
+        "from pathlib import Path\n"
+        "TABLE = Path(__file__).parents[1].joinpath('data/table.json').read_text()\n"
+        "def track(context): return {}\n",
+    )
+    write(project / "data" / "notes.txt", "")
+    monkeypatch.chdir(project / "tests" / here)
+    found = []
+    for version, text in enumerate(("good", "good", "bad")):
+        if link:
+            target = project / "data" / link.replace("..data", f"..{version}/table")
+            write(target, text)
+            table.unlink(missing_ok=True)
+            table.symlink_to(target)
+        else:
+            write(table, text)
+        unloaded()
+        tracker = load_attribute("bot:track", (str(project / "tests"),), "tracker")
+        found.append(code_of(tracker))
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("name", [".hidden.json", "usr/share/zones.json", "site-packages/a.json"])
+def test_files_of_the_system_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unloaded: Callable[[], None], name: str
+) -> None:
+    monkeypatch.setattr(own_code, "_SYSTEM", (tmp_path / "usr",))
+    write(
+        tmp_path / "code" / "bot.py",
+        f"from pathlib import Path\nTEXT = Path({str(tmp_path / name)!r}).read_text()\n"
+        "def track(context): return {}\n",
+    )
+    monkeypatch.chdir(tmp_path / "code")
+    found = []
+    for text in ("good", "bad"):
+        write(tmp_path / name, text)
+        unloaded()
+        found.append(code_of(load_attribute("bot:track", (str(tmp_path / "code"),), "tracker")))
+    assert found[0] == found[1]
