@@ -7,11 +7,14 @@ import functools
 import hashlib
 import importlib
 import inspect
+import marshal
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from importlib.util import source_hash
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
@@ -35,6 +38,8 @@ _SYSTEM: Final = tuple(
         *("usr", "usr lib", "usr local", "usr local lib", "usr local share", "usr share"),
     )
 )
+#: Number of bytes before the code in a file with cached code.
+_HEAD: Final = 16
 #: Functions that import the module that their first argument names.
 _IMPORTERS: Final = frozenset({"__import__", "import_module", "run_module"})
 
@@ -213,7 +218,7 @@ class _Loads:
         if _is_installed(file) or not file.is_file():
             return
         self._imported.add(file)
-        self.content[file] = content_of(file)
+        self.content[file] = content_of(path if source != path and _is_stale(path, file) else file)
         self.read.pop(file, None)
         self._note_reader(_reader(frame, at_import=False), file)
 
@@ -242,9 +247,41 @@ def _imports(frame: FrameType | None) -> bool:
 
 def _source_of(path: Path) -> Path | None:
     """Return the source of a file with cached code, or ``None`` for other files."""
-    if path.parent.name != "__pycache__":
+    if path.suffix != ".pyc":
         return None
-    return path.parents[1] / f"{path.name.partition('.')[0]}.py"
+    folder, prefix = path.parent, sys.pycache_prefix
+    if prefix and folder.is_relative_to(prefix):
+        folder = Path(folder.anchor) / folder.relative_to(prefix)
+    elif folder.name == "__pycache__":
+        folder = folder.parent
+    else:
+        return None
+    return folder / f"{path.name.partition('.')[0]}.py"
+
+
+def _is_stale(cached: Path, source: Path) -> bool:
+    """Return whether Python runs cached code although its source is another one.
+
+    Python compares the size of the source and the seconds of its time, which tools may set. Code
+    that pytest has rewritten cannot be compared with its source.
+    """
+    code, about = cached.read_bytes(), source.stat()
+    head, size = code[:_HEAD], about.st_size
+    if flags := int.from_bytes(head[4:8], "little"):
+        # With a second flag, Python reads the source and compares it itself.
+        return flags == 1 and head[8:] != source_hash(source.read_bytes())
+    known = [number & 0xFFFFFFFF for number in (int(about.st_mtime), size)]
+    taken = [number.to_bytes(4, "little") for number in known] == [head[8:12], head[12:]]
+    # To compile takes long. It is needed only if the source has changed after it was compiled.
+    written_later = about.st_ctime_ns >= cached.stat().st_mtime_ns
+    if not taken or not written_later or "-pytest-" in cached.name:
+        return False
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            new = compile(source.read_bytes(), source, "exec", dont_inherit=True)
+        except SyntaxError:
+            return True
+    return bool(marshal.loads(code[_HEAD:]) != new)  # noqa: S302 - Python runs it
 
 
 def _importing(frame: FrameType | None) -> Path | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import py_compile
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -490,3 +493,51 @@ def test_files_of_the_system_do_not_count(
         unloaded()
         found.append(code_of(load_attribute("bot:track", (str(tmp_path / "code"),), "tracker")))
     assert found[0] == found[1]
+
+
+#: How cached code was compiled.
+CACHES = {
+    "by time": py_compile.PycInvalidationMode.TIMESTAMP,
+    "by content": py_compile.PycInvalidationMode.CHECKED_HASH,
+    "without a check": py_compile.PycInvalidationMode.UNCHECKED_HASH,
+}
+
+
+@pytest.mark.parametrize("mode", CACHES.values(), ids=CACHES)
+@pytest.mark.parametrize("apart", [False, True], ids=["beside", "apart"])
+def test_code_counts_that_python_runs_from_its_cache(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unloaded: Callable[[], None],
+    mode: py_compile.PycInvalidationMode,
+    *,
+    apart: bool,
+) -> None:
+    if apart:
+        monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "caches"))
+    code = tmp_path / "code"
+    monkeypatch.chdir(tmp_path)
+    write(code / "bot.py", "from impl import f\ndef track(context): return f(context)\n")
+    source = code / "impl.py"
+
+    def load() -> tuple[object, str]:
+        unloaded()
+        tracker = load_attribute("bot:track", (str(code),), "tracker")
+        return sys.modules["impl"].__dict__["WORD"], code_of(tracker)
+
+    found = {}
+    for word in ("one", "two"):
+        write(source, f"{IMPL}WORD = '{word}'\n")
+        os.utime(source, (1_000, 1_000))
+        found[word] = load()
+        if word == "one":
+            py_compile.compile(str(source), invalidation_mode=mode)
+            assert load() == found[word] == ("one", found[word][1])
+    # Python may run the cached code of the first source although there is another one.
+    ran_cached = mode != py_compile.PycInvalidationMode.CHECKED_HASH
+    assert found["two"][0] == ("one" if ran_cached else "two")
+    Path(cache_from_source(str(source))).unlink()
+    fresh = load()
+    assert fresh[0] == "two"
+    assert (fresh[1] == found["two"][1]) is not ran_cached
+    assert fresh[1] != found["one"][1]
