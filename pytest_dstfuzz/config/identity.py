@@ -28,6 +28,14 @@ _PARTS: Final = ("tracker", "data", "variant", "reply")
 #: A user's own function, as options name it.
 _OWN: Final = re.compile(r"(?!embedding:)[\w.]+:[\w.]+")
 
+#: Separators of several paths in a key. The name of a file may contain some of them.
+_SEPARATORS: Final = (
+    *(rf"[,;\s{os.pathsep}]+", rf"[,;\n{os.pathsep}]+", r"[,;\n]+"),
+    *(r"\s+", ",", ";", "\n", os.pathsep),
+)
+#: Blanks and quotes around a path in a list.
+_AROUND: Final = " \t\r\n'\""
+
 
 def decides(item: Option) -> bool:
     """Return whether an option decides results.
@@ -89,7 +97,8 @@ def _of_key(item: Option, value: OwnKey) -> str:
         return content
     # Several paths, or an address of a file.
     parts = {unquote(urlsplit(one).path) for one in re.split(r"[,;\s]+", text) if "file:" in one}
-    parts.update(re.split(rf"[,;\s{os.pathsep}]+", text))
+    for separators in _SEPARATORS:
+        parts.update(part.strip(_AROUND) for part in re.split(separators, text))
     contents = [content_of(one) for one in sorted(parts) if one and _is_apart(one)]
     found = [_keyed(item.name, value.name, text), *filter(None, contents)]
     return " ".join(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -294,14 +295,29 @@ def test_a_linked_folder_counts_by_its_content(tmp_path: Path) -> None:
     assert found[0] == found[2] != found[1]
 
 
-@pytest.mark.parametrize("form", ["{0},{1}", "{0} {1}", "file://{0}"])
+#: A list of files in a key -> the names of the files, of which the first changes.
+LISTS = {
+    "{0},{1}": ("one.txt", "two.txt"),
+    "{1}, {0}": ("my one.txt", "two.txt"),
+    "{0} {1}": ("one.txt", "two.txt"),
+    "{0};{1}": ("my one,two.txt", "two.txt"),
+    "{0}:{1}": ("my one;two.txt", "two.txt"),
+    "{0},{1}, ": ("o:ne.txt", "two.txt"),
+    "'{1}' '{0}'": ("one.txt", "two.txt"),
+    '"{1}", "{0}"': ("my one.txt", "two.txt"),
+    "file://{0}": ("one.txt", "two.txt"),
+}
+
+
+@pytest.mark.parametrize("form", LISTS)
 def test_each_file_of_a_key_counts_by_its_content(tmp_path: Path, form: str) -> None:
-    files = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    files = [tmp_path / name for name in LISTS[form]]
     for file in files:
         file.write_text("first", encoding="utf-8")
-    settings = Settings().replace_options(tracker=named("tracker", form.format(*files)))
+    text = form.replace(":", os.pathsep, 1) if "//" not in form else form
+    settings = Settings().replace_options(tracker=named("tracker", text.format(*files)))
     before = identity_of(settings)
-    files["1" in form].write_text("second", encoding="utf-8")
+    files[0].write_text("second", encoding="utf-8")
     assert identity_of(settings) != before
 
 
