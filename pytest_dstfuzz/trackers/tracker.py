@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Real
+from types import FunctionType
 from typing import Final, Protocol, runtime_checkable
 
 from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
@@ -18,7 +22,9 @@ __all__ = ["Prediction", "Tracker", "fingerprint_of", "gini_impurity"]
 
 #: The start of the names of this package's modules.
 _OURS: Final = f"{__name__.partition('.')[0]}."
-
+#: Attributes that Python adds to a class.
+_OF_CLASSES: Final = frozenset({"_abc_impl", "_is_protocol", "_is_runtime_protocol"})
+_DUNDER: Final = re.compile("__.*__").fullmatch
 
 #: Name of a tracker from a fixture, if the fixture gives it none.
 NAMELESS: Final = "the suite's own tracker"
@@ -213,10 +219,10 @@ def fingerprint_of(tracker: object) -> str | None:
 
     Only the adapters of this package pass on the fingerprint of their wrapped object. A user's
     object that wraps another may change its answers, so it needs its own fingerprint. A fingerprint
-    does not count if ``__getattr__`` finds it in the inner object, or if `functools.wraps` copies
-    it.
+    does not count if ``__getattr__`` finds it in the inner object, if `functools.wraps` or another
+    decorator copies it, or if a class inherits it and overrides something else.
     """
-    things = (one for one in _fingerprinted(tracker) if not _is_copied(one))
+    things = (one for one in _fingerprinted(tracker) if not _owner_of_fingerprint(one))
     texts = (read_attribute(one, "fingerprint") for one in things)
     # In a tracker that is not ours, the attribute may be anything.
     return next((text for text in texts if isinstance(text, str) and text), None)
@@ -233,14 +239,71 @@ def _fingerprinted(tracker: object) -> Iterator[object]:
         yield thing
 
 
+def _owner_of_fingerprint(thing: object) -> str:
+    """Return the owner of an object's fingerprint, or ``""`` if it is the object itself."""
+    if _is_copied(thing):
+        return "the wrapped object: give the wrapper its own fingerprint"
+    kind = thing if isinstance(thing, type) else type(thing)
+    if base := _base_with_fingerprint(thing, kind):
+        return (
+            f"the class {base.__name__}, and {kind.__name__} overrides a part of this class: give "
+            f"{kind.__name__} its own fingerprint"
+        )
+    return ""
+
+
 def _is_copied(thing: object) -> bool:
     """Return whether the fingerprint of an object may be that of the object that it wraps.
 
-    `functools.update_wrapper` copies the fingerprint, and a proxy of `wrapt` hands it out.
+    `functools.update_wrapper` copies the fingerprint, and a proxy of `wrapt` hands it out. A
+    decorator that copies the attributes itself leaves the function only in the closure.
     """
-    wrapped = read_attribute(thing, "__wrapped__")
     text = read_attribute(thing, "fingerprint")
-    return isinstance(text, str) and text == read_attribute(wrapped, "fingerprint")
+    inner = [read_attribute(thing, "__wrapped__"), *_functions_in(thing)]
+    return isinstance(text, str) and text in [read_attribute(one, "fingerprint") for one in inner]
+
+
+def _functions_in(thing: object) -> Iterator[FunctionType]:
+    """Yield the other functions in the closure of a function."""
+    for cell in (thing.__closure__ or ()) if isinstance(thing, FunctionType) else ():
+        with suppress(ValueError):  # It is not set yet.
+            inner = cell.cell_contents
+            if isinstance(inner, FunctionType) and inner is not thing:
+                yield inner
+
+
+def _base_with_fingerprint(thing: object, kind: type) -> type | None:
+    """Return the base class that states the fingerprint for other code than that of ``kind``.
+
+    A class that overrides an attribute or a method of this base class may give other answers.
+    """
+    if kind.__module__.startswith(_OURS):
+        return None
+    own = None if thing is kind else read_attribute(thing, "__dict__")
+    is_set = isinstance(own, dict) and "fingerprint" in own
+    states = _sets_fingerprint if is_set else _has_fingerprint
+    base = next((one for one in kind.__mro__ if states(one)), None)
+    if base is None:  # Code outside of the classes has set it.
+        return None
+    before = kind.__mro__[: kind.__mro__.index(base)]
+    known = {name for one in base.__mro__[:-1] for name in vars(one)}
+    names = {name for one in before for name in vars(one)} & known - _OF_CLASSES
+    return base if any(not _DUNDER(name) or name == "__call__" for name in names) else None
+
+
+def _has_fingerprint(kind: type) -> bool:
+    return "fingerprint" in vars(kind)
+
+
+def _sets_fingerprint(kind: type) -> bool:
+    """Return whether a method of a class, such as ``__init__``, sets the fingerprint."""
+    codes = [one.__code__ for one in vars(kind).values() if isinstance(one, FunctionType)]
+    return any(
+        step.opname == "STORE_ATTR" and step.argval == "fingerprint"
+        for code in codes
+        if "fingerprint" in code.co_names
+        for step in dis.get_instructions(code)
+    )
 
 
 def fingerprint_problem(tracker: object) -> str:
@@ -256,8 +319,8 @@ def fingerprint_problem(tracker: object) -> str:
             return f"it cannot be read ({type(error).__name__}: {message_of(error)})"
         if found is not None and not isinstance(found, str):
             return f"it is {kind_of(found)}"
-        if found and _is_copied(thing):
-            return "it belongs to the wrapped object: give the wrapper its own fingerprint"
+        if found and (owner := _owner_of_fingerprint(thing)):
+            return f"it belongs to {owner}"
     return ""
 
 

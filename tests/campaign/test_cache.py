@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -400,6 +401,88 @@ def test_functools_does_not_pass_a_fingerprint_on(made: Callable[[], Any]) -> No
     assert fingerprint_of(one) == fingerprint_of(as_tracker(one)) == "1, with x"
     assert fingerprint_problem(one) == ""
     assert fingerprint_of(known) == "1"
+
+
+def copies(function: Any) -> Any:
+    def inner(context: Context) -> BeliefState:
+        return BeliefState({**function(context), "hotel-area": "west"})
+
+    inner.__dict__.update(function.__dict__)
+    return inner
+
+
+def test_a_decorator_does_not_pass_a_fingerprint_on() -> None:
+    one = copies(known)
+    assert fingerprint_of(one) is fingerprint_of(as_tracker(one)) is None
+    assert "wrapped object" in fingerprint_problem(one)
+
+
+class Says:
+    """A base class whose fingerprint is about its own answers."""
+
+    fingerprint = "1"
+    word = "north"
+
+    def predict(self, contexts: Sequence[Context]) -> list[BeliefState]:
+        return [self.answer(context) for context in contexts]
+
+    def answer(self, context: Context) -> BeliefState:
+        return BeliefState({"hotel-area": self.word} if context.user else {})
+
+
+class SaysLater(ABC):
+    """A base class that sets its fingerprint when it is made."""
+
+    def __init__(self) -> None:
+        self.fingerprint = "1"
+
+    @abstractmethod
+    def __call__(self, context: Context) -> BeliefState: ...
+
+
+class Reads:
+    """A part of a bot that computes the fingerprint of the whole."""
+
+    @property
+    def fingerprint(self) -> str:
+        return f"1 {type(self).__name__}"
+
+
+def west(_: object, *__: object) -> Any:
+    return BeliefState({"hotel-area": "west"})
+
+
+#: The bases of a class, and its own attributes -> whether the inherited fingerprint counts.
+INHERITED: dict[str, tuple[tuple[type, ...], dict[str, Any], bool]] = {
+    "nothing": ((Says,), {"__doc__": "The same bot."}, True),
+    "another attribute": ((Says,), {"size": 3}, True),
+    "the method that is asked": ((Says,), {"predict": west}, False),
+    "a method that this one uses": ((Says,), {"answer": west}, False),
+    "an attribute that this one uses": ((Says,), {"word": "west"}, False),
+    "the same two classes up": ((type("Same", (Says,), {}),), {"answer": west}, False),
+    "an abstract method": ((SaysLater,), {"__call__": west}, False),
+    "a fingerprint, too": ((Says,), {"answer": west, "fingerprint": "2"}, True),
+    "a computed one": ((Reads,), {"__call__": west}, True),
+}
+
+
+@pytest.mark.parametrize("case", INHERITED)
+def test_a_class_that_answers_otherwise_inherits_no_fingerprint(case: str) -> None:
+    bases, own, counts = INHERITED[case]
+    one = type("Own", bases, own)()
+    assert one.fingerprint
+    found = one.fingerprint if counts else None
+    assert fingerprint_of(one) == fingerprint_of(as_tracker(one)) == found
+    problem = "" if counts else "give Own its own fingerprint"
+    assert fingerprint_problem(one).endswith(problem)
+    assert bool(fingerprint_problem(one)) is not counts
+
+
+def test_a_fingerprint_that_is_set_from_outside_counts() -> None:
+    one = type("Own", (Says,), {"answer": west})()
+    one.fingerprint = "2"
+    assert fingerprint_of(one) == fingerprint_of(as_tracker(one)) == "2"
+    assert fingerprint_problem(one) == ""
 
 
 def test_a_proxy_does_not_pass_a_fingerprint_on():
