@@ -113,6 +113,8 @@ class Campaign:
         settings = Settings() if settings is None else settings
         if isinstance(tracker, str):
             settings = settings.replace_options(model=tracker)
+        # The tracker reads its files after this. It may take long to load.
+        self._decided = identity_of(settings)
         #: The name of the tracker, if the settings have it.
         self._named = settings.tracker.model or ""
         self.settings = settings
@@ -236,7 +238,7 @@ class Campaign:
         searched = any(relation.edits == "search" for relation in self._relations)
         found = find_training(search) if searched and self._search is None else None
         return {
-            **identity_of(settings),
+            **self._decided,
             "data": data_digest(self.data),
             "fingerprint": self._fingerprint or "",
             "relations": [relation.name for relation in self._relations],
@@ -249,6 +251,14 @@ class Campaign:
             "code": self._code(),
             "the options of the tracker's factory": factory_options_of(settings.tracker),
         }
+
+    def late_settings(self) -> dict[str, Any]:
+        """Return the settings that changed since the campaign was made, with their identity now.
+
+        A file that a setting names may have another content, for example.
+        """
+        now, before = identity_of(self.settings), self._decided
+        return {name: value for name, value in now.items() if before[name] != value}
 
     def late_code(self) -> dict[str, str]:
         """Return the code of objects that changed since `identity` was computed.

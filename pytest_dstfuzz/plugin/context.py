@@ -99,6 +99,8 @@ class Caches:
         self._config = config
         self._settings = settings
         self._run = run
+        #: See `identify`.
+        self._decided: dict[str, Any] | None = None
         #: (``id()`` of a tracker, kind of answer) -> the tracker, its cache and its fingerprint.
         self._found: dict[tuple[int, OutcomeKind], _Found] = {}
         self._opened: list[Store] = []
@@ -141,6 +143,15 @@ class Caches:
             self._found[key] = tracker, cache, fingerprint
         return self._found[key][1:]
 
+    def identify(self) -> dict[str, Any]:
+        """Return the identity of the settings of the tracker when this was called first.
+
+        Call it before the tracker reads its files, because they may change while it loads.
+        """
+        if self._decided is None:
+            self._decided = identity_of(self._settings, "tracker")
+        return self._decided
+
     @property
     def problems(self) -> list[str]:
         """Problems with the caches."""
@@ -155,7 +166,7 @@ class Caches:
         self, store: Store, who: tuple[str, str], data: DialogueSet, outcome: OutcomeKind
     ) -> PredictionCache:
         reply = replace(self._settings.reply, outcome=outcome)
-        scope = scope_of((*who, identity_of(self._settings, "tracker")), data, reply)
+        scope = scope_of((*who, self.identify()), data, reply)
         return PredictionCache(store, scope, self._run, self._shared)
 
     @cached_property
@@ -553,6 +564,7 @@ class TrackerPool:
         if self._settings.tracker.model is None:
             raise UserError(_NO_TRACKER)
         if self._tracker is None:
+            self._caches.identify()
             deadline = self.budget.deadline
             with bound_time(deadline, self._settings.budget.preflight_seconds):
                 self._tracker = tracker_for(

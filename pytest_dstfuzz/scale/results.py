@@ -241,22 +241,30 @@ class RunManifest:
         asked, seconds = self.asked + asked, self.seconds + seconds
         return replace(self, ended=ended, asked=asked, seconds=seconds)
 
-    def closed_by(self, late: Mapping[str, str]) -> RunManifest:
-        """Return a copy that prevents later runs from continuing, because code was loaded late.
+    def closed_by(self, late: Mapping[str, str], settings: Mapping[str, Any]) -> RunManifest:
+        """Return a copy that prevents later runs from continuing, because something changed.
 
-        ``late``: see `Campaign.late_code`.
+        See `Campaign.late_code` and `Campaign.late_settings`.
         """
-        if not late:
-            return self
-        before = self.decided["code"]
-        code = {**before, **{name: f"{before.get(name, '')} {own}" for name, own in late.items()}}
-        note = (
-            f"the code of {format_list(sorted(late), _MOST_NAMED)} changed, or loaded further "
-            "files, while it was running: later runs will not continue these results, which may "
-            "belong to two versions of the code"
-        )
-        notes = tuple(dict.fromkeys((*self.notes, note)))
-        return replace(self, decided={**self.decided, "code": code}, notes=notes)
+        decided, notes = dict(self.decided), [*self.notes]
+        if settings:
+            decided |= {name: [decided[name], now] for name, now in settings.items()}
+            names = format_list(sorted(settings), _MOST_NAMED)
+            notes.append(
+                f"a file, a credential or an environment variable that {names} uses changed during "
+                "the run: later runs will not continue these results, which may belong to two "
+                "versions of the bot"
+            )
+        if late:
+            code = decided["code"]
+            both = {name: f"{code.get(name, '')} {own}" for name, own in late.items()}
+            decided["code"] = {**code, **both}
+            notes.append(
+                f"the code of {format_list(sorted(late), _MOST_NAMED)} changed, or loaded further "
+                "files, while it was running: later runs will not continue these results, which "
+                "may belong to two versions of the code"
+            )
+        return replace(self, decided=decided, notes=tuple(dict.fromkeys(notes)))
 
 
 #: Number of unmodified turns that a bot without a fingerprint answers to show that it is the same.
@@ -1172,7 +1180,7 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
         asked = runner.asked
         manifest = folder.manifest.gone_on(asked=asked, seconds=seconds, ended=ended)
         with closing(folder):
-            folder.keep(manifest.closed_by(campaign.late_code()))
+            folder.keep(manifest.closed_by(campaign.late_code(), campaign.late_settings()))
     return folder
 
 

@@ -30,6 +30,7 @@ from pytest_dstfuzz.config import (
     is_own_function,
 )
 from pytest_dstfuzz.config.identity import decides
+from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.files import content_of
@@ -44,6 +45,7 @@ from pytest_dstfuzz.scale.results import (
     check_parts,
     manifest_of,
     open_folder,
+    run_into,
 )
 from pytest_dstfuzz.scale.sweeps import read_sweep
 from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute
@@ -319,6 +321,58 @@ def test_each_file_of_a_key_counts_by_its_content(tmp_path: Path, form: str) -> 
     before = identity_of(settings)
     files[0].write_text("second", encoding="utf-8")
     assert identity_of(settings) != before
+
+
+#: When a bot's file changes -> the text that it has for the next run.
+CHANGES = {"never": "north", "while it loads": "south", "while it answers": "north"}
+
+
+@pytest.mark.parametrize("outcome", ["state", "reply", "tool-calls"])
+@pytest.mark.parametrize("when", CHANGES)
+def test_results_are_not_continued_if_a_file_of_a_key_changes_during_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, outcome: OutcomeKind
+) -> None:
+    file = tmp_path / "area.txt"
+
+    def create(path: str) -> object:
+        area = Path(path).read_text(encoding="utf-8")
+        if when == "while it loads":
+            file.write_text("south", encoding="utf-8")
+
+        def answer(_: object) -> Any:
+            if when == "while it answers":
+                file.write_text("south", encoding="utf-8")
+            return f"It is {area}." if outcome == "reply" else {"hotel-area": area}
+
+        def call(messages: object, _: object) -> Any:
+            return [{"name": "book", "arguments": answer(messages)}]
+
+        return call if outcome == "tool-calls" else answer
+
+    monkeypatch.setattr(TRACKERS, "_registered", {})
+    register_tracker("filed", create)
+    paths = write_read_files(tmp_path)
+    needed = {"state": (), "reply": ("data",), "tool-calls": ("data", "tools")}[outcome]
+    given: dict[str, Any] = {name: paths[name] for name in needed}
+    given |= {"outcome": outcome, "model": "filed", "tracker": f"path={file}"}
+    settings = Settings.of(turns=4, variants=1, search="random", repeatable=True, **given)
+
+    def run() -> ResultFolder:
+        campaign = Campaign("filed", settings=settings)
+        return run_into(campaign, tmp_path / "run", lambda *_: None)
+
+    file.write_text("north", encoding="utf-8")
+    first = run()
+    file.write_text(CHANGES[when], encoding="utf-8")
+    noted = [note for note in first.manifest.notes if "two versions" in note]
+    if when == "never":
+        assert not noted
+        assert list(run().results) == list(first.results)
+    else:
+        assert len(noted) == 1
+        assert " tracker " in noted[0]
+        with pytest.raises(UserError, match="Differences: tracker"):
+            run()
 
 
 def test_options_that_reach_a_factory_decide(monkeypatch: pytest.MonkeyPatch) -> None:

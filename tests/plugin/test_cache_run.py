@@ -376,3 +376,34 @@ def test_a_tracker_that_changes_during_a_run_leaves_no_answer(pytester: pytest.P
     Path("deploys").unlink()
     Path("version").unlink()
     assert areas() == {"1"}
+
+
+FILED = """
+from pathlib import Path
+from pytest_dstfuzz import register_tracker
+from cachedbot import Bot
+
+class Filed(Bot):
+    def __init__(self, path):
+        self.fingerprint = "1"
+        if Path("loading").exists():
+            Path(path).write_text("another epoch")
+
+register_tracker("filed", Filed)
+"""
+
+
+def test_a_file_that_changes_while_the_tracker_loads_is_another_one(bot: pytest.Pytester) -> None:
+    bot.makeconftest(FILED)
+    file, loading = bot.path / "weights.txt", bot.path / "loading"
+    file.write_text("first", encoding="utf-8")
+    loading.touch()
+    given = ("--dst-tracker", f"path={file}")
+    run(bot, *given, model="filed")
+    loading.unlink()
+    assert asked(bot)
+    run(bot, *given, model="filed")
+    assert asked(bot)
+    file.write_text("first", encoding="utf-8")
+    run(bot, *given, model="filed")
+    assert not asked(bot)
