@@ -52,7 +52,7 @@ def code_of(thing: Any, *origins: str) -> str:
     of this package wraps a user's object, the digest is about the wrapped object. The same holds
     for a function with a decorator. Other installed packages are left out. The result is ``""``
     for all other objects of this package, which its version identifies, and for objects without a
-    file.
+    file. ``sitecustomize.py`` and ``usercustomize.py`` of the working folder count for every bot.
 
     Args:
         thing: a function, a class or an object.
@@ -67,9 +67,20 @@ def code_of(thing: Any, *origins: str) -> str:
             files.append(_on_disk(inspect.getsourcefile(part)))
     own = [file for file in files if file is not None]
     # A walk looks at all loaded modules, and nearly all objects are of this package.
-    found = sorted(_Walk().over(own)) if own else []
+    found = sorted(_Walk().over([*own, *_at_start()])) if own else []
     text = "\n".join(found)
     return hashlib.sha256(text.encode(errors="replace")).hexdigest() if found else ""
+
+
+def _at_start() -> Iterator[Path]:
+    """Yield the user's files that Python itself imports when it starts.
+
+    Editors bring their own ones, so only those in the working folder count.
+    """
+    for name in ("sitecustomize", "usercustomize"):
+        file = _file_of(sys.modules.get(name))
+        if file is not None and not _is_installed(file) and file.is_relative_to(Path.cwd()):
+            yield file
 
 
 def find_caller(package: Path) -> str:

@@ -541,3 +541,27 @@ def test_code_counts_that_python_runs_from_its_cache(
     assert fresh[0] == "two"
     assert (fresh[1] == found["two"][1]) is not ran_cached
     assert fresh[1] != found["one"][1]
+
+
+@pytest.mark.parametrize("name", ["sitecustomize", "usercustomize"])
+@pytest.mark.parametrize("here", [True, False])
+def test_code_that_python_imports_at_its_start_counts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unloaded: Callable[[], None],
+    name: str,
+    *,
+    here: bool,
+) -> None:
+    write(tmp_path / "bot.py", "def track(context): return {}\n")
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path if here else tmp_path.with_name("editor")
+    monkeypatch.syspath_prepend(folder)
+    found = []
+    for text in ("A = 1", "A = 2"):
+        write(folder / f"{name}.py", text)
+        unloaded()
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        import_own(name)
+        found.append(code_of(load_attribute("bot:track", (str(tmp_path),), "tracker")))
+    assert (found[0] == found[1]) is not here
