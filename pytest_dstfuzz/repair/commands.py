@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from argparse import Namespace
 from collections import Counter
@@ -28,7 +29,7 @@ from pytest_dstfuzz.printable import format_count, printable
 from pytest_dstfuzz.repair.trainable import NOTHING
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz import DialogueSet, Settings
+    from pytest_dstfuzz import Campaign, DialogueSet, Settings
     from pytest_dstfuzz.repair.examples import Example, ExampleSet
     from pytest_dstfuzz.repair.mending import (
         HalfResult,
@@ -390,6 +391,7 @@ def _fraction(text: str) -> float:
 
 def _harden(given: Namespace) -> int:
     # Imported late, as above.
+    from pytest_dstfuzz import Campaign  # noqa: PLC0415
     from pytest_dstfuzz.repair.hardening import (  # noqa: PLC0415
         RUN_FILE,
         HardeningSettings,
@@ -397,7 +399,6 @@ def _harden(given: Namespace) -> int:
         folder_of,
         trainable_of,
     )
-    from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
 
     if not given.resume and (given.output / RUN_FILE).exists():
         raise UserError(
@@ -406,13 +407,16 @@ def _harden(given: Namespace) -> int:
         )
     settings = build_given_settings(given, (*_OF_BOT, "data"))
     train, valid = (_training_data(given, settings, split) for split in _SPLITS)
-    tracker = tracker_for(settings, train)
-    learner = trainable_of(tracker, str(settings.tracker.model))
+    name = str(settings.tracker.model)
+    campaign = Campaign(name, train, settings, relation=given.relations)
+    learner = trainable_of(campaign.tracker, name)
     chosen = HardeningSettings(
         **{name: getattr(given, name) for name in _OF_HARDENING},
         batch_size=settings.tracker.batch_size,
     )
-    hardener = TrackerHardener(tracker, learner, (train, valid), chosen, say)
+    hardener = TrackerHardener(
+        campaign.tracker, learner, (train, valid), chosen, say, _bot_digest(campaign)
+    )
     result = hardener.run(resume=given.resume)
     best = result.best
     print(printable(f"best: {best.line()} (ended by {result.ended_by})"))
@@ -421,6 +425,15 @@ def _harden(given: Namespace) -> int:
         return 1
     print(printable(f"the trained bot is in {folder_of(given.output, best.number)}"))
     return 0
+
+
+def _bot_digest(campaign: Campaign) -> str:
+    """Return a digest of the bot: its options, its code, and the code of the user's relations."""
+    from pytest_dstfuzz.json_data import json_encoded  # noqa: PLC0415 - as above
+
+    # The hardener compares the data, which may have another path when the run is resumed.
+    about = {name: value for name, value in campaign.identity.items() if name != "data"}
+    return hashlib.sha256(json_encoded(about)).hexdigest()
 
 
 def _training_data(given: Namespace, settings: Settings, split: str) -> DialogueSet:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -18,6 +19,7 @@ from pytest_dstfuzz import (
     Tracker,
     UserError,
 )
+from pytest_dstfuzz.campaign.engine import data_digest
 from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.files import read_versioned, write_json
 from pytest_dstfuzz.json_data import from_json
@@ -36,6 +38,12 @@ from pytest_dstfuzz.trackers.evaluate import evaluate, predict_all
 #: The file in the output folder that describes the run.
 RUN_FILE: Final = "hardening.json"
 _VERSION: Final = 1
+#: Keys of the digests in the identity of a run -> the names in messages.
+_CONTENTS: Final = {
+    "bot": "the bot or its options",
+    "training dialogues": "the training dialogues",
+    "validation dialogues": "the validation dialogues",
+}
 #: Why a run ended.
 EndedBy = Literal["rounds", "patience"]
 #: Reports progress, one line at a time.
@@ -142,8 +150,11 @@ class TrackerHardener:
         data: tuple[DialogueSet, DialogueSet],
         settings: HardeningSettings,
         progress: Progress,
+        bot: str = "",
     ) -> None:
         """Prepare a run. ``data`` is for training and for validation.
+
+        ``bot`` identifies the tracker before the training. A run is resumed only with the same bot.
 
         Raises:
             UserError: the data has too few labels, or a relation cannot apply to it.
@@ -152,7 +163,7 @@ class TrackerHardener:
         order = stream(settings.seed, "validation").permutation(len(valid.dialogues))
         chosen = [valid.dialogues[int(place)] for place in order[: settings.dialogues]]
         self._tracker, self._learner, self._settings = tracker, learner, settings
-        self._progress = progress
+        self._progress, self._bot, self._data = progress, bot, (train, valid)
         self._valid = replace(valid, dialogues=tuple(chosen))
         self._turns = [_turn(one, turn.index) for one in train.dialogues for turn in one.turns]
         self._source = RewriteSource(train, settings.relations, settings.seed)
@@ -261,7 +272,13 @@ class TrackerHardener:
             shutil.rmtree(self._folder(number), ignore_errors=True)
 
     def _identity(self) -> dict[str, Any]:
-        return {**self._settings.identity(), "training turns": len(self._turns)}
+        return {**self._settings.identity(), **self._origins}
+
+    @cached_property
+    def _origins(self) -> dict[str, str]:
+        """Digests of the bot before the training and of the data, wherever its files are."""
+        train, valid = (data_digest(replace(one, name="")) for one in self._data)
+        return dict(zip(_CONTENTS, (self._bot, train, valid), strict=True))
 
     def _restore(self) -> None:
         path = self._settings.output / RUN_FILE
@@ -281,12 +298,18 @@ def folder_of(output: Path, number: int) -> Path:
 
 def _check_same(output: Path, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     for name, value in now.items():
-        if earlier.get(name) != value:
+        if earlier.get(name) == value:
+            continue
+        if name in _CONTENTS:
             raise UserError(
-                f"cannot continue the run in {output}: its {name.replace('_', ' ')} was "
-                f"{earlier.get(name)!r} and is now {value!r}: repeat the first command, or name "
-                "another --output"
+                f"cannot continue the run in {output}: since its first round, {_CONTENTS[name]} "
+                "changed: undo the change, or name another --output"
             )
+        raise UserError(
+            f"cannot continue the run in {output}: its {name.replace('_', ' ')} was "
+            f"{earlier.get(name)!r} and is now {value!r}: repeat the first command, or name "
+            "another --output"
+        )
 
 
 def _labelled(data: DialogueSet) -> DialogueSet:

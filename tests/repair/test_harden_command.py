@@ -134,6 +134,35 @@ def test_a_run_with_other_settings_is_not_continued(folder: Path) -> None:
         harden(folder, "--seed=1", "--resume")
 
 
+def test_a_run_with_another_bot_is_not_continued(folder: Path) -> None:
+    harden(folder, "--rounds=1")
+    module = next(folder.glob("test_*.py"))
+    module.write_text(module.read_text("utf-8").replace("place - 5", "place - 4"), "utf-8")
+    words = ["harden", *command(folder, "--resume")]
+    text = f"import sys; from pytest_dstfuzz.cli import main; sys.exit(main({words}))"
+    done = run_python("-c", text, cwd=folder)
+    assert done.returncode != 0
+    assert "the bot or its options changed" in done.stderr
+    assert len(history(folder)) == 2
+
+
+@pytest.mark.parametrize(("split", "words"), [("train", "training"), ("val", "validation")])
+def test_a_run_with_other_data_is_not_continued(folder: Path, split: str, words: str) -> None:
+    harden(folder, "--rounds=1")
+    path = folder / "talks" / f"{split}.jsonl"
+    path.write_text(path.read_text("utf-8").replace("supper", "lunch", 1), "utf-8")
+    with pytest.raises(UserError, match=f"the {words} dialogues changed"):
+        harden(folder, "--resume")
+    assert len(history(folder)) == 2
+
+
+def test_a_run_whose_data_has_moved_is_continued(folder: Path) -> None:
+    harden(folder, "--rounds=1")
+    (folder / "talks").rename(folder / "moved")
+    harden(folder, "--data=moved", "--resume", "--rounds=2")
+    assert len(history(folder)) == 3
+
+
 def test_measured_dialogues_are_refused_by_id_and_left_out_by_text(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
