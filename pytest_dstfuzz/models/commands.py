@@ -109,6 +109,9 @@ TRAININGS: dict[str, Training] = {
                 "relation expects, old is the old state, margin makes the old state less "
                 "likely than in the clean turn"
             ),
+            "correct_spelling": (
+                "read an unknown word of the user as the nearest word that the tracker knows"
+            ),
             "first_weights": "share of the original weights in the mean that is saved",
             "loss_limit": (
                 "maximum loss of joint goal accuracy on validation; of the rounds within this "

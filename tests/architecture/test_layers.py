@@ -119,6 +119,7 @@ FENCES: dict[str, tuple[str, ...]] = {
             "perturb/validity",
             "perturb/spelling",
             "perturb/operators",
+            "models/trade/nearest",
             "noise/evidence",
             "trackers/conformance",
         ),

@@ -14,7 +14,7 @@ pytest.importorskip("safetensors")
 from safetensors.torch import load_file  # noqa: E402
 from trade_data import silent, small_config  # noqa: E402
 
-from pytest_dstfuzz import UserError, load_dialogues  # noqa: E402
+from pytest_dstfuzz import Context, Exchange, UserError, load_dialogues  # noqa: E402
 from pytest_dstfuzz.models.trade.files import (  # noqa: E402
     HardeningRound,
     TradeHardeningConfig,
@@ -199,7 +199,10 @@ def test_rewrites_that_break_the_tracker_come_first(
 ) -> None:
     made = trainer(settings(data, start, tmp_path, draws=3, rewrites=4))
     drawn = made._source.draw(12, "round", 0)
-    clean, seen = (made._states([getattr(one, of) for one in drawn]) for of in ("clean", "seen"))
+    clean, seen = (
+        made._states([getattr(one, of) for one in drawn], made.vocabulary)
+        for of in ("clean", "seen")
+    )
     broken = [
         one.seen
         for one, now, then in zip(drawn, clean, seen, strict=True)
@@ -225,6 +228,47 @@ def test_with_all_of_the_first_weights_the_model_stays(
     assert one.rewritten_accuracy == one.first_rewritten_accuracy
     before, after = (load_file(folder / "model.safetensors") for folder in (start, tmp_path))
     assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_an_unknown_word_is_read_as_the_nearest_one(
+    data: Path, start: Path, tmp_path: Path
+) -> None:
+    def area(folder: Path, user: str, system: str = "") -> str | None:
+        (found,) = load_trade(folder).predict([Context((Exchange(system, user),))])
+        return found.state.get("hotel-area")
+
+    harden_trade(settings(data, start, tmp_path, correct_spelling=True, epochs=1), silent)
+    clean, typed = "a hotel in the north , please .", "a hotel in the nroth , plese ."
+    assert area(start, clean) == area(tmp_path, clean) == "north"
+    assert area(start, typed) != "north"
+    assert area(tmp_path, typed) == "north"
+    vocabulary = load_trade(tmp_path).vocabulary
+    # A word that the system has said is no slip.
+    seen = vocabulary.history(Context((Exchange("the nroth ?", "nroth"),)), 50)
+    assert seen[-1] == "nroth"
+
+
+def test_before_the_training_the_tracker_reads_words_as_they_are(
+    data: Path, start: Path, tmp_path: Path
+) -> None:
+    spoilt = tmp_path / "spoilt"
+    spoilt.mkdir()
+    text = (data / "train.tsv").read_text(encoding="utf-8")
+    (spoilt / "train.tsv").write_text(text, encoding="utf-8")
+    lines = text.replace("a hotel in the north", "a hotel in the nroth")
+    (spoilt / "dev.tsv").write_text(lines, encoding="utf-8")
+    more = {"correct_spelling": True, "first_weights": 1.0, "epochs": 1}
+    config = settings(spoilt, start, tmp_path / "output", **more)
+    (one,) = harden_trade(config, silent).history
+    assert one.first_accuracy < one.joint_goal_accuracy
+
+
+def test_pieces_of_words_are_not_corrected(data: Path, tmp_path: Path) -> None:
+    pieces = tmp_path / "pieces"
+    train_trade(small_config(data, pieces, subwords=20), silent)
+    config = settings(data, pieces, tmp_path / "output", correct_spelling=True)
+    with pytest.raises(UserError, match="needs a tracker that reads whole words"):
+        harden_trade(config, silent)
 
 
 def test_the_best_round_loses_little_on_clean_turns(

@@ -44,6 +44,7 @@ def save_model(
     write_tensors(folder / MODEL_FILE, weights, half=True)
     words = {"words": vocabulary.words, "outputs": vocabulary.outputs}
     words |= {"merges": vocabulary.merges} if vocabulary.merges else {}
+    words |= {"counts": dict(vocabulary.counts)} if vocabulary.counts else {}
     write_json(folder / VOCABULARY_FILE, {**words, "spellings": dict(vocabulary.spellings)})
     write_json(
         folder / CONFIG_FILE,
@@ -131,7 +132,10 @@ def read_vocabulary(folder: Path, config: dict[str, Any]) -> Vocabulary:
     if not isinstance(merges, list) or not all(_strings(one) and len(one) == 2 for one in merges):
         raise _bad(path, "merges must be a list of pairs of strings")
     pairs = tuple((first, second) for first, second in merges)
-    return Vocabulary(tuple(words), outputs, tuple(config["slots"]), spellings, pairs)
+    counts = value.get("counts", {})
+    if not isinstance(counts, dict) or not all(type(one) is int for one in counts.values()):
+        raise _bad(path, "counts must map words to whole numbers")
+    return Vocabulary(tuple(words), outputs, tuple(config["slots"]), spellings, pairs, counts)
 
 
 def _strings(value: object) -> TypeGuard[list[str]]:

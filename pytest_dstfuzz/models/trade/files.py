@@ -78,6 +78,8 @@ class TradeHardeningConfig(TradeRunSettings):
     draws: int = 2  #: Rewrites that are drawn for one that is used. Broken ones come first.
     replay: int = 3  #: Clean turns for each rewrite.
     answers: str = "repaired"  #: One of `ANSWERS`.
+    #: Whether the tracker reads an unknown word of the user as the nearest word that it knows.
+    correct_spelling: bool = False
     first_weights: float = 0.0  #: Share of the first weights in the saved ones.
     loss_limit: float = 0.005  #: Largest loss of joint goal accuracy that a best round may have.
     dialogues: int = 200  #: Validation dialogues whose clean turns are measured.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pytest_dstfuzz import Context, DialogueSet, Outcome, load_dialogues
+from pytest_dstfuzz import Context, DialogueSet, Outcome, UserError, load_dialogues
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.models.neural import threads
 from pytest_dstfuzz.models.run_settings import TrainingRun
 from pytest_dstfuzz.models.runs import Progress, begin
+from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.files import (
     FILES,
     HardeningRound,
@@ -23,6 +25,7 @@ from pytest_dstfuzz.models.trade.files import (
     TradeHardeningConfig,
     folder_of,
 )
+from pytest_dstfuzz.models.trade.nearest import known_words
 from pytest_dstfuzz.models.trade.network import TradeNetwork
 from pytest_dstfuzz.models.trade.tracker import TradeTracker, load_trade
 from pytest_dstfuzz.models.trade.training import (
@@ -38,6 +41,7 @@ from pytest_dstfuzz.models.trade.training import (
     mask_words,
     target_log_probability,
 )
+from pytest_dstfuzz.models.trade.vocabulary import Vocabulary
 from pytest_dstfuzz.repair.measured import without_measured
 from pytest_dstfuzz.repair.rewrites import (
     LabelledRewrite,
@@ -113,12 +117,17 @@ class TradeHardener(TradeTrainer):
         valid: DialogueSet,
         progress: Progress,
     ) -> None:
-        vocabulary, reading = start.vocabulary, start.reading
+        vocabulary, reading = _vocabulary(start.vocabulary, config, train), start.reading
         order = stream(config.seed, "validation").permutation(len(valid.dialogues))
         chosen = [valid.dialogues[int(place)] for place in order[: config.dialogues]]
-        heldout = make_rows(chosen, vocabulary, reading.history_limit)
+        heldout, first_heldout = (
+            make_rows(chosen, words, reading.history_limit)
+            for words in (vocabulary, start.vocabulary)
+        )
         super().__init__(config, start.network, vocabulary, (), heldout, reading)
         self.hardening, self._progress = config, progress
+        #: The first tracker reads words as it did before the training.
+        self._first_vocabulary, self._first_heldout = start.vocabulary, first_heldout
         self._first = [weight.detach().clone() for weight in self.parameters]
         self._turns = [(one, turn.index) for one in train.dialogues for turn in one.turns]
         self._source = RewriteSource(train, config.relations, config.seed)
@@ -148,7 +157,7 @@ class TradeHardener(TradeTrainer):
         if config.draws == 1:
             return drawn
         with self.using(self.average.values):
-            states = self._states(list_contexts(drawn))
+            states = self._states(list_contexts(drawn), self.vocabulary)
         used, broken = pick_broken(drawn, states, config.rewrites)
         self._progress(f"round {number + 1}: {broken} of {len(drawn)} rewrites break the tracker")
         return used
@@ -191,24 +200,23 @@ class TradeHardener(TradeTrainer):
             clean, rewritten = first.first_accuracy, first.first_rewritten_accuracy
         else:
             with self.using(self._first):
-                clean, rewritten = super().measure()["joint_goal_accuracy"], self._rewritten()
+                clean, _ = self.accuracy_on(self._first_heldout)
+                rewritten = self._rewritten(self._first_vocabulary)
         return {
             **super().measure(),
-            "rewritten_accuracy": self._rewritten(),
+            "rewritten_accuracy": self._rewritten(self.vocabulary),
             "first_accuracy": clean,
             "first_rewritten_accuracy": rewritten,
         }
 
-    def _rewritten(self) -> float:
+    def _rewritten(self, vocabulary: Vocabulary) -> float:
         """Return the accuracy on rewritten turns of the validation split."""
-        states = self._states([one.seen for one in self._checked])
+        states = self._states([one.seen for one in self._checked], vocabulary)
         return accuracy_on(self._checked, states)
 
-    def _states(self, contexts: Sequence[Context]) -> list[Outcome]:
+    def _states(self, contexts: Sequence[Context], vocabulary: Vocabulary) -> list[Outcome]:
         """Return the states that the tracker predicts with its present weights."""
-        tracker = TradeTracker(
-            self.network, self.vocabulary, self.reading, device=self.config.device
-        )
+        tracker = TradeTracker(self.network, vocabulary, self.reading, device=self.config.device)
         return [prediction.state for prediction in tracker.predict(contexts)]
 
     def best(self) -> TradeEpoch:
@@ -235,6 +243,27 @@ class TradeHardener(TradeTrainer):
             "number of training turns": len(self._turns),
             "first weights": _digest(self.hardening),
         }
+
+
+def _vocabulary(start: Vocabulary, config: TradeHardeningConfig, train: DialogueSet) -> Vocabulary:
+    """Return the vocabulary of the trained tracker.
+
+    Raises:
+        UserError: the tracker reads pieces of words, so no word is unknown to it.
+    """
+    if not config.correct_spelling:
+        return start
+    if start.merges:
+        raise UserError(
+            "--correct-spelling needs a tracker that reads whole words, and this one reads pieces "
+            "of words: leave the option out"
+        )
+    turns = (turn for one in train.dialogues for turn in one.turns)
+    texts = (text for turn in turns for text in (turn.system, turn.user))
+    counts = Counter(word for text in texts for word in tokenise(text))
+    return replace(
+        start, counts=known_words({word: counts[word] for word in start.words if counts[word]})
+    )
 
 
 def _digest(config: TradeHardeningConfig) -> str:

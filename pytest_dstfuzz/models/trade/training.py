@@ -355,8 +355,12 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
 
     def measure(self) -> dict[str, float]:
         """Return joint goal accuracy and slot accuracy on the validation split."""
-        joint, slot = row_accuracy(self.network, self._heldout, _MEASURE_BATCH, self.config.device)
+        joint, slot = self.accuracy_on(self._heldout)
         return {"joint_goal_accuracy": joint, "slot_accuracy": slot}
+
+    def accuracy_on(self, rows: Sequence[LabelledTurn]) -> tuple[float, float]:
+        """Return the joint goal accuracy and the slot accuracy of the present weights."""
+        return row_accuracy(self.network, rows, _MEASURE_BATCH, self.config.device)
 
     def save_model(self, about: Mapping[str, Any]) -> None:
         """Write the network and its description."""

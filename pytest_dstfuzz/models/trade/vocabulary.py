@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Dialogue
 from pytest_dstfuzz.models.tokenise import tokenise, usual_spellings
+from pytest_dstfuzz.models.trade.nearest import NearestWords
 from pytest_dstfuzz.models.trade.subwords import Pair, Subwords, join_pieces, learn_merges
 
 #: Marks before each utterance of a history.
@@ -36,6 +37,13 @@ class Vocabulary:
     spellings: Mapping[str, str]
     #: Merges of byte-pair encoding. With merges, the "words" are pieces of words.
     merges: tuple[Pair, ...] = ()
+    #: Words with their frequencies in training. A word of the user that is not among them is read
+    #: as the nearest of them. Without any, all words are read as they are.
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def _nearest(self) -> NearestWords:
+        return NearestWords(self.counts)
 
     @cached_property
     def _subwords(self) -> Subwords:
@@ -61,6 +69,8 @@ class Vocabulary:
         parts = [self.words, self.outputs, self.slots, sorted(self.spellings.items())]
         if self.merges:
             parts.append(self.merges)
+        if self.counts:
+            parts.append(sorted(self.counts.items()))
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return f"{len(self.words)} words, sha256 {digest[:16]}"
 
@@ -74,7 +84,8 @@ class Vocabulary:
 
     def history(self, context: Context, limit: int) -> tuple[str, ...]:
         """Return the last ``limit`` pieces of all utterances, as `history_words` marks them."""
-        return self.split(history_words(context, limit))[-limit:]
+        nearest = self._nearest if self.counts else None
+        return self.split(history_words(context, limit, nearest))[-limit:]
 
     def encode(self, words: Sequence[str]) -> list[int]:
         """Return the indices of words, with ``UNKNOWN`` for unknown ones."""
@@ -138,11 +149,20 @@ def training_vocabulary(dialogues: Sequence[Dialogue], merges: int = 0) -> Vocab
     )
 
 
-def history_words(context: Context, limit: int) -> tuple[str, ...]:
-    """Return the last ``limit`` words of all utterances, with a speaker mark before each one."""
+def history_words(
+    context: Context, limit: int, nearest: NearestWords | None = None
+) -> tuple[str, ...]:
+    """Return the last ``limit`` words of all utterances, with a speaker mark before each one.
+
+    ``nearest`` reads the words of the user. It keeps those that the system has said before.
+    """
     words: list[str] = []
+    said: set[str] = set()
     for system, user in context.exchanges:
         if system:
-            words += (SYSTEM_MARK, *tokenise(system))
-        words += (USER_MARK, *tokenise(user))
+            told = tokenise(system)
+            said.update(told)
+            words += (SYSTEM_MARK, *told)
+        own = tokenise(user)
+        words += (USER_MARK, *(own if nearest is None else nearest.read(own, said)))
     return tuple(words[-limit:])
