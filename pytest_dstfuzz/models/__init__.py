@@ -13,6 +13,9 @@ _FILES = (
     "trade/config.json",
     "trade/model.safetensors",
     "trade/vocabulary.json",
+    "trade-hardened/config.json",
+    "trade-hardened/model.safetensors",
+    "trade-hardened/vocabulary.json",
 )
 #: Data files that `dstfuzz doctor` checks: name -> path.
 DATA_FILES = {

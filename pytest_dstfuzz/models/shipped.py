@@ -16,23 +16,30 @@ from pytest_dstfuzz.trackers.tracker import Tracker
 class ShippedTracker(TrackerMaker):
     """Makes the tracker of a shipped network. Only a call imports torch.
 
-    ``name`` is also the name of the network's folder, and of the extra that installs the packages
-    in ``needs``. If ``known`` is true, the module ``files`` in this folder has a function
-    ``fingerprint`` that needs no such package.
+    ``network`` is the name of the network's folder, and of the extra that installs the packages in
+    ``needs``. If ``known`` is true, the module ``files`` in this folder has a function
+    ``fingerprint`` that needs no such package. If the network ships with several weights,
+    ``weights`` is the folder of those of this tracker.
     """
 
-    name: str
+    network: str
     needs: tuple[str, ...]
     known: bool = False
+    weights: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the tracker."""
+        return self.weights or self.network
 
     def __call__(
         self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
     ) -> Tracker:
         """Return the tracker. Without a checkpoint, the tracker has the shipped weights."""
-        with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
-            module = importlib.import_module(f"{__package__}.{self.name}.tracker")
-        load = getattr(module, f"load_{self.name}")
-        return cast("Tracker", load(checkpoint, device, batch_size))
+        with needs_extra(f"the tracker {self.name!r}", self.network, *self.needs):
+            module = importlib.import_module(f"{__package__}.{self.network}.tracker")
+        load = getattr(module, f"load_{self.network}")
+        return cast("Tracker", load(self._checkpoint(checkpoint), device, batch_size))
 
     def refusal(self, outcome: str) -> str:
         """Return why the tracker cannot give an outcome, or ``""`` for the belief state."""
@@ -47,9 +54,15 @@ class ShippedTracker(TrackerMaker):
         """Compute the fingerprint with the module ``files``, or return ``""`` if it is missing."""
         if not self.known:
             return ""
-        files = importlib.import_module(f"{__package__}.{self.name}.files")
-        with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
-            return str(files.fingerprint(checkpoint, device))
+        files = importlib.import_module(f"{__package__}.{self.network}.files")
+        with needs_extra(f"the tracker {self.name!r}", self.network, *self.needs):
+            return str(files.fingerprint(self._checkpoint(checkpoint), device))
+
+    def _checkpoint(self, given: str | Path | None) -> str | Path | None:
+        """Return the given checkpoint, or by default the shipped weights of this tracker."""
+        if given is None and self.weights:
+            return Path(__file__).with_name("resources") / self.weights
+        return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +86,9 @@ class ShippedAssistant(TrackerMaker):
 
 
 TRADE: Final = ShippedTracker("trade", ("torch", "safetensors"), known=True)
+TRADE_HARDENED: Final = ShippedTracker(
+    "trade", ("torch", "safetensors"), known=True, weights="trade-hardened"
+)
 SIMPLETOD: Final = ShippedTracker(
     "simpletod", ("torch", "transformers", "tokenizers", "safetensors")
 )

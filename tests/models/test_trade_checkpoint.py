@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -15,10 +16,12 @@ pytest.importorskip("safetensors")
 from safetensors.torch import load_file, save_file  # noqa: E402
 from trade_data import dialogues  # noqa: E402
 
+from pytest_dstfuzz import Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
+from pytest_dstfuzz.models.shipped import TRADE, TRADE_HARDENED, ShippedTracker  # noqa: E402
 from pytest_dstfuzz.models.trade.checkpoint import TradeReading, build_network, save_model  # noqa: E402
 from pytest_dstfuzz.models.trade.files import SHIPPED  # noqa: E402
-from pytest_dstfuzz.models.trade.tracker import load_trade  # noqa: E402
+from pytest_dstfuzz.models.trade.tracker import TradeTracker, load_trade  # noqa: E402
 from pytest_dstfuzz.models.trade.vocabulary import training_vocabulary  # noqa: E402
 
 WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.json", "vocabulary.json"
@@ -86,6 +89,7 @@ BAD = {
     "words shuffled": (edit(WORDS, words=["a", "b"]), "words must be"),
     "too many outputs": (edit(WORDS, outputs=10**6), "outputs must be"),
     "bad spellings": (edit(WORDS, spellings={"a": 1}), "spellings must map"),
+    "counts of text": (edit(WORDS, counts={"a": "1"}), "counts must map words"),
     "weight gone": (weights(lambda t: t.pop("gate")), "gate is missing"),
     "weight too many": (weights(lambda t: t.update(x=torch.zeros(1))), "unknown weights x"),
     "not a number": (weights(lambda t: t["gate"].fill_(torch.nan)), "not finite"),
@@ -128,7 +132,26 @@ def test_a_batch_size_of_nothing_is_refused(model: Path) -> None:
         load_trade(model, batch_size=0)
 
 
-def test_the_shipped_model_loads() -> None:
-    tracker = load_trade()
+@pytest.mark.parametrize("maker", [TRADE, TRADE_HARDENED], ids=lambda maker: maker.name)
+def test_the_shipped_models_load(maker: ShippedTracker) -> None:
+    tracker = cast(TradeTracker, maker())
     assert len(tracker.vocabulary.slots) == 30
-    assert (SHIPPED / WEIGHTS).stat().st_size <= 15 * 2**20
+    assert tracker.fingerprint == maker.fingerprint(None, "cpu")
+    assert (SHIPPED.with_name(maker.name) / WEIGHTS).stat().st_size <= 15 * 2**20
+
+
+def test_only_the_hardened_model_understands_misspelled_words() -> None:
+    def day(maker: ShippedTracker, word: str) -> str | None:
+        text = f"My aunt needs a train that goes to Cambridge on {word} after lunch."
+        (found,) = cast(TradeTracker, maker()).predict([Context((Exchange("", text),))])
+        return found.state.get("train-day")
+
+    assert day(TRADE, "Friday") == day(TRADE_HARDENED, "Friday") == "friday"
+    assert day(TRADE, "Firday") != "friday"
+    assert day(TRADE_HARDENED, "Firday") == "friday"
+
+
+def test_a_checkpoint_replaces_the_shipped_weights(model: Path) -> None:
+    tracker = cast(TradeTracker, TRADE_HARDENED(model))
+    assert tracker.vocabulary == load_trade(model).vocabulary
+    assert TRADE_HARDENED.fingerprint(str(model), "cpu") == TRADE.fingerprint(str(model), "cpu")
