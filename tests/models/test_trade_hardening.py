@@ -92,6 +92,25 @@ def test_a_run_from_other_weights_is_not_resumed(data: Path, whole: Path) -> Non
         harden_trade(settings(data, whole, whole, epochs=7, resume=True), silent)
 
 
+@pytest.mark.parametrize(("name", "words"), [("train", "training"), ("dev", "validation")])
+def test_a_run_with_other_labels_is_not_resumed(
+    data: Path, start: Path, tmp_path: Path, name: str, words: str
+) -> None:
+    copied = tmp_path / "data"
+    copied.mkdir()
+    for one in ("train.tsv", "dev.tsv"):
+        (copied / one).write_bytes((data / one).read_bytes())
+    harden_trade(settings(copied, start, tmp_path / "output", epochs=1), silent)
+    moved = copied.rename(tmp_path / "moved")
+    again = settings(moved, start, tmp_path / "output", epochs=1, resume=True)
+    assert len(harden_trade(again, silent).history) == 1
+    path = moved / f"{name}.tsv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("\tnorth\t", "\tsouth\t", 1), encoding="utf-8")
+    with pytest.raises(UserError, match=f"changed since the earlier run: {words} dialogues"):
+        harden_trade(again, silent)
+
+
 def with_test_split(data: Path, folder: Path, old: str, new: str) -> Path:
     """Copy the data, with three of its dialogues as the test split, under other ids."""
     folder.mkdir()

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pytest_dstfuzz import Context, DialogueSet, Outcome, UserError, load_dialogues
+from pytest_dstfuzz.campaign.engine import data_digest
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.models.neural import threads
 from pytest_dstfuzz.models.run_settings import TrainingRun
@@ -129,6 +130,11 @@ class TradeHardener(TradeTrainer):
         #: The first tracker reads words as it did before the training.
         self._first_vocabulary, self._first_heldout = start.vocabulary, first_heldout
         self._first = [weight.detach().clone() for weight in self.parameters]
+        #: Digests of the data, wherever its files are.
+        self._digests = {
+            f"{name} dialogues": data_digest(replace(data, name=""))
+            for name, data in (("training", train), ("validation", valid))
+        }
         self._turns = [(one, turn.index) for one in train.dialogues for turn in one.turns]
         self._source = RewriteSource(train, config.relations, config.seed)
         checked = RewriteSource(valid, config.relations, config.seed)
@@ -240,7 +246,7 @@ class TradeHardener(TradeTrainer):
         """Return the settings that must stay the same when a run is resumed."""
         return {
             **self.config.fixed(),
-            "number of training turns": len(self._turns),
+            **self._digests,
             "first weights": _digest(self.hardening),
         }
 
