@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -18,6 +19,7 @@ from trade_data import dialogues  # noqa: E402
 
 from pytest_dstfuzz import Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
+from pytest_dstfuzz.lexicon import load_lexicon  # noqa: E402
 from pytest_dstfuzz.models.shipped import TRADE, TRADE_HARDENED, ShippedTracker  # noqa: E402
 from pytest_dstfuzz.models.trade.checkpoint import TradeReading, build_network, save_model  # noqa: E402
 from pytest_dstfuzz.models.trade.files import SHIPPED  # noqa: E402
@@ -149,6 +151,13 @@ def test_only_the_hardened_model_understands_misspelled_words() -> None:
     assert day(TRADE, "Friday") == day(TRADE_HARDENED, "Friday") == "friday"
     assert day(TRADE, "Firday") != "friday"
     assert day(TRADE_HARDENED, "Firday") == "friday"
+
+
+def test_the_fingerprint_depends_on_the_lexicon(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = TRADE_HARDENED.fingerprint(None, "cpu")
+    other = replace(load_lexicon(), fingerprint="another")
+    monkeypatch.setattr("pytest_dstfuzz.lexicon.load_lexicon", lambda: other)
+    assert TRADE_HARDENED.fingerprint(None, "cpu") != before
 
 
 def test_a_checkpoint_replaces_the_shipped_weights(model: Path) -> None:

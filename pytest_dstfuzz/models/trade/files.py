@@ -147,10 +147,15 @@ def folder_of(checkpoint: str | Path | None) -> Path:
 def fingerprint(checkpoint: str | Path | None, device: str) -> str:
     """Return a fingerprint of a model's files, its code, the version of torch and the device.
 
+    The lexicon decides which words are misspelled, so it is included.
+
     Raises:
         UserError: the model does not exist.
         ModuleNotFoundError: torch is not installed.
     """
+    from pytest_dstfuzz.lexicon import load_lexicon  # noqa: PLC0415 - for fast help texts
+
     files = [folder_of(checkpoint) / name for name in FILES]
     kind = device.partition(":")[0]
-    return files_fingerprint(files, Path(__file__).parent, version("torch"), kind)
+    words = load_lexicon().fingerprint
+    return files_fingerprint(files, Path(__file__).parent, version("torch"), kind, words)
