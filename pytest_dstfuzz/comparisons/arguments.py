@@ -29,11 +29,12 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.trackers.registry import load_attribute
 
-#: Final punctuation that is not part of a value.
+#: Marks at the end of a text that are not part of a value.
 _FINAL: Final = ".!?,;:…"
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?", re.IGNORECASE)
-#: Maximum relative difference of two floats that count as the same number.
-_CLOSE: Final = Decimal("1e-12")
+#: Maximum relative difference of two floats that count as the same number. Arithmetic with floats
+#: makes differences of about 1e-16. Two different numbers of at most 15 digits differ by more.
+_CLOSE: Final = Decimal("1e-15")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from functools import lru_cache
@@ -150,6 +151,8 @@ _SCALES: Final = {
     "bn": 1e9,
     "dozen": 12.0,
 }
+#: Up to here a float is equal to no other whole number.
+_EXACT: Final = 2**53
 #: Words before the name of a month, for names that are also other words.
 _BEFORE_MONTH: Final = re.compile(
     r"\b(?:in|of|by|since|until|till|this|next|last|from|to|through|and|or|early|late|mid|every)"
@@ -291,9 +294,15 @@ def _number(match: re.Match[str], said: str) -> Quantity:
         digits = digits.replace(",", ".")
     if not re.fullmatch(r"\d+(?:\.\d+)?", digits):
         return Quantity("code", said, unit=digits)
-    value = (float(digits) + 0.5 * (match["half"] is not None)) * _SCALES.get(
-        (match["scale"] or "").lower(), 1.0
-    )
+    value = float(digits)
+    if math.isinf(value):
+        return Quantity("code", said, unit=digits)
+    if value > _EXACT and digits.isdecimal():
+        value = int(digits)
+    if match["half"]:
+        value += 0.5
+    if match["scale"]:
+        value *= _SCALES[match["scale"].lower()]
     sign = -1 if re.match(r"(?:[£$€]\s?)?[-−]", match["number"]) else 1
     unit = (match["money"] or "").strip() or match["unit"] or ""
     if match["ordinal"]:

@@ -7,20 +7,27 @@ import pytest
 
 from pytest_dstfuzz.comparisons import arguments
 from pytest_dstfuzz.comparisons.arguments import (
+    RULES,
     UNKNOWN,
     ArgumentKind,
     ArgumentTable,
+    Same,
+    SlotComparison,
     found_is_subset,
     found_is_superset,
     same_auto,
+    same_number,
     same_unordered,
     same_value,
 )
 from pytest_dstfuzz.comparisons.calls import ToolCallComparison
+from pytest_dstfuzz.comparisons.facts import SameNumbers
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 
 STRING, INTEGER, NUMBER = (ArgumentKind(name) for name in ("string", "integer", "number"))
 TIME = ArgumentKind("string", "time")
+CONTEXT = Context((Exchange("", "I want a table."),))
 SCHEMA = {
     "limit": {"type": "integer", "default": 10},
     "pets": {"type": "boolean", "default": False},
@@ -85,6 +92,48 @@ def test_one_value_in_two_spellings(one: Any, other: Any, kind: ArgumentKind):
 )
 def test_near_misses_are_two_values(one: Any, other: Any, kind: ArgumentKind):
     assert not same_auto(one, other, kind)
+
+
+ROUNDED = [(0.1 + 0.2, 0.3), (1.1 * 1.1 * 100, 121), (0.07 * 100, 7.0), (1.1 - 1.0, 0.1)]
+
+
+@pytest.mark.parametrize("same", [same_auto, same_number])
+@pytest.mark.parametrize(("one", "other"), ROUNDED)
+def test_floats_may_be_rounded(one: float, other: float, same: Same):
+    assert same(one, other, NUMBER)
+    assert same(other, one, UNKNOWN)
+
+
+AMOUNTS = [
+    (99999999999.99, 99999999999.98),
+    (9999999999999.99, 9999999999999.98),
+    ("99999999999.99", "99999999999.98"),
+    ("99,999,999,999.99", 99999999999.98),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), AMOUNTS)
+def test_the_last_of_15_digits_counts(one: Any, other: Any):
+    assert not same_number(one, other, NUMBER)
+    assert not same_auto(one, other, NUMBER)
+    assert not same_value([one], [other], NUMBER)
+    slots = SlotComparison(ArgumentTable([("hotel-price", RULES["number"])]))
+    assert not slots.compare("hotel-price", str(one), str(other), CONTEXT).same
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("12,345,678,901,234,567", "12,345,678,901,234,568"),
+        ("£12345678901234567", "£12345678901234568"),
+        (f"£{'9' * 400}", f"£{'8' * 400}"),
+        ("£99,999,999,999.99", "£99,999,999,999.98"),
+    ],
+)
+def test_every_digit_of_an_amount_in_a_reply_counts(one: str, other: str):
+    numbers = SameNumbers()
+    assert not numbers.compare("", f"It costs {one}.", f"It costs {other}.", CONTEXT).same
+    assert numbers.compare("", f"It costs {one}.", f"You pay {one}.", CONTEXT).same
 
 
 @pytest.mark.parametrize(("one", "other"), [("1.0", "1"), ("007", "7"), ("3.10", "3.1")])
