@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.json_data import parse_json
@@ -31,6 +31,7 @@ __all__ = [
     "read_json",
     "read_table",
     "read_text",
+    "read_unchanged",
     "read_versioned",
     "write_bytes",
     "write_json",
@@ -44,6 +45,8 @@ try:
 except ModuleNotFoundError:  # Windows
     fcntl = None
 
+_Content = TypeVar("_Content")
+_Mark = TypeVar("_Mark")
 #: Maximum number of characters that the name of a draft takes from the name of its target. With 4
 #: bytes for each, the name of the draft is still short enough for a file system.
 _NAME = 50
@@ -284,6 +287,24 @@ def content_of(path: str | Path) -> str:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
     except (RuntimeError, ValueError):  # No home folder, or a NUL.
         return ""
+
+
+def read_unchanged(
+    read: Callable[[], _Content], mark: Callable[[], _Mark], about: str
+) -> tuple[_Content, _Mark]:
+    """Read files, and return the result with a mark of the files, such as a digest.
+
+    Raises:
+        UserError: the mark differs before and after, so it may not be that of the result.
+    """
+    before = mark()
+    found = read()
+    if mark() != before:
+        raise UserError(
+            f"the files of {about} changed while they were read, for example because a training "
+            "wrote a new checkpoint: run again when they no longer change"
+        )
+    return found, before
 
 
 def _files_in(folder: Path) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from pytest_dstfuzz.comparisons.embedding import TextDistance, Vector
 from pytest_dstfuzz.errors import UserError, needs_extra
-from pytest_dstfuzz.files import content_of
+from pytest_dstfuzz.files import content_of, read_unchanged
 from pytest_dstfuzz.trackers.validation import cause_of, passes_through
 
 #: Batch size of the encoder, and the number of cached vectors.
@@ -39,11 +40,16 @@ class SentenceEmbedding:
         with needs_extra(f"embedding:{name}", "similarity", *_NEEDED):
             from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
         try:
-            self._model: Any = SentenceTransformer(
-                str(folder) if folder.is_dir() else name, device="cpu"
+            self._model: Any
+            self._model, self._content = read_unchanged(
+                partial(
+                    SentenceTransformer, str(folder) if folder.is_dir() else name, device="cpu"
+                ),
+                partial(content_of, name),
+                f"embedding:{name}",
             )
         except Exception as error:
-            if passes_through(error):
+            if isinstance(error, UserError) or passes_through(error):
                 raise
             raise UserError(
                 f"embedding:{name} cannot be loaded: {cause_of(error)}. Give the folder of a "
@@ -57,7 +63,7 @@ class SentenceEmbedding:
 
         The files decide the pooling and the tokenizer.
         """
-        found = hashlib.sha256(content_of(self.name).encode("ascii"))
+        found = hashlib.sha256(self._content.encode("ascii"))
         for key, weight in sorted(self._model.state_dict().items()):
             found.update(key.encode())
             found.update(weight.detach().cpu().float().numpy().tobytes())

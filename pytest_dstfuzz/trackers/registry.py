@@ -392,13 +392,29 @@ def resolve_tracker(  # noqa: PLR0913 - all but the first are keywords
             raise UserError(f"{who} does not accept a {option}: leave the option {option} out")
     make = partial(call_factory, factory, who, offered, keys or {})
     with as_user_error(f"{who} cannot be created"):
-        fingerprint = ""
+        made: object = None
         if later and not keys and isinstance(factory, TrackerMaker):
-            fingerprint = factory.fingerprint(checkpoint, device)
-        made = UnloadedTracker(fingerprint, partial(_made, make, who)) if fingerprint else make()
+            made = _unloaded(make, partial(factory.fingerprint, checkpoint, device), who)
+        made = make() if made is None else made
     return adapted(made)
 
 
-def _made(make: Callable[[], object], who: str) -> Tracker:
-    with as_user_error(f"{who} cannot be created"):
-        return cast("Tracker", make())
+def _unloaded(
+    make: Callable[[], object], read: Callable[[], str], who: str
+) -> UnloadedTracker | None:
+    """Return a tracker to load later, or ``None`` if its fingerprint is unknown until then."""
+    if not (fingerprint := read()):
+        return None
+
+    def load() -> Tracker:
+        with as_user_error(f"{who} cannot be created"):
+            tracker = cast("Tracker", make())
+            # The files may have changed since the fingerprint was read, or during the load.
+            if read() != fingerprint:
+                raise UserError(
+                    f"{who} changed after the run had begun, for example because a training wrote "
+                    "a new checkpoint: run again when its files no longer change"
+                )
+        return tracker
+
+    return UnloadedTracker(fingerprint, load)

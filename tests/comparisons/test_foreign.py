@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -59,15 +62,43 @@ class Weightless(Lengths):
         return {}
 
 
-def test_all_files_of_the_folder_count(tmp_path: Path) -> None:
-    (tmp_path / "1_Pooling").mkdir()
-    embedding = object.__new__(foreign.SentenceEmbedding)
-    embedding.name, embedding._model = str(tmp_path), Weightless()
+def write_pooling(folder: Path, mode: str) -> None:
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(f'{{"pooling_mode": "{mode}"}}')
+
+
+def load_with(monkeypatch: pytest.MonkeyPatch, load: Callable[[], None]) -> None:
+    """Let a load of a model call ``load`` and give the model `Weightless`."""
+
+    def load_model(name: str, device: str) -> Weightless:
+        del name, device
+        load()
+        return Weightless()
+
+    library = ModuleType("sentence_transformers")
+    monkeypatch.setattr(library, "SentenceTransformer", load_model, raising=False)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+
+
+def test_all_files_of_the_folder_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_with(monkeypatch, lambda: None)
     found = []
     for mode in ("mean", "mean", "cls"):
-        (tmp_path / "1_Pooling" / "config.json").write_text(f'{{"pooling_mode": "{mode}"}}')
-        found.append(embedding.digest)
-    assert found[0] == found[1] != found[2]
+        write_pooling(tmp_path, mode)
+        found.append(foreign.SentenceEmbedding(str(tmp_path)))
+    digests = [one.digest for one in found]
+    assert digests[0] == digests[1] != digests[2]
+    write_pooling(tmp_path, "max")
+    assert [one.digest for one in found] == digests, "the loaded models are still the same"
+
+
+def test_a_folder_that_changes_during_the_load_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pooling(tmp_path, "mean")
+    load_with(monkeypatch, lambda: write_pooling(tmp_path, "cls"))
+    with pytest.raises(UserError, match="changed while they were read"):
+        foreign.SentenceEmbedding(str(tmp_path))
 
 
 @pytest.fixture(scope="module")

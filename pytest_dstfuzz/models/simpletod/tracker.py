@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from transformers import GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBa
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import SLOTS, normalise_state
 from pytest_dstfuzz.errors import TrackerError, UserError, nearest
+from pytest_dstfuzz.files import read_unchanged
 from pytest_dstfuzz.models.fingerprints import files_fingerprint
 from pytest_dstfuzz.models.neural import fair_threads, move
 from pytest_dstfuzz.models.simpletod.config import LONGEST_BELIEF
@@ -56,8 +57,11 @@ def load_simpletod(
     code from the hub is run.
     """
     name = str(SHIPPED if checkpoint is None else checkpoint)
-    reading = read_reading(Path(name)) or _PUBLISHED
-    model, tokeniser = read_pretrained(name)
+    (reading, (model, tokeniser)), fingerprint = read_unchanged(
+        lambda: (read_reading(Path(name)) or _PUBLISHED, read_pretrained(name)),
+        partial(_fingerprint, Path(name), device),
+        f"SimpleTOD in {name}",
+    )
     known = tokeniser.get_vocab()
     if missing := [mark for mark in MARKS if mark not in known]:
         guess = nearest(missing[0], [token for token in known if token.startswith("<|")])
@@ -69,7 +73,6 @@ def load_simpletod(
         if not values.isfinite().all():
             raise UserError(f"{name!r}: {weight} has values that are not finite")
     model = move(model, device, "SimpleTOD")
-    fingerprint = _fingerprint(Path(name), device)
     return SimpleTodTracker(
         model, tokeniser, reading, batch_size=batch_size, fingerprint=fingerprint
     )

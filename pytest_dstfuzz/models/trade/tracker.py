@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import read_unchanged
 from pytest_dstfuzz.models.neural import move, pad, threads
 from pytest_dstfuzz.models.trade.checkpoint import (
     TradeReading,
@@ -55,20 +57,21 @@ def load_trade(
     shipped model. Nothing is unpickled.
     """
     folder = folder_of(checkpoint)
+    (network, vocabulary, reading), found = read_unchanged(
+        partial(_read_model, folder), partial(fingerprint, folder, device), f"TRADE in {folder}"
+    )
+    network = move(network, device, "TRADE")
+    return TradeTracker(
+        network, vocabulary, reading, device=device, batch_size=batch_size, fingerprint=found
+    )
+
+
+def _read_model(folder: Path) -> tuple[TradeNetwork, Vocabulary, TradeReading]:
     config = read_config(folder)
     vocabulary = read_vocabulary(folder, config)
     network = build_network(vocabulary, config["embedding"], config["hidden"])
     fill_network(network, read_weights(folder / MODEL_FILE), folder / MODEL_FILE)
-    reading = TradeReading(config["history_limit"], config["normalisation"])
-    network = move(network, device, "TRADE")
-    return TradeTracker(
-        network,
-        vocabulary,
-        reading,
-        device=device,
-        batch_size=batch_size,
-        fingerprint=fingerprint(checkpoint, device),
-    )
+    return network, vocabulary, TradeReading(config["history_limit"], config["normalisation"])
 
 
 class TradeTracker:
