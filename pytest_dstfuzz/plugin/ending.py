@@ -553,6 +553,8 @@ class SessionEnd:
             )
             self._last_lines.append(StyledLine(text, "bad"))
         context = self._context
+        if context.stored is not None and (doubt := context.stored.doubt):
+            self._last_lines.append(StyledLine(f"note: {doubt}", "warning"))
         for one in self._models:
             # A fixture of the suite may have selected replies.
             comparison = context.comparison(one.settings.reply)

@@ -94,7 +94,7 @@ class SessionHooks:
         if self._stored is not None:
             refuse_workers(context.config)
             drawn = context.drawn(context.settings)
-            refuse_other_data(self._stored, context.settings, drawn)
+            refuse_other_data(self._stored, context.settings, context.data, drawn)
             comparison = context.comparison(context.settings.reply)
             refuse_other_rules(self._stored, context.settings, comparison, context.search_path)
             self.collector.load()

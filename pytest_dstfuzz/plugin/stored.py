@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_dstfuzz.campaign.code import code_of_rules
+from pytest_dstfuzz.campaign.engine import data_digest
 from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import (
@@ -28,7 +29,7 @@ from pytest_dstfuzz.config import (
     option,
     settings_json,
 )
-from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
@@ -66,6 +67,11 @@ class StoredRun(ABC):
     def decided(self) -> Mapping[str, Any]:
         """The settings that decided the results, see `identity_of`. Empty if unknown."""
         return {}
+
+    @property
+    def doubt(self) -> str:
+        """Why the results may be of two versions of the bot, or ``""``."""
+        return ""
 
     @property
     @abstractmethod
@@ -264,18 +270,32 @@ def refuse_workers(config: pytest.Config) -> None:
 
 
 def refuse_other_data(
-    run: StoredRun, settings: Settings, drawn: Sequence[tuple[Dialogue, int]]
+    run: StoredRun,
+    settings: Settings,
+    data: DialogueSet,
+    drawn: Sequence[tuple[Dialogue, int]],
 ) -> None:
     """Raise an error if the dialogues are not those of the run. A baseline depends on them.
 
+    The files that belong to the dialogues decide the results, too: the ontology, the tools and the
+    reviewed paraphrases.
+
     Raises:
-        UserError: the dialogues differ.
+        UserError: the dialogues or such files differ.
     """
     if not run.is_of(drawn):
         raise UserError(
             f"--dst-results: the dialogues of {settings.data.data} differ from those of the run in "
             f"{settings.output.results}: they were changed since the run, or moved. If they moved, "
             "name their place with --dst-data=PATH"
+        )
+    # A file of dialogues may have another name here.
+    here = data_digest(replace(data, name=run.info.data))
+    if run.decided.get("data", here) != here:
+        raise UserError(
+            f"--dst-results: the data differ from those of the run in {settings.output.results}: "
+            "the ontology, the tools, the reviewed paraphrases or dialogues that were not drawn "
+            "have changed. The results may be stale: run the campaign again"
         )
 
 

@@ -155,6 +155,16 @@ class RunManifest:
         own = {"version": self.version, "plugin": self.plugin, "digest": self.digest}
         return {**own, **self.decided}
 
+    @property
+    def begun(self) -> str:
+        """The digest of `identity`, to store as `run` when the run begins."""
+        return hashlib.sha256(json_encoded(self.identity)).hexdigest()[:16]
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether code or a file changed during the run, see `closed_by`."""
+        return self.run != self.begun
+
     def differing(self, other: RunManifest) -> dict[str, Difference]:
         """Return the values of `identity` that differ, each as a pair (this run, the other run)."""
         mine, others = self.identity, other.identity
@@ -1132,7 +1142,7 @@ def manifest_of(campaign: Campaign) -> RunManifest:
         dialogues=dialogues,
         planned=whole.count(False) * turns + whole.count(True) * dialogues,
     )
-    return replace(begun, run=hashlib.sha256(json_encoded(begun.identity)).hexdigest()[:16])
+    return replace(begun, run=begun.begun)
 
 
 def facts_of(relation: Relation, campaign: Campaign) -> RelationFacts:

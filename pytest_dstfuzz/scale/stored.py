@@ -47,6 +47,16 @@ class FolderRun(StoredRun):
         return self._manifest.decided
 
     @property
+    def doubt(self) -> str:
+        """Why the results may be of two versions of the bot, or ``""``."""
+        if not self._manifest.has_changed:
+            return ""
+        return (
+            f"code or a file of the bot or of a rule changed during the run in {self.path}, so its "
+            "results may belong to two versions: run the campaign again"
+        )
+
+    @property
     def info(self) -> RunInfo:
         """The description of the data and the run."""
         return self._manifest.info(judge=judge_info(self._folder.judge, self.settings))

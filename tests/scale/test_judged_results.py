@@ -401,3 +401,92 @@ def test_settings_of_a_judge_and_of_credentials_come_back() -> None:
     assert again.reply.judge is not None
     assert again.reply.judge.full == str(settings.reply.judge)
     assert settings_json(again) == plain
+
+
+#: Outcome -> a bot that gives this kind of answer.
+KINDS = {
+    "state": "def bot(context):\n    return {'hotel-area': AREA}\n",
+    "reply": "def bot(messages):\n    return f'It is in the {AREA}.'\n",
+    "tool-calls": (
+        "def bot(messages, tools):\n    return [{'name': 'book', 'arguments': {'area': AREA}}]\n"
+    ),
+}
+TALK = {"dialogue_id": "d", "users": ["I need a cheap hotel in the north of town, please."]}
+BOOK = {"name": "book", "parameters": {"type": "object", "properties": {"area": {}}}}
+
+
+def write_talks(folder: Path, outcome: str) -> tuple[str, ...]:
+    """Write dialogues and tools, and return the options of a campaign for a kind of answer."""
+    (folder / "talks.jsonl").write_text(json.dumps(TALK) + "\n", encoding="utf-8")
+    (folder / "tools.json").write_text(json.dumps([BOOK]), encoding="utf-8")
+    tools = ("--tools=tools.json",) if outcome == "tool-calls" else ()
+    return (f"--outcome={outcome}", "--data=talks.jsonl", "--search=random", *tools)
+
+
+@pytest.mark.parametrize("outcome", KINDS)
+def test_paraphrases_with_other_verdicts_are_refused(
+    pytester: pytest.Pytester, outcome: str
+) -> None:
+    pytester.makepyfile(kindbot=f"AREA = 'north'\n{KINDS[outcome]}")
+    line = write_talks(pytester.path, outcome)
+    given = [word for word in line if "search" not in word]
+    assert main(["freeze", *given, "--source=phrase-table", "--output=frozen.jsonl"]) == 0
+    written = Path("frozen.jsonl").read_text(encoding="utf-8")
+
+    def review(verdict: str) -> None:
+        rows = [json.loads(row) for row in written.splitlines()]
+        rows = [
+            row | ({"verdict": verdict, "reviewer": "a"} if "text" in row else {}) for row in rows
+        ]
+        Path("frozen.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+
+    review("keeps")
+    campaign(
+        pytester.path,
+        "--model=kindbot:bot",
+        *line,
+        "--relation=frozen:frozen.jsonl",
+        "--results=found",
+    )
+    Path("talks.jsonl").rename("moved.jsonl")
+    assert judged(pytester, "--dst-data=moved.jsonl").ret == 0
+    review("changes")
+    done = judged(pytester, "--dst-data=moved.jsonl", "--dst-max-failure-rate=100%")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert "the reviewed paraphrases" in " ".join(done.errlines)
+
+
+def test_another_ontology_is_refused(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(kindbot=f"AREA = 'north'\n{KINDS['state']}")
+    campaign(
+        pytester.path,
+        "--model=kindbot:bot",
+        *write_talks(pytester.path, "state"),
+        "--results=found",
+    )
+    assert judged(pytester).ret == 0
+    Path("talks.ontology.json").write_text('{"hotel-area": ["north", "south"]}', encoding="utf-8")
+    done = judged(pytester, "--dst-max-failure-rate=100%")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert "the ontology" in " ".join(done.errlines)
+
+
+@pytest.mark.parametrize("changes", [True, False])
+@pytest.mark.parametrize("outcome", KINDS)
+def test_a_verdict_says_that_the_bot_changed_during_the_run(
+    pytester: pytest.Pytester, outcome: str, changes: bool
+) -> None:
+    """A deployment replaces a module of the bot before Python loads it."""
+    head, _, tail = KINDS[outcome].partition("\n")
+    write = "    pathlib.Path('latewords.py').write_text('AREA = \"south\"\\n')\n"
+    load = f"{write if changes else ''}    from latewords import AREA\n"
+    pytester.makepyfile(
+        kindbot=f"import pathlib\n{head}\n{load}{tail}", latewords="AREA = 'north'\n"
+    )
+    line = write_talks(pytester.path, outcome)
+    campaign(pytester.path, "--model=kindbot:bot", *line, "--results=part")
+    assert main(["merge", "part", "--output=found"]) == 0
+    for words in ((), ("--dst-max-failure-rate=100%",), ("-q", "--dst-max-failure-rate=100%")):
+        done = judged(pytester, *words)
+        assert done.ret == 0
+        assert ("may belong to two versions" in " ".join(done.outlines)) == changes, words
