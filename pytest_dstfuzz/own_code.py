@@ -123,11 +123,11 @@ def _parts_of(thing: Any) -> Iterator[Any]:
         if isinstance(one, functools.partial):
             waiting += [one.func, *filter(_is_followed, (*one.args, *one.keywords.values()))]
         elif _is_ours(owner):
-            waiting.append(getattr(one, "wrapped", None))
+            waiting.append(_attribute(one, "wrapped"))
         else:
             classes = owner.__mro__ if isinstance(owner, type) else (owner,)
             yield from classes
-            waiting += [getattr(one, name, None) for name in ("__self__", "__wrapped__")]
+            waiting += [_attribute(one, name) for name in ("__self__", "__wrapped__")]
             waiting += [each for owner in classes for each in _functions_of(owner)]
 
 
@@ -144,14 +144,22 @@ def _functions_of(owner: Any) -> Iterator[Any]:
     """Yield the functions of a user's class, which other modules may have defined."""
     for value in list(vars(owner).values()) if isinstance(owner, type) else ():
         inner = getattr(value, "fget", None) if isinstance(value, property) else value
-        inner = getattr(inner, "__func__", inner)
+        inner = _attribute(inner, "__func__") or inner
         if isinstance(inner, FunctionType | functools.partial) and _is_followed(inner):
             yield inner
 
 
 def _owner(thing: Any) -> Any:
     """Return the function or the class whose module defines an object."""
-    return thing if isinstance(thing, type) or hasattr(thing, "__code__") else type(thing)
+    return thing if isinstance(thing, type) or _attribute(thing, "__code__") else type(thing)
+
+
+def _attribute(thing: Any, name: str) -> Any:
+    """Return an attribute of a user's object; ``None`` if it is missing or cannot be read."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # noqa: BLE001 - a user's `__getattr__` may raise anything
+        return None
 
 
 def _is_ours(owner: Any) -> bool:

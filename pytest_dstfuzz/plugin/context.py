@@ -71,6 +71,7 @@ from pytest_dstfuzz.trackers.tracker import (
     fingerprint_problem,
     is_repeatable,
     notes_of,
+    read_attribute,
 )
 from pytest_dstfuzz.trackers.validation import (
     PREFLIGHT_CONTEXTS,
@@ -213,8 +214,8 @@ class Caches:
 
 def _kind(tracker: Tracker) -> str:
     """Return the name of a tracker's class, or of the function or object that it adapts."""
-    inner = getattr(tracker, "wrapped", tracker)
-    named = inner if hasattr(inner, "__qualname__") else type(inner)
+    inner = read_attribute(tracker, "wrapped", tracker)
+    named: Any = inner if read_attribute(inner, "__qualname__") else type(inner)
     return f"{named.__module__}.{named.__qualname__}"
 
 

@@ -20,7 +20,7 @@ context. So no state leaks from one context into the next. A ConvLab-3 tracker, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS, History, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context
@@ -193,9 +193,10 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
 
 def _written_last(tracker: object, *methods: str) -> str:
     """Return the name of the method that the object or its most derived class defines."""
-    written = [getattr(tracker, "__dict__", {}), *map(vars, type(tracker).__mro__)]
+    own: Any = read_attribute(tracker, "__dict__", {})
+    written = [own, *map(vars, type(tracker).__mro__)]
     # The classes of a proxy define none of the methods.
-    written.append({name: None for name in methods if hasattr(tracker, name)})
+    written.append({name: None for name in methods if callable(read_attribute(tracker, name))})
     return next(name for names in written for name in methods if name in names)
 
 

@@ -23,6 +23,7 @@ from pytest_dstfuzz.trackers.tracker import (
     Tracker,
     Usage,
     notes_of,
+    read_attribute,
     usage_of,
 )
 from pytest_dstfuzz.trackers.validation import (
@@ -439,7 +440,7 @@ class AsyncTracker(Adapter):
 
 def as_it_is(candidate: object) -> Tracker:
     """Return an object with ``predict`` as a tracker. If its ``predict`` is async, await it."""
-    if inspect.iscoroutinefunction(getattr(candidate, "predict", None)):
+    if inspect.iscoroutinefunction(read_attribute(candidate, "predict")):
         return AsyncTracker(candidate)
     return cast("Tracker", candidate)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +30,12 @@ from pytest_dstfuzz.trackers.evaluate import (
 )
 from pytest_dstfuzz.trackers.replies import first_parameter
 from pytest_dstfuzz.trackers.rolling import RollingCalls
-from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, read_attribute
+from pytest_dstfuzz.trackers.tracker import (
+    Prediction,
+    Tracker,
+    read_attribute,
+    read_parameters,
+)
 
 _GIVEN: Final = (
     "; the function is called with two lists, messages and tools, in the form of OpenAI's API"
@@ -106,11 +110,8 @@ def as_calls(message: object) -> Prediction:
 
 def _parameters(function: object) -> int:
     """Return the number of positional arguments of a function, or 2 if it cannot be determined."""
-    try:
-        found = inspect.signature(cast("type[object]", function)).parameters.values()
-    except (TypeError, ValueError):  # Some objects implemented in C.
-        return 2
-    if any(one.kind is one.VAR_POSITIONAL for one in found):
+    found = read_parameters(function)
+    if found is None or any(one.kind is one.VAR_POSITIONAL for one in found):
         return 2
     positional = [one for one in found if one.kind is not one.KEYWORD_ONLY]
     if any(one.name == "tools" for one in positional):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from abc import ABC
 from collections.abc import Callable, Mapping
@@ -36,7 +35,7 @@ from pytest_dstfuzz.own_code import import_own
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
-from pytest_dstfuzz.trackers.tracker import Tracker, UnloadedTracker
+from pytest_dstfuzz.trackers.tracker import Tracker, UnloadedTracker, read_parameters
 from pytest_dstfuzz.trackers.validation import Deadline, as_user_error, cause_of, passes_through
 from pytest_dstfuzz.trackers.web.secrets import secrets_of
 
@@ -61,12 +60,13 @@ def load_attribute(name: str, search_path: tuple[str, ...], kind: str) -> object
     # The folders stay on the path, because the module may import more of its package later.
     sys.path[:0] = [folder for folder in search_path if folder not in sys.path]
     target: object = _import_module(module_name, name, search_path, kind)
-    for part in path.split("."):
-        if not hasattr(target, part):
-            guess = nearest(part, (name for name in dir(target) if not name.startswith("_")))
-            hint = f" Did you mean {guess!r}?" if guess else ""
-            raise UserError(f"{module_name!r} has no attribute {path!r}.{hint}")
-        target = getattr(target, part)
+    with as_user_error(f"{module_name!r} cannot give its attribute {path!r}"):
+        for part in path.split("."):
+            if not hasattr(target, part):
+                guess = nearest(part, (name for name in dir(target) if not name.startswith("_")))
+                hint = f" Did you mean {guess!r}?" if guess else ""
+                raise UserError(f"{module_name!r} has no attribute {path!r}.{hint}")
+            target = getattr(target, part)
     return target
 
 
@@ -143,10 +143,7 @@ def takes(factory: Callable[..., object], name: str) -> bool:
 
 def parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:
     """Return the parameters of a factory by name."""
-    try:
-        return inspect.signature(factory).parameters
-    except (TypeError, ValueError):  # Some objects implemented in C.
-        return {}
+    return {one.name: one for one in read_parameters(factory) or ()}
 
 
 def _read(parameter: Parameter, text: str, where: str) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
@@ -23,7 +22,12 @@ from pytest_dstfuzz.trackers.evaluate import (
     reasons,
 )
 from pytest_dstfuzz.trackers.rolling import RollingReplies
-from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, read_attribute
+from pytest_dstfuzz.trackers.tracker import (
+    Prediction,
+    Tracker,
+    read_attribute,
+    read_parameters,
+)
 
 #: Advice if a system should reply but cannot.
 LEAVE_OUT: Final = "leave --dst-outcome=reply out"
@@ -126,11 +130,8 @@ def as_reply(said: object, who: str) -> Prediction:
 
 def first_parameter(function: object) -> str:
     """Return the name of a function's first parameter, or ``""`` without parameters."""
-    try:
-        names = [*inspect.signature(cast("type[object]", function)).parameters]
-    except (TypeError, ValueError):  # Some objects implemented in C.
-        return ""
-    return names[0] if names else ""
+    found = read_parameters(function)
+    return found[0].name if found else ""
 
 
 class RepliedTurn(NamedTuple):

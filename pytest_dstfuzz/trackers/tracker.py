@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Real
 from types import FunctionType
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, cast, runtime_checkable
 
 from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context
@@ -159,6 +159,22 @@ def read_attribute(thing: object, name: str, default: object = None) -> object:
         return getattr(thing, name, default)
     except Exception:  # noqa: BLE001 - a user's property may raise anything
         return default
+
+
+def read_parameters(function: object) -> list[inspect.Parameter] | None:
+    """Return the parameters of a function or of an object that can be called, without ``self``.
+
+    The result is ``None`` if they cannot be determined, as for some objects implemented in C.
+    """
+    called = cast("type[object]", function)
+    try:
+        return [*inspect.signature(called).parameters.values()]
+    except (TypeError, ValueError):
+        return None
+    except Exception:  # noqa: BLE001 - a user's `__getattr__` may raise anything
+        # Python asks the class, and not the object, for the method that a call runs.
+        found = read_parameters(type(called).__call__)
+        return None if found is None else found[1:]
 
 
 def usage_of(tracker: object) -> Usage | None:
