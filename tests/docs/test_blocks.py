@@ -156,6 +156,7 @@ def test_python_is_typed(tmp_path: Path) -> None:
     [
         ("guides/suite.md", "test_robustness.py --dst-fail-on=gate"),
         ("guides/suite.md", "test_area.py --dst-fail-on=gate --dst-model=my_bot:track"),
+        ("guides/suite.md", "test_modes.py --dst-fail-on=gate"),
         ("guides/check-tracker.md", "test_contract.py test_1.py --dst-model=my_bot:track"),
         ("guides/python.md", "--dst-model=my_bot:track --dst-fail-on=gate"),
         ("guides/python.md", "--dst-model=batched:Tracker"),
