@@ -118,10 +118,10 @@ def read_beside(reader: SlipReader, text: str, word: str, typed: str) -> SlipRea
 @pytest.mark.parametrize(
     ("text", "word", "typed"),
     [
-        ("I am looking for a train", "for", "fro"),
-        ("I am leaving from Ely", "from", "fro"),
+        ("I am looking for a slow train", "for", "fro"),
+        ("I am leaving from Ely later", "from", "fro"),
         ("Please book it for two people", "for", "fo"),
-        ("Thanks, that is all I need", "that", "tht"),
+        ("Thanks, that is all I need here", "that", "tht"),
         ("no, that's all", "that's", "tht's"),
     ],
 )
@@ -135,7 +135,7 @@ def test_the_words_beside_a_slip_make_it_plain(
 @pytest.mark.parametrize(
     ("text", "word", "typed", "reason"),
     [
-        ("I am leaving from Ely", "from", "form", "known word"),
+        ("I am leaving from Ely later", "from", "form", "known word"),
         ("I do not want it", "not", "nto", "negation"),
         ("a hotel in the east please", "east", "wast", "rival"),
         ("is it on tuesday or later", "tuesday", "thuesday", "rival"),
@@ -154,7 +154,7 @@ def test_the_place_of_a_word_decides_which_one_was_meant(reader: SlipReader):
     # The same letters stand for each of the two words, in its place.
     readings = [
         read_beside(reader, text, word, "fro").posterior
-        for text in ("I am looking for a train", "I am leaving from Ely")
+        for text in ("I am looking for a slow train", "I am leaving from Ely later")
         for word in ("for", "from")
         if word in text
     ]
@@ -162,7 +162,7 @@ def test_the_place_of_a_word_decides_which_one_was_meant(reader: SlipReader):
 
 
 def test_all_texts_of_a_word_are_read_as_each_alone(reader: SlipReader):
-    parts = take_apart("I am looking for a train")
+    parts = take_apart("I am looking for a slow train")
     sides = neighbour_counts().sides(parts)[3]
     texts = ["fro", "fo", "fpr", "four", "xq"]
     together = reader.read_all("for", texts, ("to", "our"), sides)

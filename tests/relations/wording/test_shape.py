@@ -46,13 +46,13 @@ def talk(scenes: Scenes, *said: tuple[str, Mapping[str, str]]) -> list[str]:
     return [one.seen.user for one in spoken("restate", scenes, *said)]
 
 
-CHEAP = ("I would like a cheap hotel.", {"hotel-pricerange": "cheap"})
+CHEAP = ("I would like a cheap inn.", {"hotel-pricerange": "cheap"})
 
 
 def test_a_need_is_said_once_more(scenes: Scenes):
     found = talk(scenes, CHEAP, ("In the north.", STATE))
     assert set(found) == {
-        f"In the north. {lead} I would like a cheap hotel."
+        f"In the north. {lead} I would like a cheap inn."
         for lead in ("Once again:", "To repeat:", "As I said:")
     }
 
@@ -76,12 +76,12 @@ def test_some_needs_are_not_said_once_more(
 
 
 def test_a_turn_is_said_in_two(rewritten: Rewritten):
-    user = "I need a hotel. It should be cheap. Is it in the north?"
+    user = "I need a hotel. It should be cheap. Is it in the north there?"
     found = rewritten("split", user, STATE)
     said = [tuple(exchange.user for exchange in one.seen.exchanges) for one in found]
     assert said == [
-        ("I need a hotel.", "It should be cheap. Is it in the north?"),
-        ("I need a hotel. It should be cheap.", "Is it in the north?"),
+        ("I need a hotel.", "It should be cheap. Is it in the north there?"),
+        ("I need a hotel. It should be cheap.", "Is it in the north there?"),
     ]
     assert all(one.seen.exchanges[1].system == "Okay." for one in found)
 
@@ -99,7 +99,7 @@ def test_two_turns_are_said_in_one(scenes: Scenes):
     (found,) = spoken("join", scenes, museum, cheap, ("In the north.", {**museum[1], **STATE}))
     assert [one.user for one in found.seen.exchanges] == [
         "Find me a museum.",
-        "I would like a cheap hotel. In the north.",
+        "I would like a cheap inn. In the north.",
     ]
     assert [one.user for one in found.reference.exchanges] == [museum[0], cheap[0], "In the north."]
     assert found.expected == UNCHANGED
@@ -114,7 +114,7 @@ ASKS = "Can you find me a cheap hotel? What does it cost?"
     [
         (CHEAP, "Yes, in the north.", STATE),
         (CHEAP, "I want that one in the north.", STATE),
-        (CHEAP, "Is it in the north?", STATE),
+        (CHEAP, "Is it in the north there?", STATE),
         (CHEAP, "I want an expensive one.", {"hotel-pricerange": "expensive"}),
         (CHEAP, "I need a museum in the north.", {**CHEAP[1], "attraction-area": "north"}),
         (CHEAP, "I need nothing else.", CHEAP[1]),

@@ -59,7 +59,11 @@ ALLOWED = {
         ("politeness", "Where is my order? Thank you!", "Where is my order?"),
         ("politeness", "I want a map.", "I would like a map."),
         ("indirect-question", "When do you open?", "I'd like to know when you open."),
-        ("indirect-question", "How much does it cost?", "Can you tell me how much it costs?"),
+        (
+            "indirect-question",
+            "How much does the tour cost?",
+            "Can you tell me how much the tour costs?",
+        ),
         ("indirect-question", "What is your address?", "Could you tell me what your address is?"),
         ("indirect-question", "Do you have a garden?", "I'd like to know if you have a garden."),
         ("indirect-question", "Is there a pool?", "Can you tell me if there is a pool?"),

@@ -84,7 +84,7 @@ def test_candidates_are_checked_by_rules_and_by_the_model(
     answers = {
         USERS[0]: lines(
             "A table for 4 people, please.",
-            "I need a table for 5 people.",
+            "I need a table for 5 people tonight.",
             "a table for 4 people please",
             "I NEED A TABLE FOR 4 PEOPLE",
             "Could I get a table for 4 people?",
@@ -99,7 +99,7 @@ def test_candidates_are_checked_by_rules_and_by_the_model(
     found = {row["text"]: (row["lock"], row.get("back_check")) for row in freezer.rows}
     assert found == {
         "A table for 4 people, please.": ("", "same"),
-        "I need a table for 5 people.": ("value", None),
+        "I need a table for 5 people tonight.": ("value", None),
         "Could I get a table for 4 people?": ("", "same"),
         "Please send it to bob@example.com.": ("negation", None),
         "Do not send it to bob@example.org.": ("exact", None),

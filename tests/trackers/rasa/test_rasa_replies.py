@@ -93,7 +93,7 @@ def test_an_object_that_replies_gets_the_payload() -> None:
 
 
 def test_a_run_on_replies(pytester: pytest.Pytester) -> None:
-    line = json.dumps({"dialogue_id": "d", "users": ["I would like Chinese food"]})
+    line = json.dumps({"dialogue_id": "d", "users": ["I would like Chinese food to go"]})
     (pytester.path / "talks.jsonl").write_text(line, encoding="utf-8")
     with serving(RasaServer(as_described=False)) as server:
         ran = pytester.runpytest_inprocess(
