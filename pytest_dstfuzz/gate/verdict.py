@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
@@ -285,12 +285,21 @@ def check_relations(gates: Gates, known: Sequence[str]) -> None:
             raise unknown_name(f"relation in {_TABLE}", part.name, known)
 
 
-def check_names(gates: Gates, slots: Sequence[str]) -> None:
-    """Raise an error for limits of domains and slots that are not in the ``slots`` of the data."""
-    valid: dict[Kind, Set[str]] = {"domain": domains_of_slots(slots), "slot": set(slots)}
+def check_names(gates: Gates, slots: Sequence[str], tools: Sequence[str] = ()) -> None:
+    """Raise an error for limits of domains and slots that are not in the data.
+
+    ``tools`` are the tools of the data, each of which is the domain of its calls.
+    """
+    domains = domains_of_slots(slots) | set(tools)
+    valid: dict[Kind, Set[str]] = {"domain": domains, "slot": set(slots)}
     for part in gates.parts:
         if part.kind in valid and part.name not in valid[part.kind]:
-            raise unknown_name(f"{part.kind} in {_TABLE}", part.name, valid[part.kind])
+            raise unknown_part(part, valid[part.kind])
+
+
+def unknown_part(part: Part, known: Iterable[str]) -> UserError:
+    """Return the error for a limit of an unknown slot or domain."""
+    return unknown_name(f"{part.kind} in {_TABLE}", part.name, known)
 
 
 def _gates(table: object, limits: tuple[Limit, ...]) -> Gates:

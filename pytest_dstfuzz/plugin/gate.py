@@ -14,9 +14,10 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings, shard_text
 from pytest_dstfuzz.config.parsers import percent, points
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.calls import AnswerPath, OutcomeKind
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, domains_of_slots
 from pytest_dstfuzz.dialogue.ontology import arguments_of, is_argument
-from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
+from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError, nearest
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
@@ -45,8 +46,10 @@ from pytest_dstfuzz.gate.verdict import (
     LimitFinding,
     check_names,
     check_relations,
+    unknown_part,
 )
 from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.operators import NoiseInUse
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.results import ModelResults
@@ -173,6 +176,39 @@ _UNDECIDED: Final = (
 _MOST_WEAKNESSES: Final = 10
 
 
+#: How similar the name of a limit must be to the name of a slot that it may be meant for.
+_CLOSE: Final = 0.75
+#: Advice if a limit has the name of a slot that no answer of the run has, by the kind of answer.
+_UNLISTED: Final[Mapping[OutcomeKind, str]] = {
+    "state": "No answer of the run has this name. If it is right, list the slot in an ontology",
+    "tool-calls": (
+        "No call of the run has this name. If it is right, list the argument in the schema of its "
+        "tool"
+    ),
+    "reply": "Replies have no slots and no domains: remove the limit",
+}
+
+
+def _names_of(data: DialogueSet, kinds: Sequence[AnswerKind]) -> dict[str, set[str]]:
+    """Return the slots and the domains that the data lists: in ontology, schemas and labels."""
+    slots = set() if data.ontology is None else set(data.ontology.slots)
+    domains = set(domains_of_slots(slots))
+    if any(kind.has_tools for kind in kinds):
+        slots |= {*arguments_of(data.tools)}
+        domains |= {tool.name for tool in data.tools}
+    paths = {
+        path
+        for kind in kinds
+        for dialogue in data.dialogues
+        for turn in dialogue.turns
+        for path in kind.label(dialogue, turn.index) or ()
+    }
+    for domain, slot in {AnswerPath.of(path).part for path in paths}:
+        slots.add(slot)
+        domains |= {domain} - {""}
+    return {"slot": slots, "domain": domains}
+
+
 class GateDecision(NamedTuple):
     """The decision of the gate at the end of a session."""
 
@@ -205,6 +241,9 @@ class SessionGate:
         self._quiet = config.get_verbosity() < 0
         #: Name of a tracker -> its results and the verdict.
         self._judged: dict[str, tuple[Session, Judgement]] = {}
+        #: The data of these results, and the kinds of answers in them.
+        self._data: DialogueSet | None = None
+        self._kinds: set[OutcomeKind] = set()
         self.gates: Gates = gates_of(config, settings)
 
     @property
@@ -237,7 +276,8 @@ class SessionGate:
         if kind.has_tools and data.tools:
             names = (part.name for part in self.gates.parts if part.kind == "slot")
             arguments = [name for name in names if is_argument(name, data.tools)]
-            check_names(self.gates, (*slots, *arguments_of(data.tools), *arguments))
+            tools = [tool.name for tool in data.tools]
+            check_names(self.gates, (*slots, *arguments_of(data.tools), *arguments), tools)
         elif data.ontology is not None and data.ontology.complete:
             check_names(self.gates, slots)
         check_relations(self.gates, [name for name in RELATIONS.names if name != ALL])
@@ -354,23 +394,44 @@ class SessionGate:
         judgement = judge(session, self.gates, baseline, asked, recorded=recorded)
         if info.judge is not None and (why := undecided_text(info.judge[1])):
             judgement = replace(judgement, troubles=(*judgement.troubles, why))
-        if why := self._unknown_part(found, data):
-            judgement = replace(judgement, troubles=(*judgement.troubles, why))
         self._judged[found.name] = session, judgement
+        # A fixture of the suite may have selected another kind of answer.
+        self._kinds.add(named.reply.outcome)
+        self._data = data
 
-    def _unknown_part(self, found: ModelResults, data: DialogueSet) -> str:
+    def _unknown_part(self) -> str:
         """Return a message if a limit names a slot or domain that does not occur, else ``""``.
 
-        Without a complete ontology, this is known only after the run.
+        Without a complete ontology, this is known only after the run. Without any ontology, or if
+        a schema does not list the arguments of its tool, the name may be right although no answer
+        has it. Then it is unknown only if the limit may be meant for violations that no limit of
+        its kind judges.
         """
-        kind = KINDS[self._settings.reply.outcome]
-        if not kind.has_slots or data.ontology is None:
+        data, kinds = self._data, [KINDS[name] for name in sorted(self._kinds)]
+        if data is None:
             return ""
-        filled = (slot for one in found.totals.in_order for slot in one.yields.slots)
-        try:
-            check_names(self.gates, (*data.ontology.slots, *filled))
-        except UserError as error:
-            return str(error)
+        totals = [one for session, _ in self._judged.values() for one in session.totals.in_order]
+        known = _names_of(data, kinds)
+        broken: dict[str, set[str]] = {"slot": set(), "domain": set()}
+        for one in totals:
+            rows = {"slot": one.yields.slots, "domain": one.yields.domains}
+            for name, row in rows.items():
+                known[name] |= row.keys()
+                if not one.follows:
+                    broken[name] |= {each for each, counts in row.items() if counts.violations}
+        listed = data.ontology is not None and all(kind.has_slots for kind in kinds)
+        partial = self._narrowed or any(session.ended for session, _ in self._judged.values())
+        for part in self.gates.parts:
+            if part.kind not in known or part.name in known[part.kind]:
+                continue
+            error = unknown_part(part, known[part.kind])
+            if listed:
+                return str(error)
+            limited = {other.name for other in self.gates.parts if other.kind == part.kind}
+            meant = broken[part.kind] - limited
+            # A part of a run often has no answer with a slot of a right limit.
+            if nearest(part.name, meant, _CLOSE) if partial else meant:
+                return f"{error} {_UNLISTED[kinds[0].name]}"
         return ""
 
     def decide(self) -> GateDecision:
@@ -378,6 +439,11 @@ class SessionGate:
 
         Also writes the baseline if requested.
         """
+        if why := self._unknown_part():
+            self._judged = {
+                model: (session, replace(judgement, troubles=(*judgement.troubles, why)))
+                for model, (session, judgement) in self._judged.items()
+            }
         judgements = {model: judgement for model, (_, judgement) in self._judged.items()}
         how, status = self._settings.gate, 0
         for each in judgements.values():

@@ -844,3 +844,80 @@ def test_a_limit_of_a_slot_that_nothing_has_does_not_pass(
     assert result.ret == status
     if status:
         result.stdout.fnmatch_lines(["failed: unknown * in *Did you mean 'hotel*"])
+
+
+_SLOTS_OF_CALLS = """
+import json
+from pytest_dstfuzz.dialogue.load import load_dialogues
+
+CLEAN = {turn.user for each in load_dialogues("talk.jsonl").dialogues for turn in each.turns}
+
+def track(context):
+    return {"train-day": "monday", "hotel-area": "west",
+            "train-goal": "ely" if context.user in CLEAN else context.user[:5]}
+
+def call(messages, tools=None):
+    user = [each["content"] for each in messages if each["role"] == "user"][-1]
+    found = {"name": "ann", "people": 2 if user in CLEAN else 9}
+    made = {"name": "book", "arguments": json.dumps(found)}
+    return {"tool_calls": [{"id": "1", "type": "function", "function": made}]}
+
+def reply(messages):
+    user = [each["content"] for each in messages if each["role"] == "user"][-1]
+    return "We have 2 rooms." if user in CLEAN else "We have 9 rooms."
+"""
+_CALLS, _REPLY = ("call", "--dst-outcome=tool-calls"), ("reply", "--dst-outcome=reply")
+
+
+@pytest.mark.parametrize(
+    ("bot", "parts", "status"),
+    [
+        (("track",), ("slot.train-day", "slot.train-gaol"), 1),
+        (("track",), ("domain.hotel", "domain.trian"), 1),
+        (("track",), ("slot.train-day", "slot.taxi-seats"), 1),
+        # Not a typo of a slot that has violations: a part of a run may lack a slot.
+        (("track", "-k", "d0"), ("slot.train-day", "slot.taxi-seats"), 0),
+        (("track", "-k", "d0"), ("slot.train-day", "slot.train-gaol"), 1),
+        # All slots with violations have a limit.
+        (("track",), ("slot.train-goal", "slot.taxi-seats"), 0),
+        (_CALLS, ('slot."book.name"', 'slot."book.poeple"'), 1),
+        (_CALLS, ('slot."book.name"', 'slot."book.people"'), 0),
+        (_CALLS, ("domain.book", "domain.bok"), 0),
+        (_REPLY, ("transformation.word_insert", "slot.rooms"), 1),
+    ],
+)
+def test_a_typo_beside_a_limit_that_holds_fails_without_an_ontology(
+    pytester: pytest.Pytester, bot: tuple[str, ...], parts: tuple[str, ...], status: int
+) -> None:
+    pytester.makepyfile(mybot=_SLOTS_OF_CALLS)
+    talk = [
+        {"dialogue_id": f"d{number}", "utterances": [f"please find me a nice train for {number}"]}
+        for number in range(3)
+    ]
+    text = "\n".join(json.dumps(each) for each in talk)
+    pytester.path.joinpath("talk.jsonl").write_text(text, encoding="utf-8")
+    pytester.makepyprojecttoml(
+        "".join(f"[tool.dstfuzz.gates.{part}]\nmax-failure-rate = '100%'\n" for part in parts)
+    )
+    words = (f"--dst-model=mybot:{bot[0]}", "--dst-data=talk.jsonl", "-p", "no:cacheprovider")
+    result = pytester.runpytest_inprocess(*words, "--dst-shrink=no", *bot[1:])
+    assert result.ret == status, result.outlines
+    named = any(f"unknown {parts[-1].partition('.')[0]} in" in line for line in result.outlines)
+    assert named == bool(status)
+
+
+def test_a_typo_in_a_limit_that_compares_with_a_baseline_fails(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mybot=_SLOTS_OF_CALLS)
+    said = {"dialogue_id": "d", "utterances": ["please find me a nice train to the sea"]}
+    pytester.path.joinpath("talk.jsonl").write_text(json.dumps(said), encoding="utf-8")
+    given = ("--dst-model=mybot:track", "--dst-data=talk.jsonl", "-p", "no:cacheprovider")
+    words = (*given, "--dst-baseline=base.json", "--dst-shrink=no", "-odst_inconclusive=allow")
+    assert pytester.runpytest_inprocess(*words, "--dst-update-baseline").ret == 0
+    for slot, unknown in (("train-gaol", True), ("train-goal", False)):
+        pytester.makepyprojecttoml(
+            "[tool.dstfuzz.gates.slot.train-day]\nmax-failure-rate = '5%'\n"
+            f"[tool.dstfuzz.gates.slot.{slot}]\nmax-regression = '5pp'\n"
+        )
+        result = pytester.runpytest_inprocess(*words)
+        assert bool(result.ret) == unknown
+        assert any("unknown slot in" in line for line in result.outlines) == unknown

@@ -133,6 +133,13 @@ def test_names_of_the_data_are_checked(tmp_path: Path) -> None:
             check_names(gates, slots)
 
 
+def test_the_domain_of_a_call_is_its_tool(tmp_path: Path) -> None:
+    gates = read(tmp_path, "[tool.dstfuzz.gates.domain.book]\nmax-failure-rate = 0.5\n")
+    check_names(gates, ("book", "book.people"), ("book",))
+    with pytest.raises(UserError, match="Did you mean 'books'"):
+        check_names(gates, ("books", "books.people"), ("books",))
+
+
 @pytest.mark.parametrize(
     ("text", "value"), [("2pp", 0.02), ("2 pp", 0.02), ("0.02", 0.02), ("2%", 0.02), ("0", 0.0)]
 )
