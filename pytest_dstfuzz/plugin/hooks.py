@@ -27,8 +27,10 @@ from pytest_dstfuzz.plugin.items import (
     parametrise,
     place_of,
     properties,
+    refuse_replaced_options,
     suite_items,
 )
+from pytest_dstfuzz.plugin.options import given_options
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.results import (
     FOUND,
@@ -200,6 +202,10 @@ class SessionHooks:
             self.end.stored.plan(session.items)
         if self._stored is not None:
             return
+        try:
+            refuse_replaced_options(session.items, given_options(session.config))
+        except UserError as error:
+            raise self.gate.end(error) from error
         self.campaigns.plan(session.items)
         self.collector.plan(self.campaigns.planned)
         self._progress.planned = self.collector.planned

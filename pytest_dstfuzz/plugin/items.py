@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -17,7 +17,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.context import RunContext
-from pytest_dstfuzz.plugin.options import spell_option
+from pytest_dstfuzz.plugin.options import GivenOption, spell_option
 from pytest_dstfuzz.plugin.relations import PARTED, SUITES, each_of, turns_for
 from pytest_dstfuzz.plugin.selection import NODE, OWN_TESTS
 from pytest_dstfuzz.plugin.turn import KEYWORD, DstTurn
@@ -427,6 +427,60 @@ def scope_of(item: pytest.Item, fixture: str) -> str:
 def brings_its_own(item: pytest.Item, fixture: str) -> bool:
     """Return whether a suite overrides a fixture of the plugin for an item."""
     return len(_definitions(item).get(fixture, ())) > 1
+
+
+#: Fixtures whose value has no name of its own, so that reports would show the option.
+_TYPED: Final = ("dst_model", "dst_compare")
+#: A fixture with one of these arguments may read the command line.
+_READERS: Final = frozenset({"request", "pytestconfig"})
+#: Prefix of the modules of this package.
+_PACKAGE: Final = "pytest_dstfuzz."
+
+
+def refuse_replaced_options(items: Sequence[pytest.Item], given: Iterable[GivenOption]) -> None:
+    """Raise an error if fixtures replace a typed option in all tests that use it.
+
+    A fixture replaces a value of the ini file silently, as everywhere in pytest. But an option on
+    the command line would name a tracker or a comparison that no test uses.
+    """
+    for option in given:
+        fixture = f"dst_{option.name}"
+        # The outcome may have chosen the shipped assistant.
+        typed = option.on_command_line and option.name in option.shown_as
+        if not typed or fixture not in _TYPED:
+            continue
+        asking = [
+            item
+            for item in items
+            if fixture in getattr(item, "fixturenames", ())
+            and ((param := param_of(item)) is None or option.name not in param.marked)
+        ]
+        if asking and all(_replaces(item, fixture) for item in asking):
+            place = _place(asking[0], fixture).rpartition("::")[0]
+            # The value may be an address with a password.
+            raise UserError(
+                f"{option.shown_as} has no effect: the fixture {fixture} of "
+                f"{place or 'the root conftest.py or a plugin'} "
+                "replaces it in all selected tests. Leave out the option or the fixture, or let "
+                f"the fixture use the option: def {fixture}({fixture})"
+            )
+
+
+def _replaces(item: pytest.Item, fixture: str) -> bool:
+    """Return whether a suite overrides a fixture without a look at the value of the option."""
+    used = _definitions(item).get(fixture, ())[-1]
+    if used.func.__module__.startswith(_PACKAGE):
+        return False
+    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    # A fixture with parameters needs the request for them.
+    readers = {fixture} if fixture in params else {fixture, *_READERS}
+    names = [*used.argnames]
+    for name in names:
+        if name in readers:
+            return False
+        needed = (other for one in _definitions(item).get(name, ()) for other in one.argnames)
+        names += dict.fromkeys(other for other in needed if other not in names)
+    return True
 
 
 def _name(item: pytest.Item) -> str:

@@ -76,7 +76,7 @@ def test_a_fixture_of_the_folder_reaches_the_builtin_suite(bot: pytest.Pytester)
         "@pytest.fixture(scope='session')\n"
         "def dst_model(): return mybot.fragile\n"
     )
-    assert bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW).ret == 1
+    assert bot.runpytest_inprocess("--dst-suite=yes", *FEW).ret == 1
 
 
 def test_the_search_may_come_from_a_fixture(suite: pytest.Pytester) -> None:
