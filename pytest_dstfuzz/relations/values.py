@@ -364,6 +364,9 @@ class ValueTable:
     #: Words in the names of slots and domains.
     titles: frozenset[str]
     normalisation: str
+    #: The number of dialogues that must label each value of a slot, if this leaves fewer than two
+    #: of its values, else 0.
+    needed: int = 0
     #: Cache of `others`.
     _others: dict[tuple[str, str], tuple[str, ...]] = field(
         default_factory=dict, repr=False, compare=False
@@ -402,6 +405,9 @@ class ValueTable:
             {value: frozenset(found) for value, found in closed.items()},
             frozenset(titles),
             data.normalisation if kind.has_slots else "plain",
+            _SUPPORT
+            if any(len(values[slot]) < 2 <= len(everything[slot]) for slot in slots)
+            else 0,
         )
 
     @cached_property

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
 from scenes import labelled_talk, scene_of
 
 from pytest_dstfuzz.dialogue.dialogues import Ontology
+from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.relations.relation import Inapplicable
+from pytest_dstfuzz.relations.should_change.base import needs_values
 from pytest_dstfuzz.relations.should_change.relations import ValueSwap
 from pytest_dstfuzz.relations.values import ValueTable
 
@@ -37,3 +43,29 @@ def test_amounts_keep_their_unit() -> None:
     table = ValueTable.of(labelled_talk(("hello", {}), ontology=Ontology(values)))
     assert table.others("bill-tip", "15") == ("20",)
     assert table.others("bill-tip", "15 %") == ("10 %", "20 %")
+
+
+@pytest.mark.parametrize(
+    ("dialogues", "values", "reason"),
+    [
+        (20, 20, ""),
+        (60, 60, "at least two values, each of them labelled in 3 dialogues"),
+        (60, 2, ""),
+        (60, 1, "neither an ontology nor labels with two values of one slot"),
+    ],
+)
+def test_the_reason_names_the_labels_that_large_data_needs(
+    tmp_path: Path, dialogues: int, values: int, reason: str
+) -> None:
+    talks = [
+        {
+            "dialogue_id": f"d{number}",
+            "turns": [{"system": "", "user": "go", "state": {"trip-goal": f"x{number % values}"}}],
+        }
+        for number in range(dialogues)
+    ]
+    path = tmp_path / "talk.jsonl"
+    path.write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
+    found = needs_values("value-swap", load_dialogues(path))
+    assert reason in found
+    assert bool(found) == bool(reason)

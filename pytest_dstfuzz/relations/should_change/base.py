@@ -438,8 +438,15 @@ class Lazily(TurnRelation):
 
 def needs_values(relation: str, data: DialogueSet) -> str:
     """Return why no slot of the data can get another value, or ``""``."""
-    if any(len(found) > 1 for table in tables_of(data) for found in table.values.values()):
+    tables = list(tables_of(data))
+    if any(len(found) > 1 for table in tables for found in table.values.values()):
         return ""
+    if needed := max(table.needed for table in tables):
+        return (
+            f"{relation} needs a slot with at least two values, each of them labelled in {needed} "
+            "dialogues or more, because rare labels of large data may be errors. No slot of the "
+            "data has two such values: add dialogues that have the same values"
+        )
     return (
         f"{relation} needs a slot with at least two known values, and the data has neither an "
         "ontology nor labels with two values of one slot"
