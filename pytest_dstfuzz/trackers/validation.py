@@ -73,6 +73,8 @@ class Deadline:
         self._started: float | None = None
         #: An earlier end for a part of the run, and the name of that limit.
         self._closer: tuple[float, str] | None = None
+        #: Whether a call stopped the timer of `end_at_deadline`, as ``signal.alarm(0)`` does.
+        self.stopped = False
 
     def start(self) -> float:
         """Start the clock if it is not running. Any other use of the deadline also starts it."""
@@ -130,11 +132,36 @@ def can_end_calls() -> bool:
 
 
 @contextmanager
+def _watch(seconds: float, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Send SIGALRM to this thread after some seconds and then again, while the handler is set."""
+    assert sys.platform != "win32"  # noqa: S101 - the caller has checked it
+    over, thread_id = threading.Event(), threading.get_ident()
+
+    def ring() -> None:
+        wait = seconds
+        while not over.wait(wait):
+            # Without a handler, the signal would end the process. With another one, it would be
+            # taken for an alarm of the tracker.
+            if signal.getsignal(signal.SIGALRM) is handler:
+                signal.pthread_kill(thread_id, signal.SIGALRM)
+            wait = _AGAIN
+
+    thread = threading.Thread(target=ring, name="dstfuzz deadline", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
 def end_at_deadline(deadline: Deadline | None) -> Iterator[None]:
     """Raise an `Overrun` inside the block soon after a deadline, if the platform allows it.
 
     Other timers of the process, such as pytest-timeout's, continue afterwards. If another timer
-    expires before the deadline, the block runs without this limit.
+    expires before the deadline, the block runs without this limit. A tracker with alarms of its own
+    stops the timer. From then on, a thread sends the signal as well.
     """
     if deadline is None or not math.isfinite(deadline.left) or not can_end_calls():
         yield
@@ -157,10 +184,12 @@ def end_at_deadline(deadline: Deadline | None) -> Iterator[None]:
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
         try:
-            yield
+            with _watch(seconds, end) if deadline.stopped else nullcontext():
+                yield
         finally:
             inside = False
     finally:
+        deadline.stopped |= signal.getitimer(signal.ITIMER_REAL)[1] != _AGAIN
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, handler)
         if theirs[0]:

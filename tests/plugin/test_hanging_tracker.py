@@ -142,6 +142,42 @@ def test_another_timer_goes_on(rings: list[int]) -> None:
             time.sleep(0.05)
 
 
+def test_alarms_of_the_tracker_do_not_switch_the_deadline_off(rings: list[int]) -> None:
+    deadline = Deadline(1.0)
+
+    def ask(seconds: float) -> None:
+        with end_at_deadline(deadline):
+            signal.alarm(50)
+            signal.alarm(0)
+            time.sleep(seconds)
+
+    ask(0.0)
+    began = time.monotonic()
+    with pytest.raises(Overrun):
+        ask(30.0)
+    assert time.monotonic() - began < 20
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert not rings
+    assert not any(one.name == "dstfuzz deadline" for one in threading.enumerate())
+
+
+def test_a_handler_of_the_tracker_gets_no_foreign_alarm(rings: list[int]) -> None:
+    deadline, own = Deadline(0.1), list[int]()
+    deadline.stopped = True
+
+    def ask() -> None:
+        before = signal.signal(signal.SIGALRM, lambda *_: own.append(1))
+        signal.alarm(0)
+        time.sleep(1.5)
+        signal.signal(signal.SIGALRM, before)
+        time.sleep(30)
+
+    with pytest.raises(Overrun), end_at_deadline(deadline):
+        ask()
+    assert not own
+    assert not rings
+
+
 def test_no_timer_is_left(rings: list[int]) -> None:
     with end_at_deadline(Deadline(0.0)):
         pass
