@@ -13,6 +13,7 @@ from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult
 from pytest_dstfuzz.comparisons.polarity import stem
 from pytest_dstfuzz.dialogue.dates import MONTHS, WEEKDAYS
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.number_words import NUMBER_WORDS, with_digits
 from pytest_dstfuzz.dialogue.quantities import Quantity, quantities
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.words import Word, match_case, take_apart, word_list, word_set
@@ -47,9 +48,55 @@ class SameNumbers(Comparison):
 def _compare_numbers(before: str, found: str) -> ComparisonResult:
     first, second = quantities(before), quantities(found)
     left, right = _missing(first, second), _missing(second, first)
-    if not left and not right:
-        return ComparisonResult(same=True)
-    return ComparisonResult(same=False, why=f"{_told(left)} / {_told(right)}")
+    if left or right:
+        return ComparisonResult(same=False, why=f"{_told(left)} / {_told(right)}")
+    why = _exchanged_numbers(before, found)
+    return ComparisonResult(same=not why, why=why)
+
+
+def _exchanged_numbers(before: str, found: str) -> str:
+    """Return which numbers two texts give to other things, or write in another way, or ``""``.
+
+    Further details cannot explain such a difference.
+    """
+    for told in (_unsaid(_VERSION, before, found), _swapped_counts(before, found)):
+        if all(told):
+            return " / ".join(format_list(side, _SHOWN) for side in told)
+    return ""
+
+
+#: A number whose last zero counts: ``version 3.10``.
+_VERSION: Final = re.compile(
+    r"\b(?:version|release|firmware|section|chapter|clause|article|v) ?(\d{1,9}(?:\.\d{1,9})+)",
+    re.IGNORECASE,
+)
+#: A number of things: ``3 adults``.
+_COUNT: Final = re.compile(r"(?<![\w.,:/-])(\d{1,9}) ([a-z]{3,30})\b")
+
+
+def _swapped_counts(before: str, found: str) -> tuple[list[str], list[str]]:
+    """Return the counts of each text if at least two things have other numbers in the other.
+
+    >>> _swapped_counts("3 adults and two children", "2 adults and 3 children")
+    (['3 adult', '2 children'], ['2 adult', '3 children'])
+    """
+    sides: list[dict[str, set[str]]] = []
+    for text in (before, found):
+        numbers: dict[str, set[str]] = {}
+        for number, thing in _COUNT.findall(with_digits(text).lower()):
+            numbers.setdefault(stem(thing), set()).add(number)
+        sides.append(numbers)
+    one, other = sides
+    moved = [thing for thing in one if thing in other and one[thing].isdisjoint(other[thing])]
+    if len(moved) < _FEWEST_MOVED:
+        return [], []
+    first, second = (
+        [f"{number} {thing}" for thing in moved for number in sorted(side[thing])] for side in sides
+    )
+    return first, second
+
+
+_FEWEST_MOVED: Final = 2
 
 
 def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Quantity]:
@@ -59,7 +106,9 @@ def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Q
     known: dict[object, dict[Quantity, None]] = {}
     for other in others:
         for key in _keys(other):
-            known.setdefault(key, {})[other._replace(said="")] = None
+            # The separators of a date may tell its order.
+            said = _separators(other.said) if other.kind == "date" else ""
+            known.setdefault(key, {})[other._replace(said=said)] = None
     units = {other.unit for other in others if other.kind == "number" and other.unit}
     days = {day for other in others if other.kind == "day" for day in other.unit.split()}
     return [
@@ -134,9 +183,15 @@ def _dates(one: Quantity, other: Quantity) -> bool:
     if year and year_too and year != year_too:
         return False
     orders = [(month_too, day_too)]
-    if not (one.sure and other.sure):
+    # One bot writes days and months in one order, if it separates them alike.
+    alike = _separators(one.said) == _separators(other.said)
+    if not (one.sure and other.sure) and (one.sure or other.sure or not alike):
         orders.append((day_too, month_too))
     return any(month == m and (not day or not d or day == d) for m, d in orders)
+
+
+def _separators(date: str) -> str:
+    return "".join(character for character in date if not character.isalnum())
 
 
 def _date_and_number(date: Quantity, number: Quantity) -> bool:
@@ -387,7 +442,27 @@ def _compare_entities(before: str, found: str) -> ComparisonResult:
             return ComparisonResult(
                 same=False, why=f"{format_list(left, _SHOWN)} / {format_list(right, _SHOWN)}"
             )
+    there, here = (_routes(text) for text in (before, found))
+    for start, end in sorted(there - here):
+        if (end, start) in here - there:
+            return ComparisonResult(same=False, why=f"{start} to {end} / {end} to {start}")
     return ComparisonResult(same=True)
+
+
+_PLACE: Final = r"[^\W\d][\w'’-]{2,29}"
+_ROUTE: Final = re.compile(
+    rf"\bfrom (?:the )?({_PLACE})(?: [^\W\d][\w'’-]{{0,29}}){{0,3}}? to (?:the )?({_PLACE})"
+)
+#: `Open from noon to midnight` is `closed from midnight to noon`, so times are no places.
+_TIMES: Final = word_set(
+    "noon midnight midday dawn dusk sunrise sunset morning evening night today tomorrow now start"
+).union(WEEKDAYS, MONTHS, (day[:3] for day in (*WEEKDAYS, *MONTHS)), NUMBER_WORDS)
+
+
+def _routes(text: str) -> set[tuple[str, str]]:
+    """Return the first words of the two ends of each way: ``from Ely to King's Lynn``."""
+    found = {(one[1], one[2]) for one in _ROUTE.finditer(" ".join(text.lower().split()))}
+    return {ends for ends in found if _TIMES.isdisjoint(ends)}
 
 
 def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str], list[str]]:
@@ -425,7 +500,7 @@ def adds_detail(before: str, found: str, question: str) -> bool:
     said, more = quantities(short), quantities(long)
     if len(shared) + len(said) < _FEWEST_SHARED or not shared or not words - shared <= _LIGHT:
         return False
-    if any(one.spare for one in said) or _missing(said, more):
+    if any(one.spare for one in said) or _missing(said, more) or _exchanged_numbers(before, found):
         return False
     missing = tuple(_missing(more, said))
     if any(one.unit in _CURRENCIES for one in missing) and not any(

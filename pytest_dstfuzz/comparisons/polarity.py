@@ -99,6 +99,17 @@ _DENIES: Final = {
     "refused": "accepted",
     "excluded": "included",
     "failed": "succeeded",
+    **dict.fromkeys(("decline", "declines", "reject", "rejects", "refuse", "refuses"), "accepted"),
+    **dict.fromkeys(("disagree", "disagrees", "disagreed"), "agree"),
+    **dict.fromkeys(("disapprove", "disapproved", "unapproved"), "approved"),
+    "ineligible": "eligible",
+    "inaccessible": "accessible",
+    "incompatible": "compatible",
+    "insufficient": "sufficient",
+    "unsuccessful": "successful",
+    "unsuitable": "suitable",
+    "illegal": "legal",
+    "unpaid": "paid",
     "cancelled": "confirmed",
     "canceled": "confirmed",
     "unsafe": "safe",
@@ -123,7 +134,7 @@ _OPPOSITES: Final = (
     *(("first", "last"), ("best", "worst"), ("always", "never"), ("win", "lose")),
     *(("deposit", "withdraw"), ("arrival", "departure"), ("upstairs", "downstairs")),
     *(("single", "double"), ("minimum", "maximum"), ("male", "female"), ("hard", "soft")),
-    ("leftward", "rightward"),
+    *(("leftward", "rightward"), ("costless", "costful")),
 )
 _OPPOSITE: Final = {
     word: frozenset(
@@ -141,10 +152,17 @@ _PHRASES: Final = (
     ),
     (re.compile(rf"\bat least\b|\b(?:not|no) (?:less|fewer) than\b{_AMOUNT}"), "minimum"),
     (re.compile(rf"\bat most\b|\b(?:up to|not more than)\b{_AMOUNT}"), "maximum"),
-    (re.compile(rf"\b(?:more|greater|higher|longer) than\b{_AMOUNT}"), "above"),
-    (re.compile(rf"\b(?:less|fewer|lower|shorter) than\b{_AMOUNT}"), "below"),
+    (re.compile(rf"\b(?:more|greater|higher|longer|larger|bigger) than\b{_AMOUNT}"), "above"),
+    (re.compile(rf"\b(?:less|fewer|lower|shorter|smaller) than\b{_AMOUNT}"), "below"),
     (re.compile(rf"{_TURN} left\b|\bleft-hand\b"), "leftward"),
     (re.compile(rf"{_TURN} right\b|\bright-hand\b"), "rightward"),
+    (re.compile(r"\bfree of charge\b"), r"\g<0> costless"),
+    (
+        re.compile(
+            r"\b(?:there is|there's|there will be|we make) an? (?:[a-z]+ )?(?:charge|fee)\b"
+        ),
+        r"\g<0> costful",
+    ),
     (re.compile(r"\bnon-"), "non"),
     (re.compile(r"\bcannot\b|\bcan not\b|\bcan't\b|\bcant\b"), "can not"),
     (re.compile(r"\bwon't\b|\bwont\b"), "will not"),
@@ -159,6 +177,10 @@ _PHRASES: Final = (
     (re.compile(r"\bneither of\b|\bnone of\b"), "no"),
     (re.compile(r"\b(?:is|are) yet to\b"), "not"),
 )
+#: A verb with only a pronoun as its object: ``we can do that``. Elsewhere, `do` is an auxiliary.
+_PRO_VERB: Final = re.compile(r"\b(?:do|does|did|done|doing)(?= (?:it|that|this|so|them)\b)")
+#: The word for such a verb. No other word has an underscore.
+_DEED: Final = "_do"
 _NEGATIONS: Final = word_set(
     "not no never none nothing nobody nowhere neither nor without hardly barely lacks lack"
 )
@@ -185,7 +207,7 @@ _IRREGULAR: Final = dict(
         )
     )
 )
-_WORD: Final = re.compile(r"[a-z0-9à-ÿ]+(?:'[a-z]+)?|[,.;:!?\n()–—]")
+_WORD: Final = re.compile(r"[a-z0-9à-ÿ_]+(?:'[a-z]+)?|[,.;:!?\n()–—]")
 _STOPS: Final = frozenset(",.;:!?\n()–—") | {"but", "and", "although", "though", "while", "or"}
 
 
@@ -255,7 +277,8 @@ def _contradiction(one: Polarity, other: Polarity) -> ComparisonResult:
         for reached in mine.denied:
             against = sorted(reached & theirs.said)
             if 2 * len(against) > len(reached) and not reached & denied_there:
-                told = [f"not {against[0]}", against[0]]
+                word = against[0].removeprefix("_")
+                told = [f"not {word}", word]
                 return _told(False, *(reversed(told) if swapped else told))
     return ComparisonResult(same=True)
 
@@ -280,7 +303,7 @@ def polarity(text: str, fallbacks: tuple[str, ...] = ()) -> Polarity:
         plain = pattern.sub(" ", plain)
     for pattern, instead in _PHRASES:
         plain = pattern.sub(instead, plain)
-    words = _WORD.findall(plain)
+    words = _WORD.findall(_PRO_VERB.sub(_DEED, plain.replace("_", " ")))
     denied, about, said = _reached(words)
     ends = frozenset(word for word in words if word in _OPPOSITE and stem(word) in said)
     return Polarity(answer, denied, about, said, ends, is_fallback(text, fallbacks))
@@ -296,13 +319,16 @@ def _reached(
     open_: list[str] | None = None
     #: The number of words of the clause that are in `about`.
     known = 0
+    #: The deed that the negation denies. That counts only if it denies nothing else.
+    deed: list[str] = []
     for place, word in enumerate([*words, "."]):
         if open_ is not None and (word in _STOPS or len(open_) == _REACH):
             if {stem(one) for one in _OF_ALL} & set(open_):
                 open_ += clause
                 clause, known = [], 0
-            denied += [frozenset(open_)] if open_ else []
-            open_ = None
+            about.update(deed)
+            denied += [frozenset(open_ or deed)] if open_ or deed else []
+            open_, deed = None, []
         if word in _STOPS:
             said += clause
             clause, known = [], 0
@@ -323,7 +349,8 @@ def _reached(
             else:
                 denied.append(frozenset({turned}))
         elif word not in _THROUGH:
-            (clause if open_ is None else open_).append(stem(word))
+            free, bound = (said, deed) if word == _DEED else (clause, open_)
+            (free if bound is None or open_ is None else bound).append(stem(word))
     return tuple(denied), frozenset(about), frozenset(said)
 
 
