@@ -76,7 +76,8 @@ def test_a_fixture_of_the_folder_reaches_the_builtin_suite(bot: pytest.Pytester)
         "@pytest.fixture(scope='session')\n"
         "def dst_model(): return mybot.fragile\n"
     )
-    assert bot.runpytest_inprocess("--dst-suite=yes", *FEW).ret == 1
+    bot.makeini("[pytest]\ndst_model = mybot:steady\ndst_suite = yes\n")
+    assert bot.runpytest_inprocess(*FEW).ret == 1
 
 
 def test_the_search_may_come_from_a_fixture(suite: pytest.Pytester) -> None:
