@@ -84,7 +84,8 @@ def _fingerprint(folder: Path, device: str) -> str | None:
         return None
     files = [path for path in folder.iterdir() if path.is_file()]
     versions = (torch.__version__, transformers.__version__)
-    return files_fingerprint(files, Path(__file__).parent, *versions, torch.device(device).type)
+    kind = device.partition(":")[0]  # `move` refuses devices that do not exist.
+    return files_fingerprint(files, Path(__file__).parent, *versions, kind)
 
 
 #: Number of malformed parts of beliefs to keep as examples.
