@@ -133,6 +133,11 @@ BAD = [
         line(utterances=["hi"]) + "\n{",
         r"line 2 is not valid JSON, perhaps.*one dialogue per line",
     ),
+    (
+        "a.jsonl",
+        '{"question_id": 1, "turns": ["hi", "shorter, please"]}',
+        r"line 1: 'turns' is a list of texts \(keys: question_id, turns\)\. If .* 'users'",
+    ),
     ("a.jsonl", line(utterances=["hi"]) + "\n3", r"line 2: 3 instead of an object"),
     (
         "a.jsonl",

@@ -54,7 +54,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
 from pytest_dstfuzz.dialogue.sampling import Records
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shorten_value
-from pytest_dstfuzz.printable import format_count
+from pytest_dstfuzz.printable import format_count, format_list
 
 #: The forms of a dialogue.
 _FORMS: Final = ("turns", "utterances", "users")
@@ -129,6 +129,13 @@ def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]
         parsed = parse_json(line)
     except DataError as error:
         raise DataError(f"{place} {error}; expected one dialogue per line") from None
+    turns = parsed.get("turns") if isinstance(parsed, dict) else None
+    if isinstance(turns, list) and turns and all(isinstance(one, str) for one in turns):
+        raise DataError(
+            f"{place}: 'turns' is a list of texts (keys: {format_list([*parsed], 8)}). If the texts "
+            "are the user's, name the key 'users'. If user and system alternate, name it "
+            "'utterances'"
+        )
     entry = convert_checked(_DialogueLine, parsed, place)
     forms = [form for form in _FORMS if getattr(entry, form) is not None]
     if len(forms) != 1:
@@ -136,7 +143,7 @@ def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]
             f"{place} must have exactly one of the keys 'turns', 'utterances' (user and system in "
             "alternation) and 'users' (only the user)"
         )
-    turns = (
+    read = (
         Turn(
             n,
             turn.system,
@@ -146,7 +153,7 @@ def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]
         )
         for n, turn in enumerate(_flat(entry, place) if entry.turns is None else entry.turns)
     )
-    return Dialogue(entry.dialogue_id, tuple(turns)), forms[0]
+    return Dialogue(entry.dialogue_id, tuple(read)), forms[0]
 
 
 def _flat(entry: _DialogueLine, place: str) -> list[_LineTurn]:
