@@ -132,9 +132,8 @@ def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]
     turns = parsed.get("turns") if isinstance(parsed, dict) else None
     if isinstance(turns, list) and turns and all(isinstance(one, str) for one in turns):
         raise DataError(
-            f"{place}: 'turns' is a list of texts (keys: {format_list([*parsed], 8)}). If the texts "
-            "are the user's, name the key 'users'. If user and system alternate, name it "
-            "'utterances'"
+            f"{place}: 'turns' is a list of texts (keys: {format_list([*parsed], 8)}). If they are "
+            "the user's, name the key 'users'. If user and system alternate, name it 'utterances'"
         )
     entry = convert_checked(_DialogueLine, parsed, place)
     forms = [form for form in _FORMS if getattr(entry, form) is not None]
