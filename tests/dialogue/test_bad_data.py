@@ -136,7 +136,7 @@ BAD = [
     (
         "a.jsonl",
         '{"question_id": 1, "turns": ["hi", "shorter, please"]}',
-        r"line 1: 'turns' is a list of texts \(keys: question_id, turns\)\. If they are the user's, name the key 'users'",
+        r"line 1: 'turns' is a list of texts \(keys: question_id, turns\)\. If they are the user's",
     ),
     ("a.jsonl", line(utterances=["hi"]) + "\n3", r"line 2: 3 instead of an object"),
     (
