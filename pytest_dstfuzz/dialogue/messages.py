@@ -328,12 +328,17 @@ def _is_deep(value: object) -> bool:
     return any(isinstance(one, Mapping | list | tuple) for one in level)
 
 
+#: Types of items that only the output of a ``Response`` has.
+_ITEMS: Final = ("message", "function_call", "custom_tool_call", "reasoning")
+
+
 def answered_message(answer: object) -> object:
     """Return the message in an API response. Return any other answer unchanged.
 
     Args:
         answer: a ``ChatCompletion`` or ``Response`` of OpenAI, a ``Message`` of Anthropic or a
             ``GenerateContentResponse`` of Gemini, as an object of its client or as a dictionary.
+            Or a list of items, as in the output of a ``Response``. Earlier items may come first.
 
     >>> answered_message({"choices": [{"message": {"content": "Hello."}}]})
     {'content': 'Hello.'}
@@ -342,8 +347,8 @@ def answered_message(answer: object) -> object:
         return _part(choice, "message") or answer
     if candidate := _first_of(answer, "candidates"):
         parts = _sequence(_part(_part(candidate, "content"), "parts"))
-    elif _part(answer, "object") == "response":
-        parts = [part for item in _sequence(_part(answer, "output")) for part in _parts_of(item)]
+    elif items := _new_items(answer):
+        parts = [part for item in items for part in _parts_of(item)]
     elif _part(answer, "role") == "assistant" and not _part(answer, "tool_calls"):
         parts = [*_sequence(_part(answer, "content"))]
     else:
@@ -355,6 +360,18 @@ def answered_message(answer: object) -> object:
     said = [text for text in texts if isinstance(text, str)]
     calls = [one for one in called if isinstance(_part(one, "name"), str)]
     return {"role": "assistant", "content": "\n".join(said) or None, "tool_calls": calls}
+
+
+def _new_items(answer: object) -> Sequence[object]:
+    """Return the items of a ``Response`` after the user's message and the results of tools."""
+    items = _sequence(_part(answer, "output") or answer)
+    if not any(_part(item, "type") in _ITEMS for item in items):
+        return ()
+    given = [
+        _part(item, "role") == "user" or _part(item, "type") == "function_call_output"
+        for item in items
+    ]
+    return items[len(items) - [*reversed(given), True].index(True) :]
 
 
 def _parts_of(item: object) -> Sequence[object]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pytest_dstfuzz.dialogue.messages import answered_message
 from pytest_dstfuzz.errors import MalformedAnswerError
 from pytest_dstfuzz.trackers.calls import as_calls
 from pytest_dstfuzz.trackers.replies import as_reply
@@ -99,3 +100,21 @@ def test_a_message_of_langchain_is_a_reply() -> None:
 def test_a_response_without_a_message_is_no_reply(answer: Any) -> None:
     with pytest.raises(MalformedAnswerError):
         as_reply(answer, "the bot")
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_list_of_items_is_an_answer(wrapped: bool, before: bool) -> None:
+    call = {"type": "function_call", "name": "track", "arguments": "{}", "call_id": "1"}
+    result = {"type": "function_call_output", "call_id": "1", "output": "On its way"}
+    text = {"type": "output_text", "text": "It is on its way."}
+    says = {"type": "message", "role": "assistant", "content": [text]}
+    asks = {"role": "user", "content": "Where is my parcel?"}
+    for earlier, new, expected in (
+        ([asks, call, result], says, ("It is on its way.", [])),
+        ([asks, says, asks], call, (None, [call])),
+    ):
+        items = [*earlier, new] if before else [new]
+        found = answered_message({"output": items} if wrapped else items)
+        assert isinstance(found, dict)
+        assert (found["content"], found["tool_calls"]) == expected
