@@ -36,7 +36,7 @@ _MOST: Final = 5
 _MOST_NEW: Final = 2
 #: Error probability of the upper bound for a weakness that no variant of the sample shows.
 _UNSEEN: Final = 0.05
-_NO_LIMIT: Final = "no limit is set (--dst-max-failure-rate=5%)"
+_NO_LIMIT: Final = "no limit is set (set --dst-max-failure-rate)"
 #: Maximum length of an example and of a change, in characters.
 _LONGEST: Final = 100
 
