@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, answer_of
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.messages import Message, decode_message
 from pytest_dstfuzz.dialogue.readers.forms import FORMS
@@ -868,6 +868,51 @@ def test_a_request_that_another_one_continues_is_left_out(tmp_path: Path) -> Non
     data = load(tmp_path, "a.json", [second, first, third])
     assert [len(one.turns) for one in data.dialogues] == [1, 1]
     assert any("once at" in note for note in data.notes)
+
+
+def trace(given: Any, answer: Any, **other: Any) -> dict[str, Any]:
+    return {"id": "t1", "input": given, "output": answer, "observations": [], **other}
+
+
+def replies(folder: Path, content: Any) -> list[list[tuple[str, str | None]]]:
+    """Return the texts of the user in each dialogue, each with the recorded reply."""
+    path = folder / "a.json"
+    path.write_text(json.dumps(content))
+    data = load_dialogues(path, outcome="reply")
+    return [
+        [(turn.user, answer_of(one, turn.index)) for turn in one.turns] for one in data.dialogues
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ([USER], SAYS),
+        (json.dumps([USER]), json.dumps(SAYS)),
+        (ASKS, SAYS["content"]),
+        ({"text": ASKS, "language": "en"}, {"text": SAYS["content"], "intent": "rent"}),
+        ({"question": ASKS, "session": "s"}, {"answer": SAYS["content"], "score": 1}),
+        ({"message": ASKS, "session": "s"}, {"reply": SAYS["content"], "score": 1}),
+        ({"utterance": ASKS}, {"prediction": SAYS["content"]}),
+    ],
+    ids=["messages", "JSON as text", "texts", "text", "question", "message", "one value"],
+)
+def test_a_trace_without_observations_is_read(tmp_path: Path, given: Any, answer: Any) -> None:
+    plain = trace(given, answer)
+    expected = [[(ASKS, SAYS["content"])]]
+    assert replies(tmp_path, [plain]) == expected
+    assert replies(tmp_path, {"trace": plain, "observations": []}) == expected
+    # The observations of another trace do not change this.
+    other = trace(None, None, id="t2", observations=[observation("o1", [AGAIN], BYE)])
+    assert replies(tmp_path, [other, plain]) == [[(THANKS, BYE["content"])], *expected]
+
+
+@pytest.mark.parametrize(
+    "given", [{"first": ASKS, "second": ASKS}, {"count": 2}, {"sessionId": "s"}, {"content": ASKS}]
+)
+def test_a_trace_without_known_words_is_named_by_its_keys(tmp_path: Path, given: Any) -> None:
+    with pytest.raises(DataError, match=r"no message of the user in an object .*; expected req"):
+        load(tmp_path, "a.json", [trace(given, SAYS)])
 
 
 @pytest.mark.parametrize("answer", [COMPLETION, RESPONSE], ids=["completion", "response"])

@@ -128,9 +128,10 @@ class Form(Reader):
         whole = [(file.json(), file.place, file.stem)] if self.whole else values_of(file)
         for value, place, name in whole:
             inside = at(value, self.entries) if self.entries else None
-            # A list of traces has only the ids of their observations.
+            # A list of traces has only the ids of their observations. Some traces have none.
             ids = isinstance(inside, list) and any(isinstance(one, str) for one in inside)
-            listed = inside if isinstance(inside, list) and not ids else [value]
+            lone = self.growing and inside == []
+            listed = inside if isinstance(inside, list) and not ids and not lone else [value]
             for number, raw in enumerate(listed):
                 where = f"{place}: {self.entries}[{number}]" if listed is inside else place
                 own = f"{name}-{number + 1}" if listed is inside else name
@@ -351,11 +352,14 @@ def _exchange(raw: Json, beside: bool) -> Iterator[Json]:
     repeat the messages of these requests.
     """
     kind = raw.get("type") if "traceId" in raw else raw.get("run_type")
-    if kind in _NO_REQUESTS or (beside and kind not in _OF_MODELS):
+    # A trace has no kind. It is here only if none of its observations are.
+    if kind in _NO_REQUESTS or (beside and kind is not None and kind not in _OF_MODELS):
         return
+    if isinstance(raw.get("trace"), Mapping):
+        raw = raw["trace"]
     given = _first(raw, _REQUESTS)
     answered = _first(raw, _ANSWERS)
-    if "traceId" in raw:  # Langfuse may store JSON as a text.
+    if "traceId" in raw or "observations" in raw:  # Langfuse may store JSON as a text.
         given, answered = _parsed(given, '[{"'), _parsed(answered, '[{"')
     request = given if isinstance(given, Mapping) else {}
     asked = [*_pairs(raw), *_asked(given if given is not None else raw.get("messages"))]
@@ -389,6 +393,12 @@ _ANSWERS: Final = (
 #: Keys for the question in a request.
 _QUESTIONS: Final = (
     *("messages", "input", "contents", "prompt", "prompts", "question", "query", "args"),
+    *("message", "text"),
+)
+#: Keys for the answer in an object without a whole response.
+_SAID: Final = (
+    *("messages", "output.message", "output", "message", "content", "answer", "text"),
+    *("reply", "response"),
 )
 
 
@@ -411,8 +421,18 @@ def _without_tools(messages: list[Any]) -> tuple[list[Any], list[Any]]:
 def _asked(given: object) -> list[Any]:
     """Return the messages of a request."""
     if isinstance(given, Mapping) and not _is_message(given):
-        return _listed(_first(given, _QUESTIONS))
+        found = _first(given, _QUESTIONS)
+        return _listed(_only_text(given) if found is None else found)
     return _listed(given)
+
+
+def _only_text(given: Mapping[str, Any]) -> str | None:
+    """Return the text of an object that has nothing else, such as ``{"utterance": "hi"}``."""
+    for key, value in given.items() if len(given) == 1 else ():
+        # Nobody says who said the content of a message without a role.
+        if isinstance(value, str) and key not in (*_IDS, "content"):
+            return value
+    return None
 
 
 def _answered(given: object, asked: list[Any]) -> list[Any]:
@@ -426,9 +446,8 @@ def _answered(given: object, asked: list[Any]) -> list[Any]:
         inner = _listed(runs)[:1]
         said = [one.get("message") or _says("assistant", one.get("text")) for one in inner]
     else:
-        found = _first(given, ("messages", "output.message", "output", "message", "content"))
-        found = _first(given, ("answer", "text")) if found is None else found
-        said = _listed(found, "assistant")
+        found = _first(given, _SAID)
+        said = _listed(_only_text(given) if found is None else found, "assistant")
     # A graph's state repeats the question.
     return said[len(asked) :] if asked and said[: len(asked)] == asked else said
 
