@@ -915,6 +915,97 @@ def test_a_trace_without_known_words_is_named_by_its_keys(tmp_path: Path, given:
         load(tmp_path, "a.json", [trace(given, SAYS)])
 
 
+def session(key: str, started: str, moment: int, *texts: str, **other: Any) -> dict[str, Any]:
+    """Return a turn of a session: the words of the user, and the answer."""
+    # Times with and without fractions are no order of texts.
+    shown = f"2026-01-01T10:00:0{moment // 2}{'.5' * (moment % 2)}Z"
+    given = {"messages": [{"role": "system", "content": "Rent."}, _user(texts[0])]}
+    return {"id": f"{texts[0]}", key: "s", started: shown, "input": given, **other} | {
+        "output": texts[1]
+    }
+
+
+def _user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize("key", ["sessionId", "session_id", "conversation_id"])
+def test_the_traces_of_a_session_are_one_dialogue(tmp_path: Path, key: str) -> None:
+    turns = [
+        session(key, "timestamp", 4, "three", "c", observations=[]),
+        {**session(key, "timestamp", 1, "one", "x", observations=[]), key: "other"},
+        session(key, "timestamp", 3, "two", "b", observations=[]),
+        session(key, "timestamp", 2, "one", "a", observations=[]),
+    ]
+    assert replies(tmp_path, turns) == [
+        [("one", "a"), ("two", "b"), ("three", "c")],
+        [("one", "x")],
+    ]
+    data = load(tmp_path, "a.json", turns)
+    assert list(data.ids) == ["s", "one"]
+    assert [one.text for one in recorded(data) if one.role == "system"] == ["Rent."] * 2
+    assert any("same session are joined" in note for note in data.notes)
+
+
+def test_the_observations_of_a_session_are_one_dialogue(tmp_path: Path) -> None:
+    def whole(name: str, moment: int, *asked: Any) -> dict[str, Any]:
+        time = f"2026-01-01T10:00:0{moment}Z"
+        seen = [{**observation(name, *asked), "traceId": name, "startTime": time}]
+        return {"trace": {"id": name, "sessionId": "s"}, "observations": seen}
+
+    found = [whole("t2", 2, [AGAIN], BYE), whole("t1", 1, [USER], SAYS)]
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(*found))
+    data = load_dialogues(path, outcome="reply")
+    assert [[turn.user for turn in one.turns] for one in data.dialogues] == [[ASKS, THANKS]]
+
+
+def test_the_runs_of_a_thread_are_one_dialogue(tmp_path: Path) -> None:
+    def run(thread: str, moment: int, *texts: str) -> dict[str, Any]:
+        return {
+            "id": texts[0],
+            "run_type": "chain",
+            "session_id": "the project",
+            "trace_id": texts[0],
+            "start_time": f"2026-01-01T10:00:0{moment}",
+            "extra": {"metadata": {"thread_id": thread}},
+            "inputs": {"question": texts[0]},
+            "outputs": {"answer": texts[1]},
+        }
+
+    runs = [run("b", 3, "two", "b"), run("a", 2, "hi", "x"), run("b", 1, "one", "a")]
+    expected = [[("one", "a"), ("two", "b")], [("hi", "x")]]
+    assert replies(tmp_path, runs) == expected
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"timestamp": None},
+        {"traceId": "one trace"},
+        {"input": {"messages": [_user("zero"), _user("two")]}},
+    ],
+    ids=["no time", "same trace", "earlier turns"],
+)
+def test_traces_of_a_session_that_are_no_turns_stay_apart(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    turns = [
+        {**session("sessionId", "timestamp", moment, text, "a"), **change, "traceId": trace_id}
+        for moment, text in enumerate(("one", "two"))
+        for trace_id in [change.get("traceId", text)]
+    ]
+    data = load(tmp_path, "a.json", turns)
+    assert len(data.dialogues) == 2
+    assert any("same session are separate dialogues" in note for note in data.notes)
+
+
+def test_requests_of_other_sessions_are_no_repeats(tmp_path: Path) -> None:
+    first = trace("hi", None, sessionId="a")
+    second = trace("hi", "Hello.", sessionId="b")
+    assert len(replies(tmp_path, [first, second])) == 2
+
+
 @pytest.mark.parametrize("answer", [COMPLETION, RESPONSE], ids=["completion", "response"])
 def test_an_answer_without_its_request_is_named_by_its_keys(tmp_path: Path, answer: Any) -> None:
     with pytest.raises(DataError, match=r"no message of the user in an object with the keys .*id"):

@@ -10,15 +10,21 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.calls import canonical
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.dialogue.messages import Json, text_of_content, without_text
-from pytest_dstfuzz.dialogue.readers.conversion import chat_form, is_foreign, json_types
+from pytest_dstfuzz.dialogue.readers.conversion import (
+    chat_form,
+    is_foreign,
+    json_types,
+    role_of,
+)
 from pytest_dstfuzz.dialogue.readers.messages import (
     ROLES,
     Entry,
@@ -84,17 +90,16 @@ class Form(Reader):
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
         """Yield the dialogues of a file. Note data that looks faulty."""
         odd = Oddities()
-        repeated = _Repeated(self._entries(file)) if self.growing else None
         used: Counter[str] = Counter()
         mute = ""
-        for entry in self._entries(file):
-            raw = entry.raw
-            if repeated is not None and (why := repeated.reason(entry)):
-                odd.add(f"Requests are left out if {why}", entry.place)
-                continue
+        entries = self._entries(file)
+        if self.growing:
+            repeated = _Repeated(self._entries(file))
+            entries = _joined(repeated.without(entries, odd), odd)
+        for entry in entries:
             dialogue = self._dialogue(entry, used, how, odd)
             if dialogue is None:
-                told = f"no message of the user in {shown_keys(raw['given'])}"
+                told = f"no message of the user in {shown_keys(entry.raw['given'])}"
                 mute = mute or f"{entry.place}: {told}; expected {self.about}"
                 odd.add(f"Entries are left out: {told}", entry.place)
             else:
@@ -140,7 +145,9 @@ class Form(Reader):
                 for made in self._all_made(raw, beside, where):
                     key = next((key for key in _IDS if isinstance(made.get(key), str | int)), None)
                     name_of = own if key is None else str(made[key])
-                    yield Entry({**made, "given": raw}, where, name_of or own)
+                    session, time = _session_of(raw) or _session_of(value), _time_of(raw)
+                    more = {"given": raw, "session": session, "time": time}
+                    yield Entry({**made, **more}, where, name_of or own)
 
     def _all_made(self, raw: Any, beside: Any, where: str) -> list[Json]:
         try:
@@ -177,16 +184,24 @@ def _messages(entry: Entry, odd: Oddities) -> list[Any]:
 
 
 class _Repeated:
-    """The requests of a log that other requests repeat, compared by their content."""
+    """The requests of a log that others of the session repeat, compared by their content."""
 
     def __init__(self, entries: Iterator[Entry]) -> None:
         found = sorted({self._key(entry) for entry in entries})
         # In this order, messages stand directly before messages that continue them.
         pairs = pairwise(found)
-        self._begun = {key for key, after in pairs if key and after[: len(key)] == key}
+        self._begun = {key for key, after in pairs if key[1:] and after[: len(key)] == key}
         self._seen: set[tuple[str, tuple[str, ...]]] = set()
 
-    def reason(self, entry: Entry) -> str:
+    def without(self, entries: Iterable[Entry], odd: Oddities) -> Iterator[Entry]:
+        """Yield the requests that no other request repeats. Note the others."""
+        for entry in entries:
+            if why := self._reason(entry):
+                odd.add(f"Requests are left out if {why}", entry.place)
+            else:
+                yield entry
+
+    def _reason(self, entry: Entry) -> str:
         """Return why a request is left out, or ``""``."""
         key = self._key(entry)
         if key in self._begun:
@@ -199,7 +214,82 @@ class _Repeated:
 
     @staticmethod
     def _key(entry: Entry) -> tuple[str, ...]:
-        return tuple(part for one in _messages(entry, Oddities()) for part in _parts_of(one))
+        parts = (part for one in _messages(entry, Oddities()) for part in _parts_of(one))
+        return (entry.raw["session"] or "", *parts)
+
+
+def _joined(entries: Iterable[Entry], odd: Oddities) -> Iterator[Entry]:
+    """Yield the entries, those of the same session as one entry in the order of their times."""
+    sessions: dict[str | int, list[Entry]] = {}
+    for number, entry in enumerate(entries):
+        session = entry.raw.get("session") if _count_turns(entry) else None
+        sessions.setdefault(number if session is None else session, []).append(entry)
+    for name, found in sessions.items():
+        if len(found) == 1:
+            yield from found
+        elif why := _why_apart(found):
+            odd.add(f"Requests of the same session are separate dialogues: {why}", found[0].place)
+            yield from found
+        else:
+            odd.add("Requests of the same session are joined to one dialogue", found[0].place)
+            found.sort(key=lambda one: one.raw["time"])
+            first, *rest = found
+            # Each request repeats the system prompt.
+            later = [said for one in rest for said in one.raw["messages"] if not _is_prompt(said)]
+            tools = next((tools for one in found if (tools := one.raw.get("tools"))), None)
+            made = {"messages": [*first.raw["messages"], *later], "tools": tools}
+            yield Entry({**first.raw, **made}, first.place, str(name))
+
+
+def _is_prompt(message: object) -> bool:
+    return isinstance(message, Mapping) and role_of(message) in ("system", "developer")
+
+
+def _count_turns(entry: Entry) -> int:
+    return sum(at(one, "role") == "user" for one in _messages(entry, Oddities()))
+
+
+def _why_apart(found: list[Entry]) -> str:
+    """Return why the entries of a session are no consecutive turns, or ``""``."""
+    if any(one.raw["time"] is None for one in found):
+        return "some of them have no time"
+    if any(_count_turns(one) > 1 for one in found):
+        return "some of them have several turns of the user"
+    traces = [trace for one in found if (trace := _first(one.raw["given"], _TRACES)) is not None]
+    return "several of them are of the same trace" if len(set(traces)) < len(traces) else ""
+
+
+def _session_of(raw: object) -> str | None:
+    """Return the session of a trace or a run."""
+    # The `session_id` of a LangSmith run is its project.
+    paths = _THREADS if at(raw, "run_type") is not None else _SESSIONS
+    found = _first(raw, paths) if isinstance(raw, Mapping) else None
+    return str(found) if isinstance(found, str | int) and found != "" else None
+
+
+#: Paths of the session of a trace, and of the thread of a LangSmith run.
+_SESSIONS: Final = ("sessionId", "session_id", "conversation_id", "thread_id", "trace.sessionId")
+_THREADS: Final = tuple(
+    f"{path}{key}"
+    for path in ("", "extra.metadata.", "metadata.")
+    for key in ("thread_id", "session_id", "conversation_id")
+    if path or key == "thread_id"
+)
+
+
+def _time_of(raw: object) -> float | None:
+    """Return the time of a trace or a run in seconds, or ``None`` if it has none."""
+    found = _first(raw, _TIMES) if isinstance(raw, Mapping) else None
+    if isinstance(found, int | float):
+        return float(found)
+    try:
+        moment = datetime.fromisoformat(str(found))
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+_TIMES: Final = ("timestamp", "startTime", "start_time", "trace.timestamp", "created_at")
 
 
 def _parts_of(message: Any) -> Iterator[str]:
