@@ -655,8 +655,7 @@ def load_dialogues(
     read = _with_tools(_read(choice, how), tools, told.append)
     dialogues = gather_dialogues(read)
     if not dialogues:
-        first = choice.files[0][1]
-        why = " ".join((f"{first.place} is {shape_of(first)}.", *told))
+        why = " ".join((_how_read(choice), *told))
         raise DataError(f"{location.path} has no dialogues of the split {wanted!r}: {why}")
     known, notes = _ontology(files, choice, ontology, how)
     found = DialogueSet(
@@ -670,6 +669,13 @@ def load_dialogues(
         slot_phrases=(SLOT_PHRASES if rules == "multiwoz" else choice.reader.phrases(how)),
     )
     return _with_words(replace(found, notes=(*found.notes, *labels_note(found))), outcome)
+
+
+def _how_read(choice: SplitFiles) -> str:
+    """Return the content of the first file, and the layout in which it was read."""
+    first, reader = choice.files[0][1], choice.reader
+    about = f": {reader.about}" if reader.about else ""
+    return f"{first.place} is {shape_of(first)}, read in the layout {reader.name!r}{about}."
 
 
 def _with_tools(

@@ -1000,6 +1000,12 @@ def test_traces_of_a_session_that_are_no_turns_stay_apart(
     assert any("same session are separate dialogues" in note for note in data.notes)
 
 
+def test_a_log_without_requests_says_how_it_was_read(tmp_path: Path) -> None:
+    calls = [observation(name, {"query": "boats"}, ["a boat"], "RETRIEVER") for name in "ab"]
+    with pytest.raises(DataError, match=r"read in the layout 'requests': .* left out: none of"):
+        load(tmp_path, "a.json", calls)
+
+
 def test_requests_of_other_sessions_are_no_repeats(tmp_path: Path) -> None:
     first = trace("hi", None, sessionId="a")
     second = trace("hi", "Hello.", sessionId="b")

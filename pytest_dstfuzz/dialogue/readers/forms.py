@@ -106,6 +106,11 @@ class Form(Reader):
                 yield dialogue
         if mute and not used:
             raise DataError(mute)
+        if self.growing and not used:
+            how.tell(
+                f"All entries of {file.place} are left out: none of them is a request to a model. "
+                "Calls of tools, retrievers, parsers and the like are no conversations."
+            )
         odd.tell(how.tell)
 
     def _dialogue(
