@@ -17,6 +17,7 @@ from pytest_dstfuzz.cli.command import (
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.options import OUTCOMES
 from pytest_dstfuzz.config.parsers import percent
+from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.errors import UserError
 
 if TYPE_CHECKING:
@@ -96,7 +97,9 @@ def _show(given: Namespace) -> None:
         _table(page, relations, counts)
     else:
         for number, relation in enumerate(relations):
-            _one(page, relation, counts[number] if counts else None)
+            outcome = settings.reply.outcome
+            kind = outcome if outcome in relation.on else relation.on[0]
+            _one(page, relation, counts[number] if counts else None, kind)
     if data:
         page.gap()
         page.field("", _counted(data, settings.reply.outcome))
@@ -133,9 +136,14 @@ def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counte
         return why
     lexicon, reply = load_lexicon(), settings.reply
     guards = Locks.of(lexicon, data.ontology, data.cue_words, settings.variant.lock)
-    exact = KINDS[reply.outcome].has_exact_labels
-    scenes = Scenes(data, lexicon, guards, 0, reply if exact else None)
+    # Recorded replies serve if there are no belief states.
+    direct = KINDS[reply.outcome].has_exact_labels or not _has_states(data)
+    scenes = Scenes(data, lexicon, guards, 0, reply if direct else None)
     return Counter(reasons_by_label(relation, data, scenes))
+
+
+def _has_states(data: DialogueSet) -> bool:
+    return any(all(turn.state is not None for turn in one.turns) for one in data.dialogues)
 
 
 def _table(
@@ -167,7 +175,9 @@ def _figures(found: Counter[str] | str) -> list[str]:
     return [f"{found['']:,}", f"{total:,}", percent(found[""] / total, 1)]
 
 
-def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | None) -> None:
+def _one(
+    page: TerminalPage, relation: Relation, found: Counter[str] | str | None, kind: OutcomeKind
+) -> None:
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
     from pytest_dstfuzz.relations.registry import name_outcomes  # noqa: PLC0415 - as above
 
@@ -177,7 +187,7 @@ def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | Non
     said = [
         ("side", f"{relation.side}; {by}"),
         ("of", name_outcomes(relation)),
-        ("expects", KINDS[relation.on[0]].words.fill(relation.expects)),
+        ("expects", KINDS[kind].words.fill(relation.expects)),
         ("words", relation.source or "none"),
     ]
     for head, text in said:
@@ -189,7 +199,10 @@ def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | Non
         for reason in relation.reasons:
             page.field("    - ", reason)
     elif not found:
-        page.field("  applies  ", f"to an unknown number of {relation.unit}s: they have no labels")
+        labels = KINDS[kind].words.labels
+        page.field(
+            "  applies  ", f"to an unknown number of {relation.unit}s: they have no {labels}"
+        )
     else:
         applicable, total, share = _figures(found)
         page.field("  applies  ", f"to {applicable} of {total} {relation.unit}s ({share})")
@@ -217,8 +230,14 @@ def _counted(data: DialogueSet, outcome: OutcomeKind) -> str:
     calls = (turn.calls is not None for one in data.dialogues for turn in one.turns)
     if KINDS[outcome].has_tools and any(calls):
         return f"Counted over {named}, with the recorded calls in place of the assistant's."
-    if any(all(turn.state is not None for turn in one.turns) for one in data.dialogues):
+    if _has_states(data):
         return f"Counted over {named}, with the labels in place of the tracker's answers."
+    label = KINDS[outcome].label
+    recorded = (
+        all(label(one, turn.index) is not None for turn in one.turns) for one in data.dialogues
+    )
+    if outcome == REPLY and any(recorded):
+        return f"Counted over {named}, with the recorded replies in place of the bot's."
     return (
         f"{named} has no dialogue with a label at each turn, so nothing was counted. Without "
         "labels, only a run can count, by the answers of a tracker: pytest --dst-model=ADDRESS "

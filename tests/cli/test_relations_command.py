@@ -79,6 +79,19 @@ def test_data_without_labels_count_nothing(tmp_path: Path, capsys: pytest.Captur
     assert "applies to no turn of the data: value-swap needs a slot with at least two" in said
 
 
+def test_recorded_replies_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    said = ["I would like to cancel my order", "It is cancelled.", "Thank you", "Bye."]
+    log = tmp_path / "own.jsonl"
+    log.write_text(json.dumps({"dialogue_id": "a", "utterances": said}) + "\n")
+    page = " ".join(run(f"synonyms --data {log} --outcome reply", capsys).split())
+    assert " of 2 turns" in page
+    assert "the answer stays as it is" in page
+    assert "with the recorded replies in place of the bot's" in page
+    log.write_text(json.dumps({"dialogue_id": "a", "users": said}) + "\n")
+    page = " ".join(run(f"synonyms --data {log} --outcome reply", capsys).split())
+    assert "they have no recorded answers" in page
+
+
 def test_labelled_data_of_which_a_relation_says_nothing_are_not_called_unlabelled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
