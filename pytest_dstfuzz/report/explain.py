@@ -442,7 +442,12 @@ def repeat_command(command: str, word: str, variant: int | str) -> str:
         word: the `keyword` of the turn.
         variant: the number of the variant.
     """
-    return f"{command or OPTIONS} --dst-variant={variant} -k '{word}'"
+    # The run may itself repeat one variant.
+    own = _VARIANT.sub("", command) or OPTIONS
+    return f"{own} --dst-variant={variant} -k '{word}'"
+
+
+_VARIANT: Final = re.compile(r" --dst-variant=\d+(?!\S)")
 
 
 def accept_command(command: str, word: str, turn: str, baseline: str = "") -> str:

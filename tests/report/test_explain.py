@@ -10,7 +10,13 @@ from rewritten import twice
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.relations.relation import Move
-from pytest_dstfuzz.report.explain import explain, move_texts, shown_rounds, simplicity
+from pytest_dstfuzz.report.explain import (
+    explain,
+    move_texts,
+    repeat_command,
+    shown_rounds,
+    simplicity,
+)
 
 EXPECTED = """\
 1 of 2 valid variants changes the belief state at turn 1 of dialogue SNG0073
@@ -35,6 +41,11 @@ EXPECTED = """\
 def test_a_violation(broken: TurnResult) -> None:
     command = "pytest 'tests/test_x.py::test_state[a]' --dst-seed=7"
     assert explain(broken, Settings.of(seed=7), command=command, verbose=True) == EXPECTED
+
+
+def test_a_run_of_one_variant_is_repeated_with_one_number() -> None:
+    command = repeat_command("pytest --dst-variant=1 --dst-seed=3", "a-t1", 2)
+    assert command == "pytest --dst-seed=3 --dst-variant=2 -k 'a-t1'"
 
 
 def test_without_command(broken: TurnResult) -> None:
