@@ -223,12 +223,15 @@ _MOST_TURNS: Final = 0.95
 _THRESHOLD: Final = re.compile(r"<=([\d.]+)")
 
 
-def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[tuple[str, Style]]:
+def spread_texts(
+    turns: Sequence[tuple[float, ...]], compared: str, tracker: TrackerSettings
+) -> Iterator[tuple[str, Style]]:
     """Yield sentences on the differences between a bot's replies to the same turn.
 
     Args:
         turns: see `SpreadTally.rows`.
         compared: the names of the comparisons with their thresholds.
+        tracker: the settings of the run.
     """
     spreads = [row for row in turns if row[2] != UNKNOWN]
     if not turns:
@@ -236,10 +239,13 @@ def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[
     if not spreads:
         if any(replied for replied, *_ in turns):
             why = (
-                "because of --dst-error-rate=no, or because the bot declares that its answers do "
-                "not vary"
+                "of --dst-repeatable"
+                if tracker.repeatable
+                else "of --dst-error-rate=no"
+                if tracker.error_rate == ()
+                else "the bot declares that its answers do not vary"
             )
-            yield f"not measured: each clean turn was requested only once, {why}", "plain"
+            yield f"not measured: each clean turn was requested only once, because {why}", "plain"
         return
     unstable = int(sum(row[1] for row in turns))
     one = sum(kinds <= 1 for *_, kinds, _ in spreads)

@@ -78,7 +78,8 @@ def show_run(
         page.field(label("" if number else "how"), text)
     if info.compared:
         page.field(label("compared"), f"{words.what} with {words.what}: {info.compared}")
-        for number, (text, style) in enumerate(spread_texts(totals.replies.rows(), info.compared)):
+        spread = spread_texts(totals.replies.rows(), info.compared, settings.tracker)
+        for number, (text, style) in enumerate(spread):
             page.field(label("" if number else "own spread"), text, style)
     if info.judge is not None:
         for number, (text, style) in enumerate(judge_texts(*info.judge)):

@@ -171,7 +171,8 @@ class View:
     def own_spread(self) -> tuple[str, ...]:
         """Sentences about how much a bot's own replies vary. Belief states have none."""
         compared = str(self.report.get("outcome", {}).get("compared", ""))
-        return tuple(text for text, _ in spread_texts(self.totals.replies.rows(), compared))
+        spread = spread_texts(self.totals.replies.rows(), compared, self.settings.tracker)
+        return tuple(text for text, _ in spread)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -185,15 +186,36 @@ def test_its_own_spread_is_told_before_violations_are() -> None:
             [(1, 0.1, ""), (1, 0.2, ""), (2, 0.6, ""), (3, 1.0, UNSTABLE)]
         )
     ]
-    texts = [text for text, _ in spread_texts(spread(*turns, turns[0]), "numbers,words<=0.5")]
+    texts = [
+        text
+        for text, _ in spread_texts(
+            spread(*turns, turns[0]), "numbers,words<=0.5", SETTINGS.tracker
+        )
+    ]
     assert texts[0].startswith(
         "4 clean turns, each asked 3 times or more: all replies agree for 2, and differ for 1; 1"
     )
     assert "median 0.40, at most 1.00 in 95 % of the turns (0.5 allowed)" in texts[1]
     assert "in 50.00 % of the turns: with threshold=1" in texts[2]
     plain = [replace(turn, own=Spread(3, 1)) for turn in turns]
-    assert len(list(spread_texts(spread(*plain), "exact"))) == 1
-    assert "requested only once" in next(spread_texts(spread(answered(CLEAN)), "exact"))[0]
+    assert len(list(spread_texts(spread(*plain), "exact", SETTINGS.tracker))) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"repeatable": True}, "--dst-repeatable"),
+        ({"error_rate": "no"}, "--dst-error-rate=no"),
+        ({}, "the bot declares"),
+    ],
+)
+def test_a_spread_that_is_not_measured_names_its_reason(
+    options: dict[str, Any], reason: str
+) -> None:
+    own = Settings.of(model="my_bot:reply", outcome="reply", **options).tracker
+    ((text, _),) = spread_texts(spread(answered(CLEAN)), "exact", own)
+    reasons = ("--dst-repeatable", "--dst-error-rate=no", "the bot declares")
+    assert [one for one in reasons if one in text] == [reason]
 
 
 WORDS = st.lists(st.sampled_from(["it", "opens", "at", "nine.", "ten.", "\n", "no"]), max_size=12)
