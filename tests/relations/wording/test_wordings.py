@@ -78,6 +78,8 @@ ALLOWED = {
         ("synonyms", "Can you fix my bike?", "Can you repair my bike?"),
         ("synonyms", "My bike is old.", "My bicycle is old."),
         ("synonyms", "Is there an elevator?", "Is there a lift?"),
+        ("synonyms", "I need an apartment.", "I need a flat."),
+        ("synonyms", "I need a flat near the station.", "I need an apartment near the station."),
         ("synonyms", "I want to return my package.", "I want to send back my package."),
         ("register", "I am looking for a map.", "I'm looking for a map."),
         ("register", "I don't want olives.", "I do not want olives."),
@@ -240,6 +242,19 @@ def test_own_synonyms_are_used_in_both_directions(asked: AskedBot):
     assert asked("synonyms", "It is a mallet.") == set()
     assert asked("synonyms", "It is a mallet.", own=own) == {"It is a hammer."}
     assert asked("synonyms", "It is a hammer.", own=own) == {"It is a mallet."}
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        *(f"I have a flat {noun}." for noun in ("tyre", "battery", "rate", "screen", "fee")),
+        "I have a flat.",
+        "I ordered these flat shoes.",
+        "I ordered these flats.",
+    ],
+)
+def test_only_a_home_is_an_apartment(asked: AskedBot, user: str):
+    assert not [text for text in asked("synonyms", user) if "apartment" in text]
 
 
 @pytest.mark.parametrize("name", ["synonyms.tsv", "register.tsv"])
