@@ -42,6 +42,8 @@ class Words(NamedTuple):
     #: The noun for empty answers, and the remark that reports add if there are many.
     empty: str = "empty answers"
     are_empty: str = ", which hardly any variant can change"
+    #: The verb phrase for answers that are as their labels.
+    are_right: str = "are right"
     #: Whether ``short`` and ``noun`` are plural.
     plural: bool = False
 

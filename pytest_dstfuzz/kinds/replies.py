@@ -26,6 +26,7 @@ class Replies(AnswerKind):
         accuracy=("share of right replies", "clean questions", "recorded answer"),
         identifier="reply",
         nothing="says nothing",
+        are_right="agree with the recorded ones",
         values=False,
     )
 

@@ -162,7 +162,7 @@ def _clean(summary: Summary, words: Words) -> Iterator[tuple[str, str, str]]:
         yield words.empty, share, f"{counts}; failure rate without them {without}"
     if summary.clean_labelled:
         counts = f"{summary.clean_right:,} of {summary.clean_labelled:,} clean"
-        shown = f"{counts} {words.answers} are right, by the {words.labels}"
+        shown = f"{counts} {words.answers} {words.are_right}, by the {words.labels}"
         yield words.right, percent(summary.clean_accuracy), shown
 
 

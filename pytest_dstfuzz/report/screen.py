@@ -247,8 +247,8 @@ def _clean(totals: Totals, summary: Summary) -> Iterator[Fact]:
     texts = []
     if summary.clean_labelled:
         texts.append(
-            f"{percent(summary.clean_accuracy)} of the clean {words.answers} are right "
-            f"({summary.clean_right:,} of {summary.clean_labelled:,} with labels)"
+            f"{percent(summary.clean_accuracy)} of the clean {words.answers} {words.are_right} "
+            f"({summary.clean_right:,} of {summary.clean_labelled:,} with {words.labels})"
         )
     unanswered, replies = totals.fallbacks
     if replies:

@@ -338,7 +338,7 @@ def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:
         page.field(label(words.empty), text)
     if summary.clean_labelled:
         text = (
-            f"{percent(summary.clean_accuracy)} of the clean {words.answers} are right: "
+            f"{percent(summary.clean_accuracy)} of the clean {words.answers} {words.are_right}: "
             f"{summary.clean_right:,} of {summary.clean_labelled:,} turns with {words.labels}"
         )
         page.field(label(words.right), text)

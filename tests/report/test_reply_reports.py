@@ -156,7 +156,7 @@ def test_no_report_of_replies_speaks_of_states_or_slots() -> None:
         for word in ("belief", "slot", "ontology", "tracker", "accuracy"):
             assert word not in text.lower(), (word, text)
         assert "Friday." in text
-    assert "right replies 100.00 % of the clean replies are right" in texts[0]
+    assert "right replies 100.00 % of the clean replies agree with the recorded ones" in texts[0]
 
 
 def test_pages_have_both_replies_side_by_side() -> None:
