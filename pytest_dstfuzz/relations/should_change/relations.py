@@ -48,10 +48,14 @@ from pytest_dstfuzz.relations.should_change.base import (
     tables_of,
 )
 from pytest_dstfuzz.relations.should_change.replies import (
+    ADJECTIVES,
+    LOOKS,
     NO_OPPOSITE,
     NOT_ONE,
+    asks_details,
     negate_request,
     negate_statement,
+    say_either,
 )
 from pytest_dstfuzz.relations.should_change.sites import (
     BY_SYSTEM,
@@ -606,6 +610,7 @@ def _is_twin(table: ValueTable, slot: str, other: str) -> bool:
 COUNTED: Final = "the wanted value is unknown, because a number or time is negated"
 NOT_ALONE: Final = "the clause gives several values"
 NO_VERB: Final = "no rule negates a verb of the clause"
+DENIED: Final = "the negation would deny the whole request, or tell the bot nothing"
 
 #: Auxiliaries before `not`: `should not be`, `would not like`.
 _AUXILIARIES: Final = word_set("should would will must")
@@ -651,7 +656,7 @@ class Negation(ShouldChange):
     name = "negation"
     expects = "the slot does not keep the rejected value, and all others stay; a reply differs"
     on: ClassVar[tuple[OutcomeKind, ...]] = ("state", "tool-calls", "reply")
-    reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS, NOT_ONE, NO_OPPOSITE)
+    reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, DENIED, *OF_CALLS, NOT_ONE, NO_OPPOSITE)
 
     def begin(self, scene: Scene) -> TurnStart:
         """Return the turn with a negated wish, or the reason why the relation does not apply."""
@@ -678,10 +683,48 @@ def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
     if site.kind in {"number", "time"}:
         return COUNTED
     delta = Delta(site.slot, site.value, Admissible((site.value,), anything_but=True))
-    made = _negated(scene, delta, site.mention.first, site.mention.last)
-    if isinstance(made, Rewrite):
-        return made
-    return _not_there(scene, delta, site.mention.first, site.mention.last) or made
+    first, last = site.mention.first, site.mention.last
+    # A journey needs its end, so that nobody says where it does not go.
+    narrower = None if site.kind == "end" else _not_there(scene, delta, first, last)
+    if narrower is None and site.kind == "choice":
+        narrower = _not_such(scene, delta, first, last)
+    return narrower or _negated(scene, delta, first, last)
+
+
+def _not_such(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | None:
+    """Return `rooms that are not cheap` for `cheap rooms`, if the noun ends its clause."""
+    parts = scene.parts
+    words = [word.lower for word in parts.words]
+    place = last + 1 + (words[last + 1 : last + 2] == ["priced"])
+    if place >= len(words) or any(not gap.isspace() for gap in parts.gaps[last + 1 : place + 1]):
+        return None
+    end = place + 1 + (words[place + 1 :] == ["please"])
+    noun, lexicon = words[place], scene.lexicon
+    base = inflections().singular(noun) or noun
+    described = " ".join(words[first : last + 1])
+    adjective = described in ADJECTIVES or lexicon.majority_pos(described) == "adj"
+    nominal = lexicon.majority_pos(base) == "noun" and scene.guarded.reasons[place] != "name"
+    ends = end == len(words) or bool(parts.gaps[end].strip())
+    if not (adjective and nominal and ends and first):
+        return None
+    article = words[first - 1] in {"a", "an"}
+    clause = clause_of(parts, first)
+    denied = {"not", "no", "or", "and", "but"} & {*words[clause.start : clause.stop]}
+    if article != (base == noun) or denied:
+        return None
+    said = scene.turn.user[parts.words[first].start : parts.words[place - 1].end]
+    begin = parts.words[first - article]
+    things = f"{article_before(noun)} {noun}" if article else noun
+    text = f"{things} that {'is' if article else 'are'} not {said}"
+    edit = Replacement(begin.start, parts.words[place].end, text, "negation")
+    return scene.rewrite([edit], [_or_no_call(scene, delta)])
+
+
+def _or_no_call(scene: Scene, delta: Delta) -> Delta:
+    """Return a change that a missing call fulfils as well, because the clause may ask for it."""
+    if not scene.kind.has_tools:
+        return delta
+    return replace(delta, after=replace(delta.after, or_no_call=True))
 
 
 def _not_there(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | None:
@@ -702,11 +745,11 @@ def _not_there(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | N
         return None
     if not _is_plain_clause(words, clause_of(scene.parts, first)):
         return None
-    if scene.kind.has_tools:
-        delta = replace(delta, after=replace(delta.after, or_no_call=True))
+    if words[place - 2 : place - 1] == ["to"]:  # `to look in the north`
+        return None
     at = scene.parts.words[place].start
     text = f"that {'is' if base == noun else 'are'} not "
-    return scene.rewrite([Replacement(at, at, text, "negation")], [delta])
+    return scene.rewrite([Replacement(at, at, text, "negation")], [_or_no_call(scene, delta)])
 
 
 def _is_plain_clause(words: Sequence[str], clause: range) -> bool:
@@ -727,15 +770,61 @@ def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str
     sentence = sentence_of(scene.parts, first)
     if scene.parts.gaps[sentence.stop].strip().startswith("?"):
         return NO_VERB
-    if scene.kind.has_tools:
-        # It is unclear whether the clause asks for the whole call or only for its argument.
-        delta = replace(delta, after=replace(delta.after, or_no_call=True))
+    if _denies_request(scene, delta.slot, verb, first):
+        return DENIED
     word, new = scene.parts.words[verb], _negation_at(words, clause, verb)
     if word.text[0].isupper():
         new = new[:1].upper() + new[1:]
     if verb and word.start == scene.parts.words[verb - 1].end and not new.startswith("'"):
         new = f" {new}"
-    return scene.rewrite([Replacement(word.start, word.end, new, "negation")], [delta])
+    edits = [Replacement(word.start, word.end, new, "negation")]
+    if _LAST_WORDS.issuperset(words[clause.stop : sentence.stop]):
+        edits += say_either(scene.parts.words, verb, sentence.stop)
+    return scene.rewrite(edits, [_or_no_call(scene, delta)])
+
+
+#: Words that may follow the clause of a negated verb: `parking, too`.
+_LAST_WORDS: Final = word_set("too as well please")
+#: Kinds of slots whose denial leaves nothing that the bot could act on: `I am not going to Ely`.
+_NEEDED_KINDS: Final[frozenset[SlotKind]] = frozenset({"end", "name"})
+#: Words between a verb and a value that refer to the request.
+_REFERENCES: Final = word_set("it one ones something somewhere anything place")
+#: Words that may stand between a wish and its yes/no feature.
+_BEFORE_FEATURES: Final = word_set("a an the free to have include offer it also your like be")
+_TRAVELS: Final = word_set("going leaving departing arriving traveling travelling")
+
+
+def _denies_request(scene: Scene, slot: str, verb: int, first: int) -> bool:
+    """Return whether a negated verb denies the whole request, or is useless as an answer.
+
+    `I am not looking for a museum` is odd at the beginning of a conversation. A negation that only
+    narrows a request is not: `It should not be cheap`, `I do not want parking`.
+    """
+    words = [word.lower.replace("’", "'") for word in scene.parts.words]
+    between, kind = words[verb + 1 : first], scene.table.kinds.get(slot)
+    if kind in _NEEDED_KINDS or not _TRAVELS.isdisjoint(between[:2]):
+        return True
+    if not LOOKS.isdisjoint([words[verb], *between]) and "look" not in between:
+        return True
+    if kind == "yes-no" and _BEFORE_FEATURES.issuperset(between):
+        return False
+    said = [word for word in words[max(0, verb - 2) : verb] if word not in _ADVERBS]
+    stated = words[verb] not in {"wants", "needs", "prefers"} and said[-1:] != []
+    if not _REFERENCES.isdisjoint(between) or (stated and said[-1] in _IT - _PEOPLE):
+        return False
+    return not _is_underway(scene, slot, first)
+
+
+def _is_underway(scene: Scene, slot: str, first: int) -> bool:
+    """Return whether the request was made before the sentence, which only adds a detail."""
+    start, domain = sentence_of(scene.parts, first).start, domain_of(slot)
+    user = split_spoken(scene.turn.user)
+    others = [other for other in scene.given if other != slot and domain_of(other) == domain]
+    if any(one.first < start for other in others for one in user.mentions(scene.now[other])):
+        return True
+    if scene.before and not scene.kind.has_tools:
+        return any(domain_of(other) == domain for other in scene.before)
+    return asks_details(scene.turn.system)
 
 
 def _negation_goes_on(scene: Scene, last: int) -> bool:

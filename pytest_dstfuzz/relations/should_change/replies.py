@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.dialogue.dialogues import Admissible
 from pytest_dstfuzz.dialogue.number_words import NUMBER_WORDS
-from pytest_dstfuzz.perturb.words import match_case, word_set
+from pytest_dstfuzz.perturb.words import Word, match_case, word_set
 from pytest_dstfuzz.relations.relation import (
     OTHER_REPLY,
     Delta,
@@ -96,11 +96,103 @@ def negate_statement(scene: Scene) -> TurnStart:
     one = parts[0]
     if not _IDLE.isdisjoint(one.said) or len(one.said) > _LONGEST or _has_clauses(one):
         return Inapplicable(NO_OPPOSITE)
-    found = list(_changes(one))
+    denied = _denies_all(scene, one)
+    found = [edit for edit in _changes(one) if edit.operator != "denied" or not denied]
     return [
-        replace(scene.rewrite([edit], about=edit.operator.replace("_", " ")), expected=OTHER_REPLY)
+        replace(scene.rewrite(_in_full(one, edit), about=_named(edit)), expected=OTHER_REPLY)
         for edit in found
     ] or Inapplicable(NO_OPPOSITE)
+
+
+def _named(edit: Replacement) -> str:
+    return "negated" if edit.operator == "denied" else edit.operator
+
+
+def _in_full(one: Sentence, edit: Replacement) -> list[Replacement]:
+    """Return an edit, with those of `too` and `also` if it negates the verb of a sentence."""
+    verb = _verb_of(one)
+    if edit.operator != "denied" or verb is None:
+        return [edit]
+    return [edit, *say_either(one.words, verb, len(one.words))]
+
+
+def say_either(words: Sequence[Word], verb: int, stop: int) -> list[Replacement]:
+    """Return the edits that say `either` for `too`, `as well` or `also` in a negated sentence.
+
+    Args:
+        words: the words of the text.
+        verb: the index of the negated verb.
+        stop: the index after the last word of the sentence.
+    """
+    said = [word.lower for word in words]
+    end = stop - (said[stop - 1] == "please")
+    first = end - 1 if said[end - 1] == "too" else end - 2
+    if said[end - 1] == "too" or said[first:end] == ["as", "well"]:
+        return [Replacement(words[first].start, words[end - 1].end, "either", "either")]
+    if not verb or said[verb - 1] != "also":
+        return []
+    at = words[end - 1].end
+    return [
+        Replacement(words[verb - 1].start, words[verb].start, "", "either"),
+        Replacement(at, at, " either", "either"),
+    ]
+
+
+#: Words of a question that asks for no details: `Is there anything else?`
+_OPEN_QUESTION: Final = word_set("else anything help assist")
+#: Requests that only look something up. Nobody says `Do not find me a hotel`.
+LOOKS: Final = word_set(
+    """find show search give tell get list recommend suggest look know see check display fetch
+    locate compare"""
+)
+#: Requests for a new thing, unless the object is known: `Do not book a room`.
+_MAKES: Final = word_set("book order buy reserve schedule make create open rent arrange")
+_KNOWN: Final = word_set("my our your this that these those the it them him her his its")
+#: Participles that tell the request or the way of the user.
+_PLANS: Final = word_set(
+    """looking searching hoping thinking planning trying going leaving departing arriving traveling
+    travelling heading coming flying interested"""
+)
+_QUANTITIES: Final = word_set("a an some any another more")
+
+
+def asks_details(system: str) -> bool:
+    """Return whether the system asks for details of a request, and not `Anything else?`."""
+    return "?" in system and not any(
+        one.asks and not _OPEN_QUESTION.isdisjoint(one.said) for one in sentences(system)
+    )
+
+
+def _denies_all(scene: Scene, one: Sentence) -> bool:
+    """Return whether the negated sentence denies the whole request, or answers no question.
+
+    Nobody opens with `I am not looking for a gift` or with `Do not find a hotel`.
+    """
+    said = [word for word in one.said if word != "please"]
+    if requests(one):
+        return _is_new(said)
+    verb = _verb_of(one)
+    if verb is None:
+        return False
+    rest = [word for word in one.said[verb + 1 :] if word != "also"]
+    if rest[:1] and rest[0] in _PLANS:
+        return True
+    word = one.said[verb]
+    if word == "would":
+        rest = rest[1:]
+    elif word not in {"want", "need", "like"}:
+        return False
+    if rest[:1] == ["to"]:
+        return len(rest) < 3 or rest[1] not in _ACTS or _is_new(rest[1:])
+    side = "also" in said or said[-1] == "too" or said[-2:] == ["as", "well"]
+    counted = bool(rest) and (rest[0] in _QUANTITIES or rest[0] in NUMBER_WORDS)
+    return counted and not side and not asks_details(scene.turn.system)
+
+
+def _is_new(said: Sequence[str]) -> bool:
+    """Return whether a request looks something up, or is for a thing that is not yet known."""
+    objects = [word for word in said[1:3] if word not in {"me", "us"}]
+    return said[0] in LOOKS or (said[0] in _MAKES and not (objects and objects[0] in _KNOWN))
 
 
 def _changes(one: Sentence) -> Iterator[Replacement]:
@@ -167,7 +259,8 @@ def _negated_choice(one: Sentence) -> Iterator[Replacement]:
 
 #: Places that a thing may be in or not.
 _ZONES: Final = word_set("centre center north south east west suburbs")
-_IS_NOT: Final = word_set(
+#: Adjectives that may stand behind `that is not`.
+ADJECTIVES: Final = word_set(
     """cheap expensive vegan vegetarian spicy red blue green black white yellow grey brown italian
     french chinese indian thai japanese mexican spanish greek turkish german english american
     british electric modern quiet large small big"""
@@ -189,7 +282,7 @@ def _not_so(one: Sentence) -> Iterator[Replacement]:
         at = words[place].start
         yield Replacement(at, at, f"that {verb} not ", "negated")
     place = size - 2
-    if place > 0 and said[place] in _IS_NOT and said[place - 1] in {"a", "an"}:
+    if place > 0 and said[place] in ADJECTIVES and said[place - 1] in {"a", "an"}:
         noun = words[size - 1].text
         text = f"{article_before(noun)} {noun} that is not {words[place].text}"
         yield Replacement(words[place - 1].start, words[size - 1].end, text, "negated")
@@ -230,8 +323,10 @@ def negate_request(scene: Scene) -> list[Rewrite]:
         return []
     before = scene.now[calls[0]]
     none = Delta(calls[0], before, Admissible((before,), anything_but=True, or_no_call=True))
-    edits = [edit for edit in _opposites(one) if edit.operator == "negated"]
-    return [scene.rewrite([edit], [none], about="negated") for edit in edits]
+    if _denies_all(scene, one):
+        return []
+    edits = [edit for edit in _opposites(one) if edit.operator == "denied"]
+    return [scene.rewrite(_in_full(one, edit), [none], about="negated") for edit in edits]
 
 
 def _has_clauses(one: Sentence) -> bool:
@@ -252,16 +347,16 @@ def _opposites(one: Sentence) -> Iterator[Replacement]:
         if requests(one):
             said_first = match_case(words[first].text, "do not")
             after = f"{said_first} {words[first].lower}"
-            yield Replacement(words[first].start, words[first].end, after, "negated")
+            yield Replacement(words[first].start, words[first].end, after, "denied")
             return
         place = _verb_of(one)
         if place is None:
             return
         full = said[place] in _FULL_VERBS and said[place + 1 : place + 2] != ("been",)
         if full:
-            yield Replacement(words[place].start, words[place].start, "do not ", "negated")
+            yield Replacement(words[place].start, words[place].start, "do not ", "denied")
         else:
-            yield Replacement(words[place].end, words[place].end, " not", "negated")
+            yield Replacement(words[place].end, words[place].end, " not", "denied")
         return
     yield from _affirmed(one, negated[0])
 
@@ -271,6 +366,8 @@ def _verb_of(one: Sentence) -> int | None:
     said = one.said
     if said[0] in {"i", "we"} and said[1:2] and said[1] in {*_FULL_VERBS, *_NEGATED}:
         return 1
+    if said[0] in {"i", "we"} and said[1:2] == ("also",) and said[2:3] and said[2] in _FULL_VERBS:
+        return 2
     if said[0] in {"i'm", "we're", "it's"} and len(said) > 2:
         return 0
     if said[0] in {"it", "they"} and said[1:2] and said[1] in _NEGATED:

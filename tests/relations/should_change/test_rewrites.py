@@ -21,6 +21,7 @@ from pytest_dstfuzz.relations.should_change.base import Lazily, ShouldChange
 from pytest_dstfuzz.relations.should_change.relations import (
     ACKNOWLEDGED,
     COUNTED,
+    DENIED,
     GIVES_NOTHING,
     NEEDED,
     NO_CUE,
@@ -259,7 +260,9 @@ def test_the_value_of_another_slot() -> None:
         ("My aunt says it should be cheap", {"hotel-price": "cheap"},
          "My aunt says it should not be cheap"),
         ("I'm looking for cheap rooms", {"hotel-price": "cheap"},
-         "I'm not looking for cheap rooms"),
+         "I'm looking for rooms that are not cheap"),
+        ("I'm looking for a cheap room, please", {"hotel-price": "cheap"},
+         "I'm looking for a room that is not cheap, please"),
         ("My aunt says we need parking", {"hotel-parking": "yes"},
          "My aunt says we do not want parking"),
         ("My aunt says we will need free parking", {"hotel-parking": "yes"},
@@ -277,9 +280,19 @@ def test_the_value_of_another_slot() -> None:
          "Is there a room that is not in the north?"),
         ("We want cheap rooms with beds in the north",
          {"hotel-price": "cheap", "hotel-area": "north"}, NOT_ALONE),
-        ("We want cheap rooms, do they have parking?", {"hotel-price": "cheap"}, NOT_ALONE),
-        ("We need information on cheap rooms", {"hotel-price": "cheap"}, NO_VERB),
-        ("Do we want cheap rooms?", {"hotel-price": "cheap"}, NO_VERB),
+        ("It should be cheap, do they have parking?", {"hotel-price": "cheap"}, NOT_ALONE),
+        ("We need the address of a museum", {"hotel-kind": "museum"}, NO_VERB),
+        ("Do we want it cheap?", {"hotel-price": "cheap"}, NO_VERB),
+        ("We also need parking", {"hotel-parking": "yes"}, "We do not want parking either"),
+        ("We need parking, too.", {"hotel-parking": "yes"}, "We do not want parking, either."),
+        ("We need parking as well please", {"hotel-parking": "yes"},
+         "We do not want parking either please"),
+        ("I want a museum", {"hotel-kind": "museum"}, DENIED),
+        ("We want a hotel with parking", {"hotel-parking": "yes"}, DENIED),
+        ("Find a museum", {"hotel-kind": "museum"}, DENIED),
+        ("I am going to Ely", {"train-destination": "ely"}, DENIED),
+        ("I want the Old Mill", {"hotel-name": "old mill"}, DENIED),
+        ("I am attending a lecture in Ely", {"train-destination": "ely"}, NO_VERB),
     ],
 )  # fmt: skip
 def test_a_clause_is_negated_at_its_verb(
@@ -290,6 +303,16 @@ def test_a_clause_is_negated_at_its_verb(
     else:
         (one,) = rewrites(Negation(), ("", user, state))
         assert one.seen.user == expected
+
+
+@pytest.mark.parametrize("question", ["What kind of place is it?", "Anything else?"])
+def test_a_wish_may_be_denied_if_it_only_adds_a_detail(question: str) -> None:
+    turn = (question, "I want a museum", {"hotel-kind": "museum"})
+    if "else" in question:
+        assert reason(Negation(), turn) == DENIED
+    else:
+        (one,) = rewrites(Negation(), turn)
+        assert one.seen.user == "I do not want a museum"
 
 
 WEB = {"hotel-web": "yes"}
