@@ -177,7 +177,9 @@ def _fronted(scene: Scene, one: Sentence) -> Iterator[Change]:
     if not _CHANGES.isdisjoint(said) or len(said) > _LONGEST:
         return
     end = len(said) - (said[-1] == "please")
-    first = _phrase(one, _WHEN, end)
+    # The new information of an answer comes last, and a yes/no question begins with its verb.
+    kept = _asks_when(scene.turn.system) or (one.asks and said[0] in _HELPERS)
+    first = None if kept else _phrase(one, _WHEN, end)
     rest = said[first - 1] if first else ""
     begins = said[0] in _FRONTED and said[1:2] != ("not",) and "looking" not in said
     enough = first is not None and first >= _FEWEST and begins
@@ -199,6 +201,20 @@ def _fronted(scene: Scene, one: Sentence) -> Iterator[Change]:
                 text = f"{_start(one, last, end)} {moved}"
                 yield (Replacement(one.start, one.words[end - 1].end, text, "moved_back"),)
             return
+
+
+#: First words of a yes/no question.
+_HELPERS: Final = word_set("am is are was were do does did can could will would have has had")
+_TIMES: Final = word_set("when day days date dates time times month long")
+
+
+def _asks_when(system: str) -> bool:
+    """Return whether the system asks for a day or a time."""
+    return any(
+        not _TIMES.isdisjoint(one.said)
+        and (one.asks or not {"which", "what", "when"}.isdisjoint(one.said))
+        for one in sentences(system)
+    )
 
 
 def _begins(said: Sequence[str]) -> bool:

@@ -846,6 +846,14 @@ def _verb_after(said: Sequence[str], subject: int) -> int | None:
     return None
 
 
+def _ends_with_adjective(scene: Scene, said: Sequence[str]) -> bool:
+    """Return whether words end with what they say of a noun: `amplifiers important`."""
+    kinds = [scene.lexicon.majority_pos(word) for word in said[-2:]]
+    return kinds == ["noun", "adj"] or (
+        kinds[-1:] == ["adj"] and inflections().singular(said[max(0, len(said) - 2)]) is not None
+    )
+
+
 def _wh_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
     """Return the edits from `When do you open?` to `when you open`."""
     said = one.said
@@ -866,6 +874,7 @@ def _wh_question(scene: Scene, one: Sentence) -> list[Replacement] | None:
         and subject in _DETERMINERS
         and not long
         and _AFTER_NOUN.isdisjoint(said)
+        and not _ends_with_adjective(scene, said[count + 2 :])
     ):
         return _moved_to_end(one, lead, gone, count)
     if helper == "do" and subject in {"you", "they", "we", "i"}:

@@ -745,11 +745,21 @@ def _not_there(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | N
         return None
     if not _is_plain_clause(words, clause_of(scene.parts, first)):
         return None
-    if words[place - 2 : place - 1] == ["to"]:  # `to look in the north`
+    before = words[max(0, place - 4) : place]
+    # `to look in the north`, and `the weather next week in Ely`
+    if before[-2:-1] == ["to"] or not _NOWHERE.isdisjoint(before):
         return None
     at = scene.parts.words[place].start
     text = f"that {'is' if base == noun else 'are'} not "
     return scene.rewrite([Replacement(at, at, text, "negation")], [_or_no_call(scene, delta)])
+
+
+#: Things that are everywhere, and times: no user asks for `weather that is not in Ely`.
+_NOWHERE: Final = word_set(
+    """weather forecast temperature humidity wind news day week weekend month today tomorrow tonight
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june
+    july august september october november december"""
+)
 
 
 def _is_plain_clause(words: Sequence[str], clause: range) -> bool:
@@ -805,6 +815,8 @@ def _denies_request(scene: Scene, slot: str, verb: int, first: int) -> bool:
     if kind in _NEEDED_KINDS or not _TRAVELS.isdisjoint(between[:2]):
         return True
     if not LOOKS.isdisjoint([words[verb], *between]) and "look" not in between:
+        return True
+    if not (_NOWHERE | {"finding", "thinking"}).isdisjoint(between):
         return True
     if kind == "yes-no" and _BEFORE_FEATURES.issuperset(between):
         return False

@@ -140,13 +140,13 @@ def say_either(words: Sequence[Word], verb: int, stop: int) -> list[Replacement]
 
 #: Words of a question that asks for no details: `Is there anything else?`
 _OPEN_QUESTION: Final = word_set("else anything help assist")
-#: Requests that only look something up. Nobody says `Do not find me a hotel`.
+#: Requests that look something up or correct it. Nobody says `Do not find me a hotel`.
 LOOKS: Final = word_set(
     """find show search give tell get list recommend suggest look know see check display fetch
-    locate compare"""
+    locate compare make"""
 )
 #: Requests for a new thing, unless the object is known: `Do not book a room`.
-_MAKES: Final = word_set("book order buy reserve schedule make create open rent arrange")
+_MAKES: Final = word_set("book order buy reserve schedule create open rent arrange")
 _KNOWN: Final = word_set("my our your this that these those the it them him her his its")
 #: Participles that tell the request or the way of the user.
 _PLANS: Final = word_set(

@@ -84,6 +84,7 @@ def test_a_statement_takes_its_opposite(user: str, opposite: str) -> None:
         ("We need two rooms.", NO_OPPOSITE),
         ("Find the weather forecast.", NO_OPPOSITE),
         ("Book me a room.", NO_OPPOSITE),
+        ("Make that the ninth.", NO_OPPOSITE),
     ],
 )
 def test_some_statements_stay(user: str, reason: str) -> None:

@@ -289,6 +289,7 @@ def test_the_value_of_another_slot() -> None:
          "We do not want parking either please"),
         ("I want a museum", {"hotel-kind": "museum"}, DENIED),
         ("We want a hotel with parking", {"hotel-parking": "yes"}, DENIED),
+        ("Show me the weather in the north", {"hotel-area": "north"}, NO_VERB),
         ("Find a museum", {"hotel-kind": "museum"}, DENIED),
         ("I am going to Ely", {"train-destination": "ely"}, DENIED),
         ("I want the Old Mill", {"hotel-name": "old mill"}, DENIED),
@@ -303,6 +304,12 @@ def test_a_clause_is_negated_at_its_verb(
     else:
         (one,) = rewrites(Negation(), ("", user, state))
         assert one.seen.user == expected
+
+
+def test_no_denial_of_the_weather_or_of_a_thought() -> None:
+    for wish in ("looking for the weather in the north", "thinking of the north"):
+        turn = ("Which area?", f"I am {wish}", {"hotel-area": "north"})
+        assert reason(Negation(), turn) == DENIED
 
 
 @pytest.mark.parametrize("question", ["What kind of place is it?", "Anything else?"])
