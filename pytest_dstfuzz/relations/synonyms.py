@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.calls import argument_texts
 from pytest_dstfuzz.dialogue.number_words import NUMBER_WORDS
-from pytest_dstfuzz.perturb.words import Word, match_case, word_list, word_set
+from pytest_dstfuzz.perturb.words import Word, match_case, take_apart, word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Replacement, Scene
 from pytest_dstfuzz.relations.sources import find_broken_lock
@@ -300,6 +300,9 @@ class Synonyms(Wording):
                     yield (found,)
 
 
+#: Words of letters and words of text messages, which nobody writes in one message.
+_FORMAL: Final = word_set("kindly")
+_TEXTED: Final = word_set("u ur r pls plz thx wanna gonna gotta")
 _NO_REGISTER: Final = "the turn has no contraction and no formal or casual word of the table"
 
 
@@ -320,8 +323,10 @@ class Register(Wording):
     most_alone = 8
 
     def keeps_locks(self, scene: Scene, text: str) -> bool:
-        """Return whether a text keeps the turn's locked words. Negations may be contracted."""
-        return _keeps_locks(scene, text)
+        """Return whether a text keeps the locked words in one register. Negations may contract."""
+        said = {word.lower for word in take_apart(text).words}
+        mixed = not (_FORMAL.isdisjoint(said) or _TEXTED.isdisjoint(said))
+        return not mixed and _keeps_locks(scene, text)
 
     def changes(self, scene: Scene) -> Iterator[Change]:
         """Return the phrases that can be more formal, or less formal."""

@@ -703,7 +703,8 @@ def _not_such(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | No
     base = inflections().singular(noun) or noun
     described = " ".join(words[first : last + 1])
     adjective = described in ADJECTIVES or lexicon.majority_pos(described) == "adj"
-    nominal = lexicon.majority_pos(base) == "noun" and scene.guarded.reasons[place] != "name"
+    nominal = lexicon.majority_pos(base) == "noun" and base not in {"price", "range", "rating"}
+    nominal = nominal and scene.guarded.reasons[place] != "name"
     ends = end == len(words) or bool(parts.gaps[end].strip())
     if not (adjective and nominal and ends and first):
         return None
@@ -741,7 +742,8 @@ def _not_there(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | N
         return None
     noun = words[place - 1]
     base = inflections().singular(noun) or noun
-    if scene.lexicon.majority_pos(base) != "noun" or scene.guarded.reasons[place - 1] == "name":
+    nominal = scene.lexicon.majority_pos(base) == "noun" or noun in {"something", "anything"}
+    if not nominal or scene.guarded.reasons[place - 1] == "name":
         return None
     if not _is_plain_clause(words, clause_of(scene.parts, first)):
         return None
@@ -798,9 +800,13 @@ _LAST_WORDS: Final = word_set("too as well please")
 #: Kinds of slots whose denial leaves nothing that the bot could act on: `I am not going to Ely`.
 _NEEDED_KINDS: Final[frozenset[SlotKind]] = frozenset({"end", "name"})
 #: Words between a verb and a value that refer to the request.
-_REFERENCES: Final = word_set("it one ones something somewhere anything place")
+_REFERENCES: Final = word_set("it one ones")
+#: Words that refer to the request of an earlier sentence.
+_THINGS: Final = word_set("something somewhere anything place")
 #: Words that may stand between a wish and its yes/no feature.
 _BEFORE_FEATURES: Final = word_set("a an the free to have include offer it also your like be")
+#: Words after which a denial does not narrow a request.
+_VAGUE: Final = _NOWHERE | word_set("finding thinking reservation")
 _TRAVELS: Final = word_set("going leaving departing arriving traveling travelling")
 
 
@@ -812,19 +818,20 @@ def _denies_request(scene: Scene, slot: str, verb: int, first: int) -> bool:
     """
     words = [word.lower.replace("’", "'") for word in scene.parts.words]
     between, kind = words[verb + 1 : first], scene.table.kinds.get(slot)
-    if kind in _NEEDED_KINDS or not _TRAVELS.isdisjoint(between[:2]):
+    looks = not LOOKS.isdisjoint([words[verb], *between]) and "look" not in between
+    travels = not _TRAVELS.isdisjoint(between[:2]) or between[:2] == ["looking", "in"]
+    if kind in _NEEDED_KINDS or looks or travels or not _VAGUE.isdisjoint(between):
         return True
-    if not LOOKS.isdisjoint([words[verb], *between]) and "look" not in between:
-        return True
-    if not (_NOWHERE | {"finding", "thinking"}).isdisjoint(between):
-        return True
-    if kind == "yes-no" and _BEFORE_FEATURES.issuperset(between):
-        return False
     said = [word for word in words[max(0, verb - 2) : verb] if word not in _ADVERBS]
     stated = words[verb] not in {"wants", "needs", "prefers"} and said[-1:] != []
-    if not _REFERENCES.isdisjoint(between) or (stated and said[-1] in _IT - _PEOPLE):
-        return False
-    return not _is_underway(scene, slot, first)
+    later = sentence_of(scene.parts, first).start > 0
+    narrows = (
+        (kind == "yes-no" and _BEFORE_FEATURES.issuperset(between))
+        or (later and not _THINGS.isdisjoint(between))
+        or not _REFERENCES.isdisjoint(between)
+        or (stated and said[-1] in _IT - _PEOPLE)
+    )
+    return not narrows and not _is_underway(scene, slot, first)
 
 
 def _is_underway(scene: Scene, slot: str, first: int) -> bool:

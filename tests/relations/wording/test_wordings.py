@@ -214,11 +214,25 @@ def test_a_turn_is_worded_otherwise(asked: AskedBot, name: str, user: str, writt
         ("filler-sentences", "In the north."),
         ("letter-case", "Mail to https://a.example/Xy"),
         ("indirect-question", "Do you happen to know the way?"),
+        ("indirect-question", "Why are the amplifiers important?"),
+        ("phrase-order", "Are you open on Fridays?"),
     ],
 )
 def test_a_turn_without_a_fitting_place_stays(asked: AskedBot, name: str, user: str):
     found = {text for text in asked(name, user) if name != "letter-case" or "Xy" not in text}
     assert found == set()
+
+
+@pytest.mark.parametrize("system", ["On which day?", "When will you travel?", "Tell me what day."])
+def test_an_answer_keeps_the_time_at_its_end(asked: AskedBot, system: str):
+    assert asked("phrase-order", "I want to go on March 9th.", system=system) == set()
+    assert asked("phrase-order", "I want to go on March 9th.", system="Anything else?") != set()
+
+
+def test_a_message_has_one_register(asked: AskedBot):
+    found = asked("register", "Please make sure you book my table.")
+    assert any("indly" in text for text in found)
+    assert not any("indly" in text and " u " in text for text in found)
 
 
 def test_greetings_stand_only_before_the_first_turn(asked: AskedBot):
