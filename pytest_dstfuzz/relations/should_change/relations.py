@@ -686,7 +686,7 @@ def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
     first, last = site.mention.first, site.mention.last
     # A journey needs its end, so that nobody says where it does not go.
     narrower = None if site.kind == "end" else _not_there(scene, delta, first, last)
-    if narrower is None and site.kind == "choice":
+    if narrower is None and site.kind != "end":
         narrower = _not_such(scene, delta, first, last)
     return narrower or _negated(scene, delta, first, last)
 
@@ -705,7 +705,8 @@ def _not_such(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | No
     adjective = described in ADJECTIVES or lexicon.majority_pos(described) == "adj"
     nominal = lexicon.majority_pos(base) == "noun" and base not in {"price", "range", "rating"}
     nominal = nominal and scene.guarded.reasons[place] != "name"
-    ends = end == len(words) or bool(parts.gaps[end].strip())
+    goes_on = words[end : end + 1] == ["with"] and parts.gaps[end].isspace()
+    ends = goes_on or end == len(words) or bool(parts.gaps[end].strip())
     if not (adjective and nominal and ends and first):
         return None
     article = words[first - 1] in {"a", "an"}
@@ -716,7 +717,7 @@ def _not_such(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | No
     said = scene.turn.user[parts.words[first].start : parts.words[place - 1].end]
     begin = parts.words[first - article]
     things = f"{article_before(noun)} {noun}" if article else noun
-    text = f"{things} that {'is' if article else 'are'} not {said}"
+    text = f"{things} that {'is' if article else 'are'} not {said}{',' * goes_on}"
     edit = Replacement(begin.start, parts.words[place].end, text, "negation")
     return scene.rewrite([edit], [_or_no_call(scene, delta)])
 
@@ -827,6 +828,7 @@ def _denies_request(scene: Scene, slot: str, verb: int, first: int) -> bool:
     later = sentence_of(scene.parts, first).start > 0
     narrows = (
         (kind == "yes-no" and _BEFORE_FEATURES.issuperset(between))
+        or words[verb - 1 : verb] == ["also"]
         or (later and not _THINGS.isdisjoint(between))
         or not _REFERENCES.isdisjoint(between)
         or (stated and said[-1] in _IT - _PEOPLE)
