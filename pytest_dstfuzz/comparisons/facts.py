@@ -80,11 +80,13 @@ def _swapped_counts(before: str, found: str) -> tuple[list[str], list[str]]:
     >>> _swapped_counts("3 adults and two children", "2 adults and 3 children")
     (['3 adult', '2 children'], ['2 adult', '3 children'])
     """
+    no_things = _NO_THINGS.union(load_lexicon().stop_words)
     sides: list[dict[str, set[str]]] = []
     for text in (before, found):
         numbers: dict[str, set[str]] = {}
         for number, thing in _COUNT.findall(with_digits(text).lower()):
-            numbers.setdefault(stem(thing), set()).add(number)
+            if thing not in no_things:
+                numbers.setdefault(stem(thing), set()).add(number)
         sides.append(numbers)
     one, other = sides
     moved = [thing for thing in one if thing in other and one[thing].isdisjoint(other[thing])]
@@ -97,6 +99,12 @@ def _swapped_counts(before: str, found: str) -> tuple[list[str], list[str]]:
 
 
 _FEWEST_MOVED: Final = 2
+#: Words after a number that tell no things, besides the stop words.
+_NO_THINGS: Final = (
+    word_set("today tonight tomorrow yesterday daily sharp am pm o'clock each every per plus via")
+    | {*WEEKDAYS}
+    | {*MONTHS}
+)
 
 
 def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Quantity]:

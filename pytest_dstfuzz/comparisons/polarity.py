@@ -181,6 +181,7 @@ _PHRASES: Final = (
 _PRO_VERB: Final = re.compile(r"\b(?:do|does|did|done|doing)(?= (?:it|that|this|so|them)\b)")
 #: The word for such a verb. No other word has an underscore.
 _DEED: Final = "_do"
+_DEEDS: Final = frozenset({_DEED})
 _NEGATIONS: Final = word_set(
     "not no never none nothing nobody nowhere neither nor without hardly barely lacks lack"
 )
@@ -276,6 +277,9 @@ def _contradiction(one: Polarity, other: Polarity) -> ComparisonResult:
         denied_there = theirs.about.union(*theirs.denied)
         for reached in mine.denied:
             against = sorted(reached & theirs.said)
+            # Two refusals may each deny one deed and offer another.
+            if reached == _DEEDS and theirs.denied:
+                continue
             if 2 * len(against) > len(reached) and not reached & denied_there:
                 word = against[0].removeprefix("_")
                 told = [f"not {word}", word]

@@ -408,7 +408,7 @@ class SessionGate:
         its kind judges.
         """
         data, kinds = self._data, [KINDS[name] for name in sorted(self._kinds)]
-        if data is None:
+        if data is None or not any(part.kind in ("slot", "domain") for part in self.gates.parts):
             return ""
         totals = [one for session, _ in self._judged.values() for one in session.totals.in_order]
         known = _names_of(data, kinds)
@@ -429,8 +429,10 @@ class SessionGate:
                 return str(error)
             limited = {other.name for other in self.gates.parts if other.kind == part.kind}
             meant = broken[part.kind] - limited
-            # A part of a run often has no answer with a slot of a right limit.
-            if nearest(part.name, meant, _CLOSE) if partial else meant:
+            # A part of a run often has no answer with a slot of a right limit, and a limit for the
+            # session judges all violations.
+            likely = partial or bool(self.gates.whole)
+            if nearest(part.name, meant, _CLOSE) if likely else meant:
                 return f"{error} {_UNLISTED[kinds[0].name]}"
         return ""
 

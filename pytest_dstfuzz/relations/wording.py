@@ -495,7 +495,7 @@ def _verb_asked(one: Sentence) -> int:
     return place if known and _has_object(one.said[place:]) else 0
 
 
-_DOUBLED: Final = word_set("get put set run stop swap cancel shut submit wrap dim")
+_DOUBLED: Final = word_set("get put set run stop swap cancel shut submit wrap dim transfer refer")
 
 
 def _with_ing(verb: str) -> str:

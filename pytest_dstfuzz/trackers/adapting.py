@@ -232,7 +232,10 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 def _close_unused() -> None:
     with suppress(queue.Empty):
         while True:
-            _close(*_UNUSED.get_nowait())
+            unused = _UNUSED.get_nowait()
+            # Its bot or service is no longer in use, so nobody needs to know that it fails.
+            with suppress(Exception):
+                _close(*unused)
 
 
 # The last of the finalizers that run when the process ends, because it is the first.
@@ -245,9 +248,11 @@ def _close(runner: asyncio.Runner, at_end: AtEnd | None) -> None:
     def close() -> None:
         # The runner of an abandoned thread cannot be closed.
         with suppress(RuntimeError):
-            if at_end is not None:
-                runner.run(at_end())
-            runner.close()
+            try:
+                if at_end is not None:
+                    runner.run(at_end())
+            finally:
+                runner.close()
 
     if _runs_here():
         thread = threading.Thread(target=close, daemon=True)

@@ -302,6 +302,8 @@ def _base_with_fingerprint(thing: object, kind: type) -> type | None:
     if base is None:  # Code outside of the classes has set it.
         return None
     before = kind.__mro__[: kind.__mro__.index(base)]
+    if any(map(_passes_fingerprint, before)):
+        return None
     known = {name for one in base.__mro__[:-1] for name in vars(one)}
     names = {name for one in before for name in vars(one)} & known - _OF_CLASSES
     return base if any(not _DUNDER(name) or name == "__call__" for name in names) else None
@@ -309,6 +311,15 @@ def _base_with_fingerprint(thing: object, kind: type) -> type | None:
 
 def _has_fingerprint(kind: type) -> bool:
     return "fingerprint" in vars(kind)
+
+
+def _passes_fingerprint(kind: type) -> bool:
+    """Return whether the ``__init__`` of a class names the fingerprint, for its base class."""
+    made = vars(kind).get("__init__")
+    if not isinstance(made, FunctionType):
+        return False
+    given = (one for one in made.__code__.co_consts if isinstance(one, tuple))
+    return "fingerprint" in made.__code__.co_names or any("fingerprint" in one for one in given)
 
 
 def _sets_fingerprint(kind: type) -> bool:

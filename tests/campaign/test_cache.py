@@ -485,6 +485,28 @@ def test_a_fingerprint_that_is_set_from_outside_counts() -> None:
     assert fingerprint_problem(one) == ""
 
 
+class Given:
+    """A base class that gets its fingerprint."""
+
+    def __init__(self, fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+
+    def __call__(self, context: Context) -> BeliefState:
+        return BeliefState({"hotel-area": context.user})
+
+
+def test_a_fingerprint_that_is_passed_to_a_base_class_counts() -> None:
+    class Own(Given):
+        def __init__(self) -> None:
+            super().__init__(fingerprint="2")
+
+        def __call__(self, _: Context) -> BeliefState:
+            return BeliefState({"hotel-area": "west"})
+
+    assert fingerprint_of(Own()) == "2"
+    assert fingerprint_problem(Own()) == ""
+
+
 def test_a_proxy_does_not_pass_a_fingerprint_on():
     one = wrapt.ObjectProxy(known)
     assert one.fingerprint == "1"

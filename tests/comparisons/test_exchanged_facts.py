@@ -53,6 +53,12 @@ def test_a_denied_or_exchanged_fact_is_another_reply(before: str, found: str) ->
     [
         ("We can't do that online. Our staff can do it.", "We can't do that. Our staff can do it."),
         ("We can do that for you.", "Yes, we can do this for you."),
+        (
+            "I cannot do that for you, so please call us.",
+            "I cannot change it, so please call us and we will do that for you.",
+        ),
+        ("Trains leave at 9 and 11 from platform 2.", "Trains leave at 11 and 9 from platform 2."),
+        ("It leaves at 5 and arrives at 7 today.", "It arrives at 7 and leaves at 5 today."),
         ("Please do not do that.", "Please don't do that."),
         ("We do not accept cheques.", "We cannot accept cheques."),
         ("3 adults and 2 children.", "2 children and 3 adults."),

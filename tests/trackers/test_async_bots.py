@@ -271,6 +271,20 @@ def test_garbage_collection_closes_no_loop() -> None:
     assert closed == [threading.current_thread()]
 
 
+def test_a_loop_that_cannot_be_closed_is_no_fault_of_the_next_one() -> None:
+    async def end() -> None:
+        raise OSError("the connection was lost")
+
+    async def quick() -> str:
+        return "answered"
+
+    def leave_one() -> None:
+        adapting.EventLoop(end).result(quick())
+
+    leave_one()
+    assert adapting.EventLoop().result(quick()) == "answered"
+
+
 def test_the_end_of_a_process_closes_its_loops(tmp_path: Path) -> None:
     code = """
     from pytest_dstfuzz.trackers.adapting import EventLoop

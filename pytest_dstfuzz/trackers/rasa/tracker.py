@@ -294,6 +294,9 @@ class RasaTracker:
             version = self.transport.wait(asked)
         except (TrackerError, UserError) as error:
             if over := self.transport.over:
+                if not late:  # The time has ended meanwhile.
+                    self._refuse_another_model(late=True)
+                    return
                 raise GivenUpError(over) from None
             raise ChangedTrackerError(
                 f"it is unknown whether the bot still has the model {self.version}, so its last "

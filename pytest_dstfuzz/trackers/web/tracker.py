@@ -115,6 +115,9 @@ class WebTracker:
             version = _about(self.transport, late=late).version
         except (TrackerError, UserError) as error:
             if over := self.transport.over:
+                if not late:  # The time has ended meanwhile.
+                    self._refuse_another_version(late=True)
+                    return
                 raise GivenUpError(over) from None
             raise ChangedTrackerError(
                 f"it is unknown whether the service still has version {self.about.version}, so its "

@@ -59,8 +59,9 @@ ACCEPTED: Final = "gzip, deflate"
 #: Largest body in bytes, compressed or not. No belief state is as long. Up to one body per
 #: concurrent request is in memory.
 LONGEST: Final = 16 * 1024 * 1024
-#: Seconds to wait for the answer to a request after the end of the run.
-_LATE: Final = 2.0
+#: Seconds to wait for the answer to a request after Ctrl-C, and after the end of the time, when the
+#: deadline soon ends the call itself.
+_LATE, _LAST = 2.0, 0.4
 _NOT_UTF8: Final = "answered with a body that is not valid JSON (it is not UTF-8)"
 _TOO_LONG: Final = f"answered with a body of more than {LONGEST // 1024 // 1024} MB"
 #: Encoding -> window sizes of zlib to try in turn. Some services send "deflate" without a header.
@@ -476,7 +477,9 @@ class Transport:
     ) -> Reply:
         """Send one request. Raise a `FailedAttempt` if the status is 300 or more."""
         headers = {} if content is None else {"Content-Type": "application/json"}
-        left = _LATE if late else self._service.deadline.left
+        left = self._service.deadline.left
+        if late:
+            left = _LAST if self._service.deadline.ended else _LATE
         granted = min(self._service.timeout * worth, left)
         # httpx applies its timeouts to each read or write. They never catch a service that sends a
         # byte per second, or ``100 Continue`` for ever.
