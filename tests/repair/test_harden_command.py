@@ -99,7 +99,7 @@ def test_without_negated_turns_it_does_not_learn_them(folder: Path) -> None:
         assert harden(folder, relations, output=output) == 0
         bot = importlib.import_module(next(folder.glob("test_*.py")).stem).Tracker()
         bot.load(max((folder / output).glob("round-*")))
-        turn = Exchange("", "We do not want a single room today")
+        turn = Exchange("", "We want a room that is not single today")
         learned += bot.predict([Context((turn,))])
     assert learned == [{}, {"room-kind": "single"}]
 
