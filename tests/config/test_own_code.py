@@ -433,7 +433,7 @@ def test_each_way_to_read_a_file_counts(
     assert found[0] == found[1] != found[2]
 
 
-#: The place of a checkout, where it links to its table, and the folder where the command runs.
+#: The place of a checkout, the target of the link to its table, and the folder of the command.
 PLACES: dict[str, tuple[str, str, str]] = {
     "a mounted table": ("project", "..data/table.json", "."),
     "a store of tables": ("project", "../.cache/table/0123", "."),

@@ -23,7 +23,6 @@ from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.rasa import INTENT, NLU
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import (
-    ChangedTrackerError,
     GivenUpError,
     MalformedAnswerError,
     TrackerError,
@@ -33,9 +32,8 @@ from pytest_dstfuzz.errors import (
 )
 from pytest_dstfuzz.printable import describe, format_count, format_list
 from pytest_dstfuzz.trackers.adapters import as_prediction
-from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
-from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import unknown_slot
 from pytest_dstfuzz.trackers.web.transport import (
     MalformedReply,
@@ -44,6 +42,7 @@ from pytest_dstfuzz.trackers.web.transport import (
     Transport,
     read_of_bot,
 )
+from pytest_dstfuzz.trackers.web.versions import VersionCheck
 
 #: The option as shown in messages.
 _OPTION = "--dst-tracker slot-map=FILE (TOML or JSON; dstfuzz: --tracker)"
@@ -273,40 +272,16 @@ class RasaTracker:
                 model has changed.
         """
         jobs = [partial(self._answered, context) for context in contexts]
-        # Answers that may be of another model count only after the batch.
-        takers = [taker_of(self)] if self.version is None else []
-        try:
-            answers = self.transport.map(jobs, *takers)
-        except BatchInterrupt as stopped:
-            try:
-                self._refuse_another_model(late=True)
-            except GivenUpError:
-                raise BatchInterrupt({}) from None
-            raise stopped from None
-        self._refuse_another_model(late=bool(self.transport.over))
-        return answers
+        check = VersionCheck(
+            self.transport, self.version, self._model, who="bot", what="model", named="the model"
+        )
+        takers = [taker] if (taker := check.taker_of(self)) else []
+        return check.checked(lambda: self.transport.map(jobs, *takers))
 
-    def _refuse_another_model(self, *, late: bool) -> None:
-        if self.version is None:
-            return
-        try:
-            asked = self.transport.ask("GET", "status", read=_read_version, late=late)
-            version = self.transport.wait(asked)
-        except (TrackerError, UserError) as error:
-            if over := self.transport.over:
-                if not late:  # The time has ended meanwhile.
-                    self._refuse_another_model(late=True)
-                    return
-                raise GivenUpError(over) from None
-            raise ChangedTrackerError(
-                f"it is unknown whether the bot still has the model {self.version}, so its last "
-                f"answers do not count: {error}"
-            ) from None
-        if version != self.version:
-            raise ChangedTrackerError(
-                f"the bot at {self.transport.address} changed its model from {self.version} to "
-                f"{version or 'none'} during the run"
-            )
+    def _model(self, late: bool) -> object:
+        """Request the id of the bot's model."""
+        asked = self.transport.ask("GET", "status", read=_read_version, late=late)
+        return self.transport.wait(asked)
 
     async def _answered(self, context: Context) -> Prediction:
         for message in context.user_utterances:

@@ -13,14 +13,12 @@ from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, OpeningRole
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.errors import (
-    ChangedTrackerError,
     GivenUpError,
     MalformedAnswerError,
     NoAnswerError,
     TrackerError,
     UserError,
 )
-from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Prediction
 from pytest_dstfuzz.trackers.web import contract, sessions
@@ -32,6 +30,7 @@ from pytest_dstfuzz.trackers.web.contract import (
 )
 from pytest_dstfuzz.trackers.web.sessions import SessionTracker
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
+from pytest_dstfuzz.trackers.web.versions import VersionCheck
 
 T = TypeVar("T")
 _Answer: TypeAlias = Prediction | TrackerError
@@ -69,6 +68,14 @@ class WebTracker:
         self.fingerprint: str | None = self.about.version
         if self.fingerprint and opening != "assistant":
             self.fingerprint += f", opening={opening}"
+        self._check = VersionCheck(
+            transport,
+            self.about.version,
+            lambda late: _about(transport, late=late).version,
+            who="service",
+            what="version",
+            named="version",
+        )
         self.repeatable = self.about.repeatable
         #: Most dialogues per request. ``None`` means one, in the form for a single dialogue.
         self._most = self.about.dialogues
@@ -84,15 +91,7 @@ class WebTracker:
             BatchInterrupt: Ctrl-C was pressed. The exception has the answers so far, unless the
                 version has changed.
         """
-        try:
-            answers = self._answers(contexts)
-        except BatchInterrupt as stopped:
-            try:
-                self._refuse_another_version(late=True)
-            except GivenUpError:
-                raise BatchInterrupt({}) from None
-            raise stopped from None
-        self._refuse_another_version(late=bool(self.transport.over))
+        answers = self._check.checked(partial(self._answers, contexts))
         return [answers[place] for place in range(len(contexts))]
 
     def _answers(self, contexts: Sequence[Context]) -> dict[int, _Answer]:
@@ -107,27 +106,6 @@ class WebTracker:
             if {*group} & {*alone} and not failed:
                 self._most = None
         return answers
-
-    def _refuse_another_version(self, *, late: bool) -> None:
-        if self.about.version is None:
-            return
-        try:
-            version = _about(self.transport, late=late).version
-        except (TrackerError, UserError) as error:
-            if over := self.transport.over:
-                if not late:  # The time has ended meanwhile.
-                    self._refuse_another_version(late=True)
-                    return
-                raise GivenUpError(over) from None
-            raise ChangedTrackerError(
-                f"it is unknown whether the service still has version {self.about.version}, so its "
-                f"last answers do not count: {error}"
-            ) from None
-        if version != self.about.version:
-            raise ChangedTrackerError(
-                f"the service at {self.transport.address} changed its version from "
-                f"{self.about.version} to {version or 'none'} during the run"
-            )
 
     def _groups(self, contexts: Sequence[Context], most: int) -> list[list[int]]:
         """Group the contexts into requests of similar length. Return their positions."""
@@ -150,8 +128,7 @@ class WebTracker:
         """
         found: Mapping[int, object] = {}
         stop = None
-        # Answers that may be of another version count only after the batch.
-        hand_on = taker_of(self) if self.about.version is None else None
+        hand_on = self._check.taker_of(self)
 
         def take(number: int, result: object) -> None:
             if hand_on is not None and isinstance(result, list):
