@@ -11,8 +11,8 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.scale.manifest import RunManifest
 from pytest_dstfuzz.scale.ray import Room
-from pytest_dstfuzz.scale.results import RunManifest
 from pytest_dstfuzz.scale.worker import BlockWorker, Plan, Refusal, SentResults, Surroundings, Task
 
 #: Maximum number of unfinished tasks of an actor: the current one, and one more so that the actor

@@ -160,7 +160,7 @@ def _campaign(given: Namespace) -> int:
 
 def _run_here(settings: Settings, results: Path, line: EstimateLine) -> ResultFolder:
     from pytest_dstfuzz import Campaign  # noqa: PLC0415 - needs numpy
-    from pytest_dstfuzz.scale.results import run_into  # noqa: PLC0415 - likewise
+    from pytest_dstfuzz.scale.runs import run_into  # noqa: PLC0415 - likewise
 
     campaign = Campaign(settings.tracker.model, settings=settings)
     return run_into(campaign, results, line, command_line())
@@ -183,10 +183,8 @@ def _merge_options(parser: Parser) -> None:
 def _merge(given: Namespace) -> int:
     settings = build_given_settings(given, ("report", "redact"))
     check_outputs(settings, given.output)
-    from pytest_dstfuzz.scale.results import (  # noqa: PLC0415
-        ResultFolder,
-        merge,
-    )
+    from pytest_dstfuzz.scale.merge import merge  # noqa: PLC0415
+    from pytest_dstfuzz.scale.results import ResultFolder  # noqa: PLC0415
 
     folders = [ResultFolder.open(path) for path in given.folders]
     return print_results(merge(folders, given.output), settings.output)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pytest_dstfuzz.config import Settings, settings_json
 from pytest_dstfuzz.errors import DstFuzzError, UserError
+from pytest_dstfuzz.scale.manifest import RunManifest, list_differences
 from pytest_dstfuzz.scale.ray import (
     RayOptions,
     connect_to_ray,
@@ -21,14 +22,8 @@ from pytest_dstfuzz.scale.ray import (
     shares_of,
     why_ended,
 )
-from pytest_dstfuzz.scale.results import (
-    Progress,
-    ResultFolder,
-    RunManifest,
-    closed_on_error,
-    list_differences,
-    open_folder,
-)
+from pytest_dstfuzz.scale.results import ResultFolder, closed_on_error, open_folder
+from pytest_dstfuzz.scale.runs import Progress
 from pytest_dstfuzz.scale.worker import Plan, Refusal, SentResults, Surroundings, Task
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from pytest_dstfuzz.config import shard_text
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.stored import StoredRun
 from pytest_dstfuzz.report.json_report import RunInfo, judge_info
-from pytest_dstfuzz.scale.results import ResultFolder, RunManifest, describe_unfinished, plan_digest
+from pytest_dstfuzz.scale.manifest import RunManifest, plan_digest
+from pytest_dstfuzz.scale.results import ResultFolder, describe_unfinished
 
 
 class FolderRun(StoredRun):

@@ -37,7 +37,9 @@ from pytest_dstfuzz.files import content_of, read_table, write_text
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.figures import undecided_text
 from pytest_dstfuzz.report.wording import visible
-from pytest_dstfuzz.scale.results import AnotherRunError, ResultFolder, run_into
+from pytest_dstfuzz.scale.manifest import AnotherRunError
+from pytest_dstfuzz.scale.results import ResultFolder
+from pytest_dstfuzz.scale.runs import run_into
 from pytest_dstfuzz.search.registry import default_search
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Tracker

@@ -15,11 +15,11 @@ from typing import Final
 from pytest_dstfuzz import Campaign
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DstFuzzError, UserError
-from pytest_dstfuzz.scale.results import (
+from pytest_dstfuzz.scale.manifest import RunManifest
+from pytest_dstfuzz.scale.results import EncodedResults
+from pytest_dstfuzz.scale.runs import (
     BlockRunner,
-    EncodedResults,
     PlannedDialogue,
-    RunManifest,
     blocks_of,
     manifest_of,
     sample_answers,

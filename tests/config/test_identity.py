@@ -39,14 +39,10 @@ from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.sources import FrozenFile, FrozenRow
 from pytest_dstfuzz.scale import sweeps
-from pytest_dstfuzz.scale.results import (
-    ResultFolder,
-    RunManifest,
-    check_parts,
-    manifest_of,
-    open_folder,
-    run_into,
-)
+from pytest_dstfuzz.scale.manifest import RunManifest
+from pytest_dstfuzz.scale.merge import check_parts
+from pytest_dstfuzz.scale.results import ResultFolder, open_folder
+from pytest_dstfuzz.scale.runs import manifest_of, run_into
 from pytest_dstfuzz.scale.sweeps import read_sweep
 from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute
 

@@ -17,7 +17,8 @@ from pytest_dstfuzz import Campaign, Settings, UserError, own_code
 from pytest_dstfuzz.comparisons.registry import COMPARISONS
 from pytest_dstfuzz.own_code import code_of, import_own
 from pytest_dstfuzz.registry import Registry
-from pytest_dstfuzz.scale.results import ResultFolder, run_into
+from pytest_dstfuzz.scale.results import ResultFolder
+from pytest_dstfuzz.scale.runs import run_into
 from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute
 from pytest_dstfuzz.trackers.schemes import SCHEMES
 

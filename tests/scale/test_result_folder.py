@@ -25,15 +25,9 @@ from pytest_dstfuzz import (
 )
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.scale import results
-from pytest_dstfuzz.scale.results import (
-    CHECKED_TURNS,
-    DialogueResults,
-    EncodedResults,
-    ResultFolder,
-    blocks_of,
-    run_into,
-)
+from pytest_dstfuzz.scale import runs
+from pytest_dstfuzz.scale.results import DialogueResults, EncodedResults, ResultFolder
+from pytest_dstfuzz.scale.runs import CHECKED_TURNS, blocks_of, run_into
 
 SETTINGS = Settings.of(variants=3, turns=40, relation="metamorphic,negation")
 WORDS = {"cheap": "restaurant-pricerange", "north": "hotel-area", "centre": "restaurant-area"}
@@ -132,7 +126,7 @@ def test_files_of_two_runs_are_told_apart(tmp_path: Path) -> None:
 
 def test_another_plugin_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_into(campaign(), tmp_path / "run", quiet)
-    monkeypatch.setattr(results, "digest_of_package", lambda: "of the same version")
+    monkeypatch.setattr(runs, "digest_of_package", lambda: "of the same version")
     with pytest.raises(UserError, match="the code of pytest-dstfuzz differs"):
         run_into(campaign(), tmp_path / "run", quiet)
 

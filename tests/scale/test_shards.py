@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz import BeliefState, Campaign, Context, Settings, UserError
 from pytest_dstfuzz.dialogue.sampling import in_shard
-from pytest_dstfuzz.scale.results import FolderReport, ResultFolder, merge, run_into
+from pytest_dstfuzz.scale.merge import merge
+from pytest_dstfuzz.scale.results import FolderReport, ResultFolder
+from pytest_dstfuzz.scale.runs import run_into
 
 SETTINGS = Settings.of(variants=2, turns=60, relation="metamorphic,value-swap")
 WORDS = {"cheap": "restaurant-pricerange", "north": "hotel-area", "centre": "restaurant-area"}

@@ -8,15 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import Campaign, Settings, UserError
+from pytest_dstfuzz.scale.manifest import RunManifest
 from pytest_dstfuzz.scale.ray import RayOptions, left_of, room_for, shares_of, why_ended
-from pytest_dstfuzz.scale.results import (
-    BlockRunner,
-    DialogueResults,
-    ResultFolder,
-    RunManifest,
-    blocks_of,
-    run_into,
-)
+from pytest_dstfuzz.scale.results import DialogueResults, ResultFolder
+from pytest_dstfuzz.scale.runs import BlockRunner, blocks_of, run_into
 from pytest_dstfuzz.scale.worker import BlockWorker, Refusal, SentResults, Surroundings, Task
 
 BOT = """

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.scale.results import ResultFolder, blocks_of
+from pytest_dstfuzz.scale.results import ResultFolder
+from pytest_dstfuzz.scale.runs import blocks_of
 from tools.scale.runs import carried_out, dstfuzz, without_run
 
 ACTORS: Final = 2

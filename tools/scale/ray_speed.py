@@ -21,8 +21,9 @@ from typing import Final
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.scale.driver import run_on_ray
+from pytest_dstfuzz.scale.manifest import RunManifest
 from pytest_dstfuzz.scale.ray import RayOptions
-from pytest_dstfuzz.scale.results import EncodedResults, ResultFolder, RunManifest
+from pytest_dstfuzz.scale.results import EncodedResults, ResultFolder
 from pytest_dstfuzz.scale.worker import BlockWorker, SentResults, Surroundings, Task
 
 CURVE: Final = (1, 2, 4, 8, 16, 32, 64)
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print all measurements, and the curve over the number of actors."""
     from pytest_dstfuzz.campaign.campaign import Campaign  # noqa: PLC0415 - beside what is timed
     from pytest_dstfuzz.models.neural import threads  # noqa: PLC0415 - likewise
-    from pytest_dstfuzz.scale.results import run_into  # noqa: PLC0415 - likewise
+    from pytest_dstfuzz.scale.runs import run_into  # noqa: PLC0415 - likewise
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="folder for all runs")

@@ -31,13 +31,8 @@ from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.gate.baseline import Session, baseline_text, make_baseline, read_baseline
 from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.verdict import Gates
-from pytest_dstfuzz.scale.results import (
-    DialogueResults,
-    FolderReport,
-    ResultFolder,
-    StoredResults,
-    manifest_of,
-)
+from pytest_dstfuzz.scale.results import DialogueResults, FolderReport, ResultFolder, StoredResults
+from pytest_dstfuzz.scale.runs import manifest_of
 from pytest_dstfuzz.totals.totals import Totals
 
 STEPS: Final = ("start", "figures", "json", "html", "baseline", "gate")
