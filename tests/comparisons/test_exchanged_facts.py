@@ -34,7 +34,7 @@ def same(before: str, found: str) -> bool:
         ("They accept the offer.", "They decline the offer."),
         ("You are eligible.", "You are ineligible."),
         ("The ramp is accessible.", "The ramp is inaccessible."),
-        ("It is free of charge.", "There is a charge."),
+        ("Breakfast is free of charge.", "There is a charge for breakfast."),
         ("It is larger than 50.", "It is smaller than 50."),
         ("From Ely to Norwich.", "From Norwich to Ely."),
         ("The bus runs from King's Lynn to Ely.", "The bus runs from Ely to King's Lynn."),

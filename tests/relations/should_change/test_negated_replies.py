@@ -28,7 +28,7 @@ def scene_of(user: str) -> Scene:
         ("I want olives on my pizza, please.", "I do not want olives on my pizza, please."),
         ("I don't want olives.", "I want olives."),
         ("I do not need a bag. Thanks!", "I need a bag. Thanks!"),
-        ("Hi! I need parking.", "Hi! I do not need parking."),
+        ("Hey! We need garage parking.", "Hey! We do not need garage parking."),
         ("I also need a bag.", "I do not need a bag either."),
         ("I need a bag too.", "I do not need a bag either."),
         ("I need a bag as well please.", "I do not need a bag either please."),
