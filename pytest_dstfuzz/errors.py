@@ -149,11 +149,20 @@ def nearest(name: str, valid: Iterable[str], cutoff: float = 0.5) -> str | None:
     return folded[close[0]] if close else None
 
 
+def did_you_mean(name: str, valid: Iterable[str], *, inside: bool = False) -> str:
+    """Return ``" Did you mean 'x'?"`` with the most similar valid name, or ``""`` without any.
+
+    With ``inside``, the text continues a sentence: ``"; did you mean 'x'?"``.
+    """
+    guess = nearest(name, valid)
+    begin = "; did" if inside else " Did"
+    return f"{begin} you mean {guess!r}?" if guess else ""
+
+
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
     """Return the error for an unknown name. Its message suggests the most similar valid name."""
     names = sorted(valid)
-    guess = nearest(name, names)
-    hint = f" Did you mean {guess!r}?" if guess else ""
+    hint = did_you_mean(name, names)
     return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names) or 'none'}.")
 
 

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pytest_dstfuzz.config.parsers import parse_weight
-from pytest_dstfuzz.errors import UserError, nearest
+from pytest_dstfuzz.errors import UserError, did_you_mean
 from pytest_dstfuzz.files import content_of
 from pytest_dstfuzz.noise.casual import ANY_WORD, RESPELLED, Place, places, respell_word, word_slips
 from pytest_dstfuzz.noise.tables import (
@@ -582,8 +582,7 @@ class NoiseModel:
         if name in SHIPPED:
             path = Path(str(_FOLDER / f"{name}.json"))
         elif not path.exists():
-            guess = nearest(name, SHIPPED)
-            hint = f" Did you mean {guess!r}?" if guess else ""
+            hint = did_you_mean(name, SHIPPED)
             raise UserError(
                 f"unknown noise model {name!r}.{hint} Valid: {', '.join(SHIPPED)}, or the path of "
                 "a file from `dstfuzz fit-noise`"

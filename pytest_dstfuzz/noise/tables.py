@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pytest_dstfuzz.errors import DataError, nearest
+from pytest_dstfuzz.errors import DataError, did_you_mean
 from pytest_dstfuzz.files import read_versioned
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.words import equal_ends, match_case
@@ -342,8 +342,7 @@ def _check_kinds(file: ModelFile) -> None:
     names = [kind.name for kind in file.kinds]
     for name in names:
         if name not in SLIP_KINDS:
-            guess = nearest(name, SLIP_KINDS)
-            hint = f"; did you mean {guess!r}?" if guess else ""
+            hint = did_you_mean(name, SLIP_KINDS, inside=True)
             raise ValueError(f"kinds: unknown kind {name!r}{hint}")
         if names.count(name) > 1:
             raise ValueError(f"kinds: {name!r} is there twice")

@@ -31,7 +31,7 @@ from pytest_dstfuzz.dialogue.calls import (
 )
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Difference, Exchange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
-from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
+from pytest_dstfuzz.errors import DataError, UserError, did_you_mean, unknown_name
 from pytest_dstfuzz.files import lock_file, read_text, write_text
 from pytest_dstfuzz.json_data import from_json, parse_json, to_json
 from pytest_dstfuzz.kinds import KINDS
@@ -696,8 +696,7 @@ def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
     if not found:
         if len(names) <= _MOST_NAMES:
             raise unknown_name(kind, start, names)
-        guess = nearest(start, names)
-        hint = f" Did you mean {guess!r}?" if guess else ""
+        hint = did_you_mean(start, names)
         valid = format_list(names, _MOST_NAMES)
         raise UserError(
             f"unknown {kind} {start!r}.{hint} Valid: {valid} (dstfuzz regressions lists them)."

@@ -28,7 +28,7 @@ from pytest_dstfuzz.errors import (
     GivenUpError,
     OutOfReachError,
     UserError,
-    nearest,
+    did_you_mean,
     unknown_name,
 )
 from pytest_dstfuzz.own_code import import_own
@@ -63,8 +63,9 @@ def load_attribute(name: str, search_path: tuple[str, ...], kind: str) -> object
     with as_user_error(f"{module_name!r} cannot give its attribute {path!r}"):
         for part in path.split("."):
             if not hasattr(target, part):
-                guess = nearest(part, (name for name in dir(target) if not name.startswith("_")))
-                hint = f" Did you mean {guess!r}?" if guess else ""
+                hint = did_you_mean(
+                    part, (name for name in dir(target) if not name.startswith("_"))
+                )
                 raise UserError(f"{module_name!r} has no attribute {path!r}.{hint}")
             target = getattr(target, part)
     return target

@@ -25,8 +25,8 @@ from pytest_dstfuzz.errors import (
     OutOfReachError,
     TrackerError,
     UserError,
+    did_you_mean,
     message_of,
-    nearest,
 )
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.printable import ADDRESS, format_count, shorten_text
@@ -361,8 +361,7 @@ def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
         return ""
     for slot in state:
         if slot not in ontology.values:
-            guess = nearest(slot, ontology.slots)
-            hint = f"; did you mean {guess!r}?" if guess else ""
+            hint = did_you_mean(slot, ontology.slots, inside=True)
             return f"the slot {slot!r}, which {ontology.source} does not have{hint}"
     return ""
 

@@ -27,7 +27,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     convert_checked,
     json_start,
 )
-from pytest_dstfuzz.errors import DataError, nearest
+from pytest_dstfuzz.errors import DataError, did_you_mean
 from pytest_dstfuzz.printable import format_count
 
 __all__ = ["COLUMNS", "questions"]
@@ -420,8 +420,7 @@ def _with_calls(
     """Add the recorded calls to a dialogue. The states of its turns stay."""
     unknown = next((name for name in entry.services if name not in tools), None)
     if unknown is not None:
-        close = nearest(unknown, tools)
-        hint = f" Did you mean {close!r}?" if close else ""
+        hint = did_you_mean(unknown, tools)
         raise DataError(f"{place}: the service {unknown!r} is not in the schema.{hint}")
     messages: list[Message] = []
     for number, said in enumerate(entry.turns):

@@ -52,7 +52,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     read_filled_lines,
 )
 from pytest_dstfuzz.dialogue.sampling import Records
-from pytest_dstfuzz.errors import DataError, nearest
+from pytest_dstfuzz.errors import DataError, did_you_mean
 from pytest_dstfuzz.json_data import parse_json, shorten_value
 from pytest_dstfuzz.printable import format_count, format_list
 
@@ -330,8 +330,7 @@ def _who(speaker: str, place: str) -> str:
         if speaker.lower() in names:
             return who
     valid = [name for names in _SPEAKERS.values() for name in names]
-    close = nearest(speaker, valid)
-    hint = f" Did you mean {close!r}?" if close else ""
+    hint = did_you_mean(speaker, valid)
     raise DataError(
         f"{place}: unknown speaker {speaker!r}.{hint} Valid: "
         + "; ".join(f"for the {who} {', '.join(names)}" for who, names in _SPEAKERS.items())

@@ -50,7 +50,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     shown_keys,
 )
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
-from pytest_dstfuzz.errors import DataError, nearest
+from pytest_dstfuzz.errors import DataError, did_you_mean, nearest
 from pytest_dstfuzz.json_data import parse_json, shorten_value
 from pytest_dstfuzz.printable import format_count
 
@@ -472,8 +472,7 @@ def _count_unknown(
     for number, message in enumerate(messages if tools else ()):
         for call in message.calls:
             if call.name not in names:
-                close = nearest(call.name, names)
-                hint = f"; did you mean {close!r}?" if close else ""
+                hint = did_you_mean(call.name, names, inside=True)
                 odd.add(
                     f"The tool {call.name!r} is called, but is not in 'tools'{hint}",
                     f"{place}[{number}]",

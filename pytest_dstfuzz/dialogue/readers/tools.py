@@ -25,7 +25,7 @@ import msgspec
 from pytest_dstfuzz.dialogue.calls import Tool, canonical
 from pytest_dstfuzz.dialogue.dialogues import ToolParaphrase
 from pytest_dstfuzz.dialogue.readers.source import HALF, SURROGATE, SourceFile, convert_checked
-from pytest_dstfuzz.errors import DataError, nearest
+from pytest_dstfuzz.errors import DataError, did_you_mean
 from pytest_dstfuzz.json_data import parse_json, shorten_value
 
 #: An example of a tool, for error messages.
@@ -237,8 +237,7 @@ def _reworded(tool: Tool, words: _OfTool, place: str) -> tuple[Tool, dict[str, s
 
 
 def _unknown(kind: str, name: str, known: Iterable[str], place: str) -> DataError:
-    close = nearest(name, known)
-    hint = f"; did you mean {close!r}?" if close else ""
+    hint = did_you_mean(name, known, inside=True)
     return DataError(f"{place}: there is no {kind} {name!r} in the data{hint}")
 
 
