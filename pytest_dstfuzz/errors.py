@@ -27,15 +27,14 @@ __all__ = [
 
 #: Replaces a credential.
 MASK: Final = "***"
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+#: Without a limit, the search would take the square of the length of a word.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://")
 #: The beginning of an address with a typing error: ``http:/``, ``http//``, ``//``, ``user:...@``.
 _NEARLY = re.compile(r"\s*(?:(?:[A-Za-z][A-Za-z0-9+.-]*)?(?::/|//)|[^\s@/:]+:(?!:)(?=[^\s@]*@))")
 _HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
 _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
-#: An address in a message, without a quote or punctuation after it. A path has only one slash.
-_IN_TEXT = re.compile(
-    r"(?:[A-Za-z][A-Za-z0-9+.-]+:/|//)\S*?(?=(?:['\"]?[.,:;!?)\]]*['\"]?)(?:\s|$))"
-)
+#: An address in a message. A path has only one slash.
+_IN_TEXT = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{1,30}:/|//)\S*")
 
 
 def mask_credentials(text: str) -> str:
@@ -55,6 +54,17 @@ def mask_credentials(text: str) -> str:
     return start + _QUERY.sub(rf"\1\2{MASK}", before) + (mark and mark + MASK)
 
 
+def _mask_in_text(found: re.Match[str]) -> str:
+    """Mask the credentials of an address. A quote or punctuation after it is not a part of it."""
+    text = found.group()
+    address = _without_quote(_without_quote(text).rstrip(".,:;!?)]"))
+    return mask_credentials(address) + text[len(address) :]
+
+
+def _without_quote(text: str) -> str:
+    return text[:-1] if text.endswith(("'", '"')) else text
+
+
 class DstFuzzError(Exception):
     """Base of all errors that this package raises on purpose; the text is safe for a terminal.
 
@@ -64,7 +74,7 @@ class DstFuzzError(Exception):
 
     def __str__(self) -> str:
         text = super().__str__()
-        return printable(_IN_TEXT.sub(lambda found: mask_credentials(found.group()), text))
+        return printable(_IN_TEXT.sub(_mask_in_text, text))
 
 
 class UserError(DstFuzzError):

@@ -32,12 +32,14 @@ from pytest_dstfuzz.comparisons.comparison import (
 )
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
 from pytest_dstfuzz.config import ReplySettings, Settings
-from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn, in_own_names
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
+from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.checks import RelationCheck, check_laws
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
@@ -117,8 +119,8 @@ def check_relation(
             relation supports, which is usually the belief state.
 
     Raises:
-        UserError: the relation does not exist, the object is not a relation, or the relation does
-            not apply to this kind of data.
+        UserError: the relation does not exist, the object is not a relation, the relation does not
+            apply to this kind of data, or there are no dialogues.
         DataError: the dialogues cannot be read.
     """
     found = (
@@ -127,6 +129,8 @@ def check_relation(
         else as_relation(relation, "check_relation()")
     )
     data = _data(dialogues, outcome or found.on[0])
+    if not data.dialogues:
+        raise UserError("check_relation(): there are no dialogues, so nothing would be checked")
     if why := found.impossible(data):
         raise UserError(
             f"check_relation(): the relation {found.name!r} does not apply to the data "
@@ -181,7 +185,8 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
         clean: the unmodified dialogue.
         seen: the same dialogue with an edited utterance, or with rounds in another order.
         expected: the changes of slots, in any order; all other slots must stay.
-        slots: the only slots that count; ``None`` = all.
+        slots: the only slots that count; ``None`` = all. For tool calls, ``book_table.people``
+            counts the argument in every call, and ``book_table[0].people`` in the first one.
         normalisation: the normalisation of slots and values before the comparison.
         outcome: the tested part of an answer: ``reply`` = the reply, as a slot with that name;
             ``tool-calls`` = the calls of the next message: ``book_table[0].people``.
@@ -195,15 +200,17 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
     Raises:
         AssertionError: a slot is not as expected; the message lists actual and expected values.
         TrackerError: an answer of the tracker is not a state.
-        UserError: ``tracker`` is not a tracker.
+        UserError: ``tracker`` is not a tracker, ``outcome`` is unknown, or ``slots`` is empty.
     """
     __tracebackhide__ = True
+    if outcome not in KINDS:
+        raise unknown_name("outcome", outcome, KINDS)
     made = as_tracker(tracker, normalisation=normalisation, outcome=outcome)
     before, after = check_predictions(made.predict([clean, seen]), 2, normalisation, outcome)
     wanted = Expectation(tuple(sorted(expected, key=lambda delta: delta.slot)))
     found = after.state
-    counted = None if slots is None else frozenset(slots)
     kind = KINDS[outcome]
+    counted = None if slots is None else _counted(slots, normalisation, kind)
     if not kind.words.values:
         # A reply is free text, so the expected change begins with the reply that the bot gives now.
         wanted = Expectation(differs=tuple(one.slot for one in expected)).against(before.state)
@@ -215,9 +222,26 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
         known = Outcome(dict.fromkeys(counted or (), ""))
         found = _calls_alike(before.state, _named(seen, found), clean, how, known, wanted)
     missed = wanted.judge(before.state, found).changes
-    told = [miss.told() for miss in missed if counted is None or miss.slot in counted]
+    told = [
+        miss.told()
+        for miss in missed
+        if counted is None or not counted.isdisjoint({miss.slot, AnswerPath.of(miss.slot).part[1]})
+    ]
     if told:
         raise AssertionError("\n".join([f"the {kind.words.subject} not as expected:", *told]))
+
+
+def _counted(slots: Iterable[str], normalisation: str, kind: AnswerKind) -> frozenset[str]:
+    """Return the slots that count, in the spelling of the checked answers."""
+    names = [slots] if isinstance(slots, str) else [*slots]
+    if not names:
+        raise UserError(
+            "assert_follows(slots=...) names no slot, so no change would count: name slots, or "
+            "leave it out so that all count"
+        )
+    if not kind.has_slots:
+        return frozenset(names)
+    return frozenset(normalise_slot(name, normalisation) or name for name in names)
 
 
 def _of_replies(compare: object, threshold: float | None) -> Comparison:

@@ -50,6 +50,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.dialogue.sampling import gather_dialogues
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
+from pytest_dstfuzz.files import check_apart
 from pytest_dstfuzz.garbage import gc_paused
 
 #: A function of the file's name, the number of bytes received, and the total number if known.
@@ -745,6 +746,23 @@ def data_files(source: str | Path) -> tuple[Path, ...]:
     # For a single file this includes the ontology and the lists next to it.
     files = tuple(file.path for _, file in catalogue(path).files)
     return tuple(dict.fromkeys((path, *files) if path.is_file() else files))
+
+
+def check_apart_of_data(
+    written: Mapping[str, str | Path | None], data: Mapping[str, str | Path | None]
+) -> None:
+    """Raise an error if a file to write is one of the files of the data, such as in its folder.
+
+    Both mappings are as in `check_apart`. The data may also be names of data sets.
+    """
+    old = {
+        name: path
+        for name, path in written.items()
+        if path is not None and Path(path).expanduser().exists()
+    }
+    for name, source in data.items() if old else ():
+        for file in data_files(source) if source is not None else ():
+            check_apart(old, {f"a file of {name}": file})
 
 
 def _read(choice: SplitFiles, how: ReadOptions) -> Iterator[Dialogue]:

@@ -29,7 +29,7 @@ from pytest_dstfuzz.config import (
     shard_text,
 )
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.load import data_files
+from pytest_dstfuzz.dialogue.load import check_apart_of_data
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable
 from pytest_dstfuzz.gate.judge import no_result_text
@@ -85,9 +85,7 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
     (written if settings.gate.update_baseline else read)["--dst-baseline"] = settings.gate.baseline
     (written if settings.output.remember else read)["the file of regressions"] = memory.path
     check_apart(written, read)
-    if any(path is not None and Path(path).expanduser().exists() for path in written.values()):
-        for file in data_files(settings.data.data):
-            check_apart(written, {"a file of --dst-data": file})
+    check_apart_of_data(written, {"--dst-data": settings.data.data})
     for output in (*settings.output.report, memory.written):
         if output is not None:
             check_writable(Path(output))

@@ -37,7 +37,8 @@ from pytest_dstfuzz.config.options import (
     table_synonyms,
 )
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS
-from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.errors import DataError, UserError, unknown_name
+from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, check_added, read_gates
 from pytest_dstfuzz.search.registry import default_search
 
@@ -129,6 +130,7 @@ def _keys_of_tracker(config: pytest.Config) -> list[GivenOption]:
         check_tables(path)
     if config.inipath is not None and config.inipath != path:
         check_sections(config.inipath)
+    _refuse_table_elsewhere(config, path)
     if _is_off(config, item.name):
         return []
     table = table_keys(path) if path.is_file() else {}
@@ -136,6 +138,29 @@ def _keys_of_tracker(config: pytest.Config) -> list[GivenOption]:
     for given in (_in_ini(config, item), _typed(config, item)):
         keys += [] if given is None else _as_keys(given)
     return list({one.name: one for one in keys}.values())
+
+
+def _refuse_table_elsewhere(config: pytest.Config, read: Path) -> None:
+    """Raise an error if only another ``pyproject.toml`` of the project has ``[tool.dstfuzz]``.
+
+    Its limits would not apply, and nothing would say so.
+    """
+    if _has_table(read):
+        return
+    folders = [config.rootpath, config.invocation_params.dir, *read.parents]
+    paths = dict.fromkeys(folder / read.name for folder in folders if folder != read.parent)
+    if path := next(filter(_has_table, paths), None):
+        raise UserError(
+            f"{path}: [tool.dstfuzz] has no effect, because pytest reads its settings from "
+            f"{read.parent}: move the table to {read}, or the ini file of pytest to {path.parent}"
+        )
+
+
+def _has_table(path: Path) -> bool:
+    try:
+        return path.is_file() and bool(read_table(path, "[tool.dstfuzz]"))
+    except DataError:  # A file of another project. The file that is read is checked elsewhere.
+        return False
 
 
 def _as_keys(given: GivenOption) -> list[GivenOption]:

@@ -71,6 +71,7 @@ def _mend_options(parser: Parser) -> None:
 def _mend(given: Namespace) -> int:
     # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz import Campaign  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.load import check_apart_of_data  # noqa: PLC0415
     from pytest_dstfuzz.repair.mending import draw_turns, try_remedies  # noqa: PLC0415
     from pytest_dstfuzz.repair.remedies import REMEDIES  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
@@ -81,6 +82,7 @@ def _mend(given: Namespace) -> int:
     settings = _settings(given, report, _GIVEN, given.report)
     read = {"the report": given.report, **_data_files(settings)}
     check_apart({"--words": given.words}, read)
+    check_apart_of_data({"--words": given.words}, {"--data": settings.data.data})
     drawn = draw_turns(report_turns(report), given.dialogues, given.seed)
     model = settings.tracker.model
     if model is None:
@@ -260,6 +262,7 @@ def _export_options(parser: Parser) -> None:
 def _export(given: Namespace) -> None:
     # Imported late, as above.
     from pytest_dstfuzz import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.load import check_apart_of_data  # noqa: PLC0415
     from pytest_dstfuzz.repair.examples import ExampleSet  # noqa: PLC0415
     from pytest_dstfuzz.repair.forms import FORMS  # noqa: PLC0415
     from pytest_dstfuzz.repair.measured import refuse_measured  # noqa: PLC0415
@@ -272,6 +275,10 @@ def _export(given: Namespace) -> None:
         settings = _settings(given, report, _OF_DATA, path)
         used = {"the report": path, "--measured": given.measured, **_data_files(settings)}
         check_apart({"--output": given.output}, used)
+        dialogues = {"--data": settings.data.data, "--measured": given.measured}
+        if given.measured == NOTHING:
+            del dialogues["--measured"]
+        check_apart_of_data({"--output": given.output}, dialogues)
         outcome, data = settings.reply.outcome, load_data(settings)
         form.check(outcome, data.normalisation)
         results = report_turns(report)

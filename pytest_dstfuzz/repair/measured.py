@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -15,7 +16,8 @@ class MeasuredDialogues:
     """Finds dialogues of other data that are also among the measured dialogues.
 
     Two dialogues are the same if they have the same id, or if the user texts are equal up to the
-    end of the shorter dialogue. Case and punctuation do not matter.
+    end of the shorter dialogue. Case and punctuation do not matter. A dialogue of one turn is only
+    the same as another one of one turn, because many dialogues begin alike.
     """
 
     def __init__(self, data: DialogueSet) -> None:
@@ -83,13 +85,12 @@ def without_measured(
 
 
 def _said(dialogue: Dialogue) -> tuple[str, ...]:
-    return tuple(" ".join(word_list(turn.user)) for turn in dialogue.turns)
+    return tuple(
+        " ".join(word_list(unicodedata.normalize("NFKC", turn.user))) for turn in dialogue.turns
+    )
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether two dialogues are equal up to the end of the shorter dialogue.
-
-    For longer dialogues, one equal utterance is not enough, because many dialogues begin alike.
-    """
+    """Return whether two dialogues are equal up to the end of the shorter dialogue."""
     size = min(len(one), len(other))
     return one[:size] == other[:size] and (size > 1 or len(one) == len(other))

@@ -460,8 +460,6 @@ REPLIES: Final = (
     *_FACTS,
     *("question instead of answer", "different reply"),
 )
-#: A question at the end of a reply.
-_ASKS: Final = re.compile(r"[^.!?\n]*\?\W*$")
 #: Polite questions that may follow an answer.
 _COURTESY: Final = re.compile(
     r"anything else|(?:can|may|could) (?:i|we) (?:help|assist|do)|does that help", re.IGNORECASE
@@ -498,8 +496,13 @@ def _becomes_another(compared: ComparisonResult) -> bool:
 
 
 def _asks(reply: str) -> bool:
-    found = _ASKS.search(reply)
-    return found is not None and not _COURTESY.search(found[0])
+    """Return whether a reply ends with a question that is more than a courtesy."""
+    words = reply.rstrip("".join({one for one in reply if not one.isalnum()} - {"_"}))
+    question = reply.find("?", len(words))
+    if question < 0:
+        return False
+    start = max(reply.rfind(end, 0, question) for end in ".!?\n") + 1
+    return not _COURTESY.search(reply, start)
 
 
 #: The mechanism if no slot changed. Only relations of other packages may report such a violation.

@@ -170,3 +170,17 @@ def test_a_promoted_test_keeps_the_rules() -> None:
     with pytest.raises(AssertionError, match="room-time: 19:00 -> 7pm"):
         assert_follows(track, ASKED, seen, slots=["room-time"])
     assert_follows(track, ASKED, seen, slots=["room-time"], arguments={"room-time": "instant"})
+
+
+@pytest.mark.parametrize("slots", ["room-time", ["Room-Time"], ["room-time"]])
+def test_a_named_slot_counts_in_any_spelling(slots: str | list[str]) -> None:
+    seen = Context((Exchange("", "a window at seven"),))
+    with pytest.raises(AssertionError, match="room-time"):
+        assert_follows(track, ASKED, seen, slots=slots)
+
+
+def test_no_slot_or_an_unknown_kind_of_answer_is_refused() -> None:
+    with pytest.raises(UserError, match="names no slot"):
+        assert_follows(track, ASKED, ASKED, slots=[])
+    with pytest.raises(UserError, match="Did you mean 'state'"):
+        assert_follows(track, ASKED, ASKED, outcome="states")  # type: ignore[arg-type]  # a mistake

@@ -28,13 +28,16 @@ from pytest_dstfuzz.dialogue.dates import instant_of
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.number_words import with_digits
 from pytest_dstfuzz.dialogue.quantities import quantities, without_quantities
+from pytest_dstfuzz.dialogue.readers.conversion import chat_form
+from pytest_dstfuzz.dialogue.readers.source import Oddities
+from pytest_dstfuzz.errors import UserError, mask_credentials
 from pytest_dstfuzz.perturb.words import take_apart
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "SIGVTALRM"), reason="no clock interrupts a regular expression here"
 )
 #: Rooms of the package whose regular expressions meet texts of users and bots.
-ROOMS: Final = ("dialogue", "comparisons", "perturb", "relations", "kinds")
+ROOMS: Final = ("dialogue", "comparisons", "perturb", "relations", "kinds", "weaknesses")
 LENGTH: Final = 100_000
 #: Seconds of the processor for one text. Linear code takes less than a tenth, and code of the
 #: square takes minutes.
@@ -43,7 +46,7 @@ PIECES: Final = (
     *("a", "a ", "a-", "A", "Ada ", "1", "1 ", "1,", "1.5 ", "@", "a@", "a@b.", ".", "? ", "?a"),
     *("Sorry, ", "sorry, but ", "no, ", "not ", "closed ", "if a ", "one hundred ", "second "),
     *("May ", "may 5 ", "half past ", "1:30 ", "Monday to ", "\n", " ", '"', "(", "[", "/a", "#1 "),
-    *("www.", "http://", "$", "don't ", "é", "_"),
+    *("<tool_call>{", "www.", "http://", "//.", "$", "don't ", "é", "_"),
 )
 
 
@@ -144,6 +147,11 @@ def slips(text: str) -> str:
     return without_slips(text, one, other)
 
 
+def calls_in(text: str) -> object:
+    said = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": f"Ah. {text}"}]
+    return chat_form(said, "here", Oddities())
+
+
 READERS: Final[dict[str, Callable[[str], object]]] = {
     "is_fallback": is_fallback,
     "polarity": polarity,
@@ -157,6 +165,9 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "entities": compared(SameEntities()),
     "same polarity": compared(SamePolarity()),
     "slips": slips,
+    "message": lambda text: str(UserError(text)),
+    "address": mask_credentials,
+    "calls in a text": calls_in,
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin import entry
 from pytest_dstfuzz.plugin.options import read_settings
 
@@ -101,3 +102,22 @@ def test_an_ini_file_holds_names_with_commas_or_lines(pytester: pytest.Pytester)
         found = read_settings(pytester.parseconfig())
         assert found.variant.edits == ("word_drop", "char_drop")
         assert Path("tox.ini").is_file()
+
+
+@pytest.mark.parametrize("read_too", [False, True], ids=["alone", "own-table"])
+def test_a_table_that_is_not_read_is_refused_unless_another_is(
+    pytester: pytest.Pytester, *, read_too: bool
+) -> None:
+    limits = "[tool.dstfuzz.gates]\nmax-failure-rate = '5%'\n"
+    (pytester.path / "pyproject.toml").write_text(limits, encoding="utf-8")
+    folder = pytester.mkdir("tests")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    if read_too:
+        (folder / "pyproject.toml").write_text(limits, encoding="utf-8")
+    for given in (["tests"], ["-c", "tests/pytest.ini", "--rootdir=."]):
+        config = pytester.parseconfig(*given)
+        if read_too:
+            read_settings(config)
+        else:
+            with pytest.raises(UserError, match="no effect"):
+                read_settings(config)

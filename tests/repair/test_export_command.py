@@ -73,6 +73,9 @@ def test_the_measured_split_is_refused_by_id_and_by_text(report: Path, tmp_path:
     copied.write_text(text, "utf-8")
     with pytest.raises(UserError, match="'z"):
         export(report, measured=str(copied))
+    copied.write_text(text.replace("i WOULD", "\uff49 WOULD"), "utf-8")
+    with pytest.raises(UserError, match="'z"):
+        export(report, measured=str(copied))
     assert not report.with_name("out.jsonl").exists()
     copied.write_text(text.replace("i WOULD like", "i want"), "utf-8")
     assert export(report, measured=str(copied)).exists()
@@ -93,6 +96,17 @@ def test_inputs_are_not_overwritten(report: Path, name: str) -> None:
     with pytest.raises(UserError, match="same file"):
         EXPORT.run([str(report), *words])
     assert path.read_bytes() == before
+
+
+def test_a_file_in_the_folder_of_the_measured_data_is_not_overwritten(report: Path) -> None:
+    folder = report.with_name("measured")
+    folder.mkdir()
+    path = folder / "test.jsonl"
+    path.write_text('{"dialogue_id": "m", "users": ["hello"]}\n', "utf-8")
+    words = ["--form", "jsonl", "--output", str(path), "--measured", str(folder)]
+    with pytest.raises(UserError, match="same file"):
+        EXPORT.run([str(report), *words])
+    assert "hello" in path.read_text("utf-8")
 
 
 def test_reports_with_other_seeds_are_joined(report: Path) -> None:

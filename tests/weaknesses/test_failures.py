@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from time import process_time
 
 import pytest
 from violations import edit, turn, violation
@@ -17,6 +18,7 @@ from pytest_dstfuzz.weaknesses.groups import (
     ranked,
     read,
 )
+from pytest_dstfuzz.weaknesses.mechanisms import reply_failure
 
 TEXT = "a train from ely to norwich on friday"
 CLEAN = {"train-departure": "ely", "train-destination": "norwich", "train-day": "friday"}
@@ -169,3 +171,15 @@ def test_nobody_knows_how_often_people_ask_for_something_else() -> None:
         ("estimated failures", (slip,)),
         ("turns", (stuck,)),
     )
+
+
+def test_the_kind_of_failure_of_a_long_reply_takes_linear_time() -> None:
+    one = broken(CLEAN)
+    change = one.variants[0].changed_slots[0]
+    started = process_time()
+    for piece in ("a", "a ", "? ", "?a", "."):
+        odd = replace(change, before="It is open.", after=piece * (100_000 // len(piece)))
+        variant = replace(one.variants[0], changed_slots=(odd,))
+        reply_failure(one, variant)
+    # Code of the square takes minutes.
+    assert process_time() - started < 10

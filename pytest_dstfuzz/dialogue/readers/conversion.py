@@ -72,9 +72,9 @@ _TEXTS: Final = ("text", "content", "value", "refusal")
 _NO_LETTER: Final = re.compile(r"[^a-z]")
 _MESSAGE: Final = re.compile(r"message(chunk)?$")
 #: A call within the text of an assistant, as in files for Hermes, Qwen and Glaive.
-_CALL_IN_TEXT: Final = re.compile(
-    r"<(tool_call|functioncall)>\s*(?P<call>\{.*?\})\s*(?:</\1>|<\|endoftext\|>|$)", re.DOTALL
-)
+#: The beginning and the end of a call in a text. One expression for both would be quadratic.
+_CALL_BEGINS: Final = re.compile(r"<(?:tool_call|functioncall)>\s*(?=\{)")
+_CALL_ENDS: Final = re.compile(r"\}\s*(?:</(?:tool_call|functioncall)>|<\|endoftext\|>|\Z)")
 #: Glaive's arguments: JSON in single quotes.
 _QUOTED: Final = re.compile(r"'(\{.*\})'", re.DOTALL)
 _DROPPED: Final = "Messages have parts of the type {!r}, which are ignored"
@@ -333,10 +333,20 @@ def _calls_in_text(
     """Return the words of an assistant, and the calls that its text contains."""
     if _letters(str(_first(message, _SPEAKERS))) in ("functioncall", "toolcall"):
         return None, [c for one in _parsed_calls(text, place) for c in _calls(one, place)]
-    inside = [one["call"] for one in _CALL_IN_TEXT.finditer(text)]
+    inside, others, at = list[str](), list[str](), 0
+    ends = _CALL_ENDS.finditer(text)
+    for begin in _CALL_BEGINS.finditer(text):
+        if begin.start() < at:  # Within the call before.
+            continue
+        end = next((one for one in ends if one.start() > begin.end()), None)
+        if end is None:
+            break
+        inside.append(text[begin.end() : end.start() + 1])
+        others.append(text[at : begin.start()])
+        at = end.end()
     if not inside:
         return text, []
-    rest = _CALL_IN_TEXT.sub("", text).strip()
+    rest = "".join([*others, text[at:]]).strip()
     made = [c for one in inside for raw in _parsed_calls(one, place) for c in _calls(raw, place)]
     return rest or None, made
 

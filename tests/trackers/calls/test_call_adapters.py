@@ -119,3 +119,8 @@ def test_what_is_expected_is_found_in_the_comparison_s_words() -> None:
     assert_follows(to_town, clean, clean.saying("A taxi to York"), to_york, outcome="tool-calls")
     with pytest.raises(AssertionError, match="expected York"):
         assert_follows(to_town, clean, clean.saying("A taxi to Ely"), to_york, outcome="tool-calls")
+    for slot in ("taxi.town", "taxi[0].town"):
+        with pytest.raises(AssertionError, match="town"):
+            assert_follows(
+                to_town, clean, clean.saying("A taxi to Ely"), outcome="tool-calls", slots=[slot]
+            )
