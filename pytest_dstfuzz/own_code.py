@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import source_hash
 from pathlib import Path
@@ -225,11 +225,13 @@ class _Loads:
             data = any(_is_data(one, reader) for one in (named, file))
             if not data or _is_installed(file) or not file.is_file():
                 return
-            # A store of files names them by their content, so the name of the link counts.
-            file = file if file.name == named.name else named
-            if file not in self._imported:
-                self.content[file] = content_of(file)
-            self._note_reader(reader, file)
+            # The code knows the file by this path, whatever the links on it lead to.
+            self.content[named] = self.content[file] if self.is_code(file) else content_of(file)
+            self._note_reader(reader, named)
+
+    def is_code(self, file: Path) -> bool:
+        """Return whether Python has imported a file, even if its module is no longer there."""
+        return file in self._imported
 
     def _note_code(self, path: Path, source: Path, frame: FrameType | None) -> None:
         """Note code that Python imports. ``path`` is its source or the cache of it."""
@@ -364,58 +366,65 @@ class _Walk:
             file = _file_of(module)
             if file is not None and not _is_installed(file):
                 self._modules.setdefault(file, module)
-        self._read = {one for file in self._modules for one in _LOADS.read.get(file, ())}
+        # A module may have put another object into its place, so all files with code count.
+        self._read = {one for read in _LOADS.read.values() for one in read}
 
     def over(self, files: Iterable[Path]) -> set[str]:
         """Return a line for each file, with its place, and a line for each import, with its name.
 
-        Each line also identifies the content. A place is relative to the folder of modules, so the
-        lines are the same on each machine.
+        Each line also identifies the content. A place is relative to the folder of the first files,
+        so the lines are the same on each machine.
         """
         first = {file.resolve() for file in files}
-        waiting, seen, named = list(first), set[Path](), set[Path]()
-        lines: set[str] = set()
+        waiting, seen = list(first), set[Path]()
+        imports: list[tuple[Path, str, Path]] = []
         while waiting:
             file = waiting.pop()
             if file in seen or _is_given(file) or not file.is_file():
                 continue
             seen.add(file)
-            place = file.relative_to(_root_of(file)).as_posix()
             for one, name in self._needed_by(file):
                 waiting.append(one)
                 if name and not _is_given(one):
-                    named.add(one)
-                    lines.add(f"{place} {name} {self._content(one)}")
-            if file in first:
-                lines.add(f"{place} {self._content(file)}")
+                    imports.append((file, name, one))
+        places = _places_of({file: self._named(file) for file in seen}, first)
+        lines = {f"{places[file]} {name} {self._content(one)}" for file, name, one in imports}
         # A file that is found by its use alone may be one that an import names at another time.
-        others = seen - named - first
-        return lines | {f"{one.relative_to(_root_of(one))} {self._content(one)}" for one in others}
+        others = seen - ({one for _, _, one in imports} - first)
+        return lines | {f"{places[one]} {self._content(one)}" for one in others}
+
+    def _named(self, file: Path) -> Path:
+        """Return the path by which Python found a file with code. It may have links."""
+        module = self._modules.get(file)
+        named = file if module is None else Path(os.path.abspath(str(module.__file__)))  # noqa: PTH100 - as above
+        return named if named.is_file() else file
 
     def _content(self, file: Path) -> str:
         """Return the digest of a file, as it was when it was loaded or read at an import."""
         known = _LOADS.content
         if file in self._modules and file not in known:
             known[file] = content_of(file)
-        loaded = file in self._modules or file in self._read
+        loaded = file in self._modules or file in self._read or _LOADS.is_code(file)
         return known[file] if loaded else content_of(file)
 
     def _needed_by(self, file: Path) -> Iterator[tuple[Path, str]]:
-        """Yield the files that a file needs, each with the name of its import, if any."""
+        """Yield the files that a file needs, each with the place that its import names, if any."""
         root = _root_of(file)
-        yield from ((one / "__init__.py", "__init__") for one in _between(root, file))
+        for one in (place / "__init__.py" for place in _between(root, file)):
+            yield one, one.relative_to(root).as_posix()
         # Of an installed package only the files of the same package count.
         installed = _is_installed(file)
+        yield from ((one, "") for one in _LOADS.read.get(file, ()))
         if (module := self._modules.get(file)) is not None:
-            yield from ((one, "") for one in (*_LOADS.read.get(file, ()), *_referred(module)))
+            yield from ((one, "") for one in _referred(module))
         top = f"{file.relative_to(root).parts[0]}."
         for name, folder in dict.fromkeys(_imported_by(file)):
             if folder is not None:
-                yield from ((one, f".{name}") for one in _places(folder, name))
+                yield from ((one, f"./{place}") for one, place in _places(folder, name))
             elif not installed or f"{name}.".startswith(top):
                 folders = [root] if installed else dict.fromkeys((root, *self._roots))
                 places = (list(_places(each, name)) for each in folders)
-                yield from ((one, name) for one in next(filter(None, places), ()))
+                yield from next(filter(None, places), ())
                 yield from () if installed else ((one, "") for one in _loaded_as(name))
 
 
@@ -440,24 +449,70 @@ def _is_given(path: Path) -> bool:
     return own and any(path.is_relative_to(one) for one in (_PYTHON, _PLACE))
 
 
-def _places(root: Path, name: str) -> Iterator[Path]:
+def _places(root: Path, name: str) -> Iterator[tuple[Path, str]]:
     """Yield the file of a module, and the ``__init__`` files of its packages, within a folder.
 
-    ``root`` may be an archive. Then the archive is the file.
+    Each has its place in the folder. ``root`` may be an archive. Then the archive is the file.
     """
     if root.is_file():
         with suppress(ZipImportError):
             if zipimporter(str(root)).find_spec(name.partition(".")[0]):
-                yield root
+                yield root, name
         return
     place = root
     for part in filter(None, name.split(".")):
         place /= part
-        yield from (
-            one.resolve()
-            for one in (place.with_suffix(".py"), place / "__init__.py")
-            if one.is_file()
-        )
+        for one in (place.with_suffix(".py"), place / "__init__.py"):
+            if one.is_file():
+                yield one.resolve(), one.relative_to(root).as_posix()
+
+
+def _places_of(files: Mapping[Path, Path], first: Iterable[Path]) -> dict[Path, str]:
+    """Return the places of files, which are different for each two of them.
+
+    They are relative to the folder of the first files. Those of files that share no folder with it
+    are relative to their own folder.
+
+    Args:
+        files: the files, each with the path by which the code knows it.
+        first: the files of the object itself.
+    """
+    base = _shared(_root_of(file) for file in first if not _is_installed(file))
+    own = {
+        file: _without_links_above(named, base) if base else named
+        for file, named in files.items()
+        if not _is_installed(file)
+    }
+    near = {file for file, named in own.items() if base and _shared((base, named.parent))}
+    far = _shared(named.parent for file, named in own.items() if file not in near)
+    found = {}
+    for file in files:
+        if file not in own:
+            packages = max(n for n, part in enumerate(file.parts) if part in _PACKAGES)
+            found[file] = "/".join(file.parts[packages + 1 :])
+        elif base and file in near:
+            found[file] = Path(os.path.relpath(own[file], base)).as_posix()
+        else:
+            found[file] = f"//{os.path.relpath(own[file], far) if far else own[file].as_posix()}"
+    return found
+
+
+def _without_links_above(named: Path, folder: Path) -> Path:
+    """Return a path without links in the part that leads to ``folder``. The others stay."""
+    for parent in named.parents:
+        real = parent.resolve()
+        if folder.is_relative_to(real):
+            return real / named.relative_to(parent)
+    return named
+
+
+def _shared(folders: Iterable[Path]) -> Path | None:
+    """Return the deepest folder that contains all given ones, ``None`` if it is the root."""
+    try:
+        found = Path(os.path.commonpath([*folders]))
+    except ValueError:  # None, or several drives.
+        return None
+    return found if found != found.parent else None
 
 
 def _loaded_as(name: str) -> Iterator[Path]:

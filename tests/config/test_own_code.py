@@ -162,6 +162,8 @@ def unloaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     def forget() -> None:
         for name in sys.modules.keys() - before | {"colorsys"}:
             sys.modules.pop(name, None)
+        # A new process does not know where a link led to before.
+        own_code._own_file.cache_clear()
 
     yield forget
     forget()
@@ -198,6 +200,122 @@ def test_each_file_that_the_code_uses_decides(
     assert found[0]
     assert found[0] == found[1]
     assert found[1] != found[2]
+
+
+#: How a bot uses two files -> its files, and the two. The bot is the first file.
+PAIRS: dict[str, tuple[dict[str, str], tuple[str, str]]] = {
+    "data of one name": (
+        {
+            "bot.py": "from pathlib import Path\n"
+            "T = [Path(__file__).with_name(n).joinpath('t.json').read_text() for n in 'ab']\n"
+            "def track(context): return {}\n",
+        },
+        ("a/t.json", "b/t.json"),
+    ),
+    "data of a package": (
+        {
+            "pack/bot.py": "from pathlib import Path\n"
+            "T = [Path(__file__).parents[1].joinpath(n, 't.json').read_text() for n in 'ab']\n"
+            "def track(context): return {}\n",
+            "pack/__init__.py": "",
+        },
+        ("a/t.json", "b/t.json"),
+    ),
+    "modules of a computed name": (
+        {
+            "bot.py": "from importlib import import_module as im\n"
+            "used = [im(f'{n}.rules') for n in 'ab']\ndef track(context): return {}\n",
+        },
+        ("a/rules.py", "b/rules.py"),
+    ),
+    "modules of a relative name": (
+        {
+            "bot.py": "import a.part, b.part\ndef track(context): return {}\n",
+            "a/part.py": "from .rules import f\n",
+            "b/part.py": "from .rules import f\n",
+        },
+        ("a/rules.py", "b/rules.py"),
+    ),
+    "a package and its module": (
+        {"bot.py": "import a.rules\ndef track(context): return {}\n"},
+        ("a/__init__.py", "a/rules.py"),
+    ),
+}
+
+
+def swap(folder: Path, pair: tuple[str, str]) -> None:
+    texts = [(folder / name).read_text(encoding="utf-8") for name in pair]
+    for name, text in zip(pair, reversed(texts), strict=True):
+        write(folder / name, text)
+
+
+@pytest.mark.parametrize("how", PAIRS)
+def test_the_place_of_each_file_decides_and_that_of_the_whole_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unloaded: Callable[[], None], how: str
+) -> None:
+    files, pair = PAIRS[how]
+    texts = [first_text(pair[0]), first_text(pair[0]).replace("north", "south")]
+    target = f"{next(iter(files)).removesuffix('.py').replace('/', '.')}:track"
+    found = []
+    for place in ("one", "one", "another/place", "swap"):
+        folder = tmp_path / place
+        for name, text in {**files, **dict(zip(pair, texts, strict=True))}.items():
+            write(folder / name, text)
+        if place == "swap":
+            swap(folder, pair)
+        unloaded()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "path", [*sys.path])
+            found.append(code_of(load_attribute(target, (str(folder),), "tracker"), target))
+    assert found[0] == found[1] == found[2] != found[3]
+
+
+@pytest.mark.parametrize("named", ["import {0}.rules", "im('{0}' + '.rules')", "read('{0}')"])
+def test_the_link_to_a_folder_of_files_decides(
+    tmp_path: Path, unloaded: Callable[[], None], named: str
+) -> None:
+    lines = "\n".join(named.format(name) for name in ("live", "old"))
+    write(
+        tmp_path / "bot.py",
+        "from importlib import import_module as im\nfrom pathlib import Path\n"
+        "def read(name): Path(__file__).with_name(name).joinpath('rules.py').read_text()\n"
+        f"{lines}\ndef track(context): return {{}}\n",
+    )
+    for name, word in (("v1", "north"), ("v2", "south")):
+        write(tmp_path / name / "rules.py", IMPL.replace("north", word))
+    found = []
+    for live, old in (("v1", "v2"), ("v1", "v2"), ("v2", "v1")):
+        for name, target in (("live", live), ("old", old)):
+            (tmp_path / name).unlink(missing_ok=True)
+            (tmp_path / name).symlink_to(tmp_path / target, target_is_directory=True)
+        unloaded()
+        found.append(code_of(load_attribute("bot:track", (str(tmp_path),), "tracker")))
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("changed", ["impl.py", "rules.json"])
+def test_files_of_a_module_count_that_puts_another_object_into_its_place(
+    tmp_path: Path, unloaded: Callable[[], None], changed: str
+) -> None:
+    write(tmp_path / "bot.py", "import impl\ndef track(context): return impl.f(context)\n")
+    write(tmp_path / "rules.json", "good")
+    write(
+        tmp_path / "impl.py",
+        "import sys\nfrom pathlib import Path\nclass Impl:\n"
+        "    text = Path(__file__).with_name('rules.json').read_text()\n"
+        "    def f(self, context): return {}\nsys.modules[__name__] = Impl()\n",
+    )
+
+    def load() -> object:
+        unloaded()
+        return load_attribute("bot:track", (str(tmp_path),), "tracker")
+
+    tracker = load()
+    before = code_of(tracker)
+    with (tmp_path / changed).open("a", encoding="utf-8") as file:
+        file.write("# other\n")
+    assert code_of(tracker) == before
+    assert code_of(load()) != before
 
 
 def test_another_bot_that_uses_loaded_code_has_it_too(
