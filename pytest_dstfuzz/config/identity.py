@@ -33,6 +33,9 @@ _SEPARATORS: Final = (
     *(rf"[,;\s{os.pathsep}]+", rf"[,;\n{os.pathsep}]+", r"[,;\n]+"),
     *(r"\s+", ",", ";", "\n", os.pathsep),
 )
+#: Patterns of the places before and after the path of a folder in a text.
+_BEFORE: Final = rf"(?:\A|(?<=[{os.pathsep},;\s'\"=])|(?<=file://))"
+_AFTER: Final = rf"(?=[/\\{os.pathsep},;\s'\"]|\Z)"
 #: Blanks and quotes around a path in a list.
 _AROUND: Final = " \t\r\n'\""
 
@@ -50,9 +53,11 @@ def decides(item: Option) -> bool:
 def identity_of(settings: Settings, *parts: str) -> dict[str, Any]:
     """Return an identifier of the value of each option that decides a result, as plain JSON.
 
-    A file is identified by its content, wherever the file is. Addresses, headers, keys and tokens
-    are identified with their credentials, but these appear only as a keyed digest. Environment
-    variables are replaced by their values.
+    A file that only this package reads is identified by its name and its content. A user's tracker
+    may look at more than that, such as the other files of a folder. So a checkpoint and a key of
+    the tracker are identified by their text, too, in which the working folder is ``.``. Addresses,
+    headers, keys and tokens are identified with their credentials, but these appear only as a keyed
+    digest. Environment variables are replaced by their values.
 
     Args:
         settings: the settings.
@@ -91,17 +96,25 @@ def _identified(item: Option, value: object) -> object:
 
 
 def _of_key(item: Option, value: OwnKey) -> str:
-    """Return the content of the file that a key names, or a digest of its text and of all files."""
+    """Return a digest of the text of a key, and the contents of the files that it names."""
     text = _read(value)
-    if content := content_of(text) if _is_apart(text) else "":
-        return content
-    # Several paths, or an address of a file.
+    # A path, several ones, or an address of a file.
     parts = {unquote(urlsplit(one).path) for one in re.split(r"[,;\s]+", text) if "file:" in one}
+    parts.add(text)
     for separators in _SEPARATORS:
         parts.update(part.strip(_AROUND) for part in re.split(separators, text))
     contents = [content_of(one) for one in sorted(parts) if one and _is_apart(one)]
-    found = [_keyed(item.name, value.name, text), *filter(None, contents)]
+    found = [_keyed(item.name, value.name, _relocated(text)), *filter(None, contents)]
     return " ".join(found)
+
+
+def _relocated(text: str) -> str:
+    """Return a text with the path of the working folder as ``.``.
+
+    So the text is the same for a copy of a project in another folder or on another machine.
+    """
+    here = str(Path.cwd())
+    return re.sub(f"{_BEFORE}{re.escape(here)}{_AFTER}", ".", text) if here in text else text
 
 
 def _is_apart(text: str) -> bool:
@@ -121,15 +134,19 @@ def _read(value: Header | OwnKey) -> str:
 
 
 def _with_contents(item: Option, text: str) -> str:
-    """Return a text with the digest of a file in place of its path."""
+    """Return a text with the digest of the file that it names."""
+    # A user's tracker reads the checkpoint, and the package reads the other files.
+    if item.name == "checkpoint":
+        return " ".join(filter(None, (_relocated(text), content_of(text))))
+    # A file may have the name of a shipped model, so the name counts, too.
     if "path" in item.scopes:
-        return content_of(text) or text
+        return f"{Path(text).name} {found}" if (found := content_of(text)) else text
     if "content" in item.scopes:
         # NAME:PATH of a search, PATH:WEIGHT of a noise model.
         for piece in (text, text.partition(":")[2], text.rpartition(":")[0]):
             path = unquote_value(piece)
             if path and Path(path).expanduser().is_file():
-                return text.replace(piece, content_of(path))
+                return text.replace(piece, f"{Path(path).name} {content_of(path)}")
     return text
 
 

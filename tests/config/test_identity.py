@@ -251,13 +251,16 @@ def named(name: str, text: str) -> Any:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_counts_by_its_content(manifest: RunManifest, tmp_path: Path, name: str) -> None:
-    file, twin = tmp_path / "one.txt", tmp_path / "twin.txt"
-    paths = [named(name, FILES[name].format(path)) for path in (file, twin)]
-    for path in (file, twin):
+    files = [tmp_path / place / "one.txt" for place in ("here", "there")]
+    file, _ = files
+    for path in files:
+        path.parent.mkdir()
         path.write_text("first", encoding="utf-8")
+    paths = [named(name, FILES[name].format(path)) for path in files]
     one, other = (changed(Settings(), name, path) for path in paths)
-    assert identity_of(one) == identity_of(other)
     before = identity_of(one)
+    # A user's tracker may look at more than the file.
+    assert (before == identity_of(other)) is (name not in FOLDERS)
     file.write_text("second", encoding="utf-8")
     assert identity_of(one) != before
     assert name in refused(manifest, other, one, tmp_path)
@@ -266,16 +269,60 @@ def test_a_file_counts_by_its_content(manifest: RunManifest, tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("name", [*FOLDERS])
-def test_a_folder_counts_by_its_content(manifest: RunManifest, tmp_path: Path, name: str) -> None:
-    folders = [tmp_path / "one", tmp_path / "twin"]
-    for folder in folders:
-        (folder / "deep").mkdir(parents=True)
-        (folder / "deep" / "weights").write_text("first", encoding="utf-8")
-    one, other = (changed(Settings(), name, named(name, str(path))) for path in folders)
-    assert identity_of(one) == identity_of(other)
-    (folders[0] / "deep" / "weights").write_text("second", encoding="utf-8")
-    assert name in refused(manifest, other, one, tmp_path)
-    assert keys(one, tmp_path)[0] != keys(other, tmp_path)[0]
+def test_a_folder_counts_by_its_content(tmp_path: Path, name: str) -> None:
+    weights = tmp_path / "one" / "deep" / "weights"
+    weights.parent.mkdir(parents=True)
+    settings = changed(Settings(), name, named(name, str(tmp_path / "one")))
+    found = []
+    for text in ("first", "first", "second"):
+        weights.write_text(text, encoding="utf-8")
+        found.append((identity_of(settings), keys(settings, tmp_path)[0]))
+    assert found[0] == found[1]
+    assert found[1][0] != found[2][0]
+    assert found[1][1] != found[2][1]
+
+
+#: Two values, of which each names a file or folder in the working folder: all are equal.
+TWINS = {
+    "folders of one content": ("good", "bad"),
+    "files of one content": ("good.txt", "bad.txt"),
+    "files in other folders": ("good/a.txt", "bad/a.txt"),
+    "noise models": ("speech", "casual"),
+}
+
+
+@pytest.mark.parametrize("pair", TWINS.values(), ids=TWINS)
+@pytest.mark.parametrize("name", FILES)
+def test_a_value_decides_although_files_of_its_name_are_equal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, pair: tuple[str, str]
+) -> None:
+    for text in ("good", "bad"):
+        (tmp_path / text).mkdir()
+        (tmp_path / text / "a.txt").write_text("", encoding="utf-8")
+        (tmp_path / f"{text}.txt").write_text("", encoding="utf-8")
+    for text in ("speech", "casual"):
+        (tmp_path / text).write_text("", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    one, other = (changed(Settings(), name, named(name, text)) for text in pair)
+    # The package alone reads a file of the other options, and no file beside it.
+    beside = "/" in pair[0] and name not in FOLDERS
+    assert (identity_of(one) == identity_of(other)) is beside
+    assert name in FOLDERS or beside or cell_of(one, monkeypatch) != cell_of(other, monkeypatch)
+
+
+@pytest.mark.parametrize("form", ["{0}", "{0}/a.txt", "x={0}/a,{0}/b", "'{0}/a'", "file://{0}/a"])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_place_of_the_whole_project_does_not_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: str
+) -> None:
+    found = []
+    for place in ("one", "another/place"):
+        folder = tmp_path / place
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text("", encoding="utf-8")
+        monkeypatch.chdir(folder)
+        found.append(identity_of(changed(Settings(), name, named(name, form.format(folder)))))
+    assert found[0] == found[1]
 
 
 def test_a_linked_folder_counts_by_its_content(tmp_path: Path) -> None:
