@@ -183,14 +183,17 @@ def digest_of_package() -> str | None:
     It is ``None`` if a file cannot be read or there are no files.
     """
     package = Path(__file__).parents[1]
-    tables = package / "resources"
-    files = [*package.rglob("*.py")]
-    for end in ("gz", "json", "tsv", "txt"):
-        files += tables.rglob(f"*.{end}")
     try:
+        files = [file for file in package.rglob("*") if file.is_file() and _decides(file)]
         return digest_of(sorted(files)) if files else None
     except OSError:
         return None
+
+
+def _decides(file: Path) -> bool:
+    """Return whether a file of the package may decide results: so not a cached one."""
+    kept = not any(part.startswith((".", "__pycache__")) for part in file.parts[-2:])
+    return kept and file.suffix not in (".pyc", ".pyi", ".md")
 
 
 def _digest_of_code() -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz import Dialogue, Settings, __version__
+from pytest_dstfuzz.campaign.engine import digest_of_package
 from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.config import shard_text
 from pytest_dstfuzz.errors import UserError
@@ -89,6 +90,11 @@ class FolderRun(StoredRun):
                 f"--dst-results: {self.path} was written by pytest-dstfuzz {manifest.version}, "
                 f"but this is {__version__}, which may judge answers differently: run the campaign "
                 "again"
+            )
+        if manifest.plugin != (digest_of_package() or ""):
+            raise UserError(
+                f"--dst-results: {self.path} was written by other code of pytest-dstfuzz "
+                f"{manifest.version}, which may judge answers differently: run the campaign again"
             )
         if not folder.complete:
             raise UserError(f"--dst-results: {describe_unfinished(folder)}")

@@ -23,11 +23,13 @@ from pytest_dstfuzz import (
     Turn,
     UserError,
 )
+from pytest_dstfuzz.campaign import engine
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.scale import runs
+from pytest_dstfuzz.scale import runs, stored
 from pytest_dstfuzz.scale.results import DialogueResults, EncodedResults, ResultFolder
 from pytest_dstfuzz.scale.runs import CHECKED_TURNS, blocks_of, run_into
+from pytest_dstfuzz.scale.stored import FolderRun
 
 SETTINGS = Settings.of(variants=3, turns=40, relation="metamorphic,negation")
 WORDS = {"cheap": "restaurant-pricerange", "north": "hotel-area", "centre": "restaurant-area"}
@@ -129,6 +131,34 @@ def test_another_plugin_is_another_run(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(runs, "digest_of_package", lambda: "of the same version")
     with pytest.raises(UserError, match="the code of pytest-dstfuzz differs"):
         run_into(campaign(), tmp_path / "run", quiet)
+
+
+@pytest.mark.parametrize("name", ["a.py", "chat/a.jinja", "resources/a.npz", "resources/a.tsv"])
+def test_each_file_of_the_plugin_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(engine, "__file__", str(tmp_path / "campaign" / "engine.py"))
+    found = []
+    for text in ("first", "first", "second"):
+        for file in (name, "chat/b.py"):
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "chat" / "b.py").write_text("")
+        (tmp_path / name).write_text(text)
+        cached = tmp_path / "chat" / "__pycache__" / "b.cpython.pyc"
+        cached.parent.mkdir(exist_ok=True)
+        cached.write_text(str(len(found)))
+        found.append(engine.digest_of_package.__wrapped__())
+    assert found[0] == found[1] != found[2]
+
+
+def test_the_results_of_another_plugin_are_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_into(campaign(), tmp_path / "run", quiet)
+    assert [*FolderRun(tmp_path / "run").results()]
+    monkeypatch.setattr(stored, "digest_of_package", lambda: "of the same version")
+    with pytest.raises(UserError, match="other code of pytest-dstfuzz"):
+        FolderRun(tmp_path / "run").results()
 
 
 def test_what_a_budget_left_out_is_compared_later(tmp_path: Path) -> None:
