@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pytest_dstfuzz.campaign.code import FACTORY, TRACKER, code_of_rules
+from pytest_dstfuzz.campaign.code import code_of_rules, code_of_tracker
 from pytest_dstfuzz.campaign.deciding import SequentialTest, decider_of, idle_test
 from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, data_digest, predictor_for
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
@@ -37,22 +37,15 @@ from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.sampling import part_of, sample_turns, with_history
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.printable import describe
-from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.registry import as_relation, relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import as_search, find_training
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
-from pytest_dstfuzz.trackers.registry import (
-    TRACKERS,
-    factory_options_of,
-    tracker_for,
-)
-from pytest_dstfuzz.trackers.schemes import SCHEMES
+from pytest_dstfuzz.trackers.registry import factory_options_of, tracker_for
 from pytest_dstfuzz.trackers.tracker import (
     Tracker,
     fingerprint_of,
@@ -271,17 +264,8 @@ class Campaign:
 
     def _code(self) -> dict[str, str]:
         """Return a digest of the files with code for each user-defined object."""
-        model = str(self.settings.tracker.model or "")
-        origin, scheme = str(self._named), model.partition("://")[0].lower()
-        found = {}
-        for registry, name in ((TRACKERS, model), (SCHEMES, scheme)):
-            factories: Registry[Any] = registry
-            if name in factories.single:
-                origin = factories.origin(name)
-                found[FACTORY] = code_of(factories.find(name), origin)
-        found[TRACKER] = code_of(self.tracker, origin)
-        rules = code_of_rules(self.settings, self._relations, self._search)
-        return {name: digest for name, digest in found.items() if digest} | rules
+        of_tracker = code_of_tracker(str(self._named), self.tracker)
+        return of_tracker | code_of_rules(self.settings, self._relations, self._search)
 
     @cached_property
     def predictor(self) -> Predictor:

@@ -1,4 +1,4 @@
-"""The user's own code that decides a campaign's results besides the tracker, as digests."""
+"""The user's own code that decides a campaign's results, as digests."""
 
 from __future__ import annotations
 
@@ -13,10 +13,19 @@ from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
 from pytest_dstfuzz.relations.registry import RELATIONS
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES
-from pytest_dstfuzz.trackers.registry import load_attribute
+from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute
+from pytest_dstfuzz.trackers.schemes import SCHEMES
 from pytest_dstfuzz.transformations import find_operator, operator_origin
 
-__all__ = ["FACTORY", "OF_TRACKER", "RELATION", "SEARCH", "TRACKER", "code_of_rules"]
+__all__ = [
+    "FACTORY",
+    "OF_TRACKER",
+    "RELATION",
+    "SEARCH",
+    "TRACKER",
+    "code_of_rules",
+    "code_of_tracker",
+]
 
 #: The names of the digests of a relation and of a search begin so.
 RELATION: Final = "the relation "
@@ -25,6 +34,24 @@ SEARCH: Final = "the search "
 TRACKER: Final = "the tracker"
 FACTORY: Final = "the factory of the tracker"
 OF_TRACKER: Final = frozenset({TRACKER, FACTORY})
+
+
+def code_of_tracker(model: str, tracker: object) -> dict[str, str]:
+    """Return a digest of the files with code for a tracker, and for its factory, if they have any.
+
+    Args:
+        model: the name or address of the tracker; ``""`` if it has none.
+        tracker: the tracker.
+    """
+    origin, scheme = model, model.partition("://")[0].lower()
+    found = {}
+    for registry, name in ((TRACKERS, model), (SCHEMES, scheme)):
+        factories: Registry[Any] = registry
+        if name in factories.single:
+            origin = factories.origin(name)
+            found[FACTORY] = code_of(factories.find(name), origin)
+    found[TRACKER] = code_of(tracker, origin)
+    return {name: digest for name, digest in found.items() if digest}
 
 
 def code_of_rules(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -19,11 +20,19 @@ from pytest_dstfuzz.cli.command import (
     print_page,
     terminal_page,
 )
-from pytest_dstfuzz.config import ADAPTER, STATE, TRACKER_KEYS, Settings, parse_option
+from pytest_dstfuzz.config import (
+    ADAPTER,
+    STATE,
+    TRACKER_KEYS,
+    Settings,
+    identity_of,
+    parse_option,
+)
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
 from pytest_dstfuzz.errors import UserError, needs_extra
+from pytest_dstfuzz.json_data import json_encoded
 from pytest_dstfuzz.printable import format_count, printable
 
 if TYPE_CHECKING:
@@ -304,6 +313,8 @@ def _serve(given: Namespace) -> None:
     for item in TRACKER_KEYS:
         if getattr(given, item.name, None) is not None:
             raise UserError(f"{item.flag} applies only to a service at an address, not to {name}")
+    settings = Settings().replace_options(model=name, tracker=given.tracker or (), **how)
+    decided = identity_of(settings, "tracker")
     with listen(given.host, given.port) as listening:
         tracker = resolve_tracker(name, keys=keys, **how)
         about = About(name, repeatable=says_repeatable(tracker))
@@ -315,11 +326,32 @@ def _serve(given: Namespace) -> None:
             token=token,
             host=given.host,
             outcome=how.get("outcome", STATE),
+            mark=_mark(settings, decided, tracker),
         )
         if not (token or is_loopback(given.host)):
             print(_OPEN.format(host=given.host), file=sys.stderr, flush=True)
         print(f"{name} answers at {address_of(listening)} (Ctrl-C ends it)", flush=True)
         make_server(app).run(sockets=[listening])
+
+
+def _mark(settings: Settings, decided: dict[str, Any], tracker: object) -> str:
+    """Return a digest of the options and the code that a tracker was made with.
+
+    It is ``""`` for a shipped tracker with the default options. ``decided`` is the identity of the
+    options before the tracker was made, because it may read files that change.
+    """
+    # Imported late, as above.
+    from pytest_dstfuzz.campaign.code import code_of_tracker  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.registry import factory_options_of  # noqa: PLC0415
+
+    model = str(settings.tracker.model)
+    plain = identity_of(Settings().replace_options(model=model), "tracker")
+    found = {
+        **{name: value for name, value in decided.items() if value != plain[name]},
+        **factory_options_of(settings.tracker),
+        **code_of_tracker(model, tracker),
+    }
+    return hashlib.sha256(json_encoded(found)).hexdigest()[:16] if found else ""
 
 
 def _token(variable: str | None) -> str:

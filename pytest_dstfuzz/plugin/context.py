@@ -61,7 +61,7 @@ from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.report.redact import KEPT_BACK
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
-from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.registry import factory_options_of, tracker_for
 from pytest_dstfuzz.trackers.tracker import (
     Disagreement,
     Tracker,
@@ -167,7 +167,8 @@ class Caches:
         self, store: Store, who: tuple[str, str], data: DialogueSet, outcome: OutcomeKind
     ) -> PredictionCache:
         reply = replace(self._settings.reply, outcome=outcome)
-        scope = scope_of((*who, self.identify()), data, reply)
+        options = factory_options_of(self._settings.tracker)
+        scope = scope_of((*who, {**self.identify(), "factory": options}), data, reply)
         return PredictionCache(store, scope, self._run, self._shared)
 
     @cached_property

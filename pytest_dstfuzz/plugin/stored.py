@@ -217,9 +217,9 @@ def _refuse_other_content(
         looks = settings_json(typed)[name] == settings_json(run.settings)[name]
         if looks:
             raise UserError(
-                f"{spelled}: a file, a credential, an environment variable or a working folder that "
-                f"{name.replace('_', '-')} uses differs from that of the run in {where}: leave the "
-                "option out, or run the campaign again"
+                f"{spelled}: a file, a credential, an environment variable or the working folder "
+                f"that {name.replace('_', '-')} uses differs from that of the run in {where}: "
+                "leave the option out, or run the campaign again"
             )
 
 

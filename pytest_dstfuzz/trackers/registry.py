@@ -191,6 +191,7 @@ TRACKERS: Final[Registry[TrackerFactory]] = Registry(
     fits=callable,
 )
 _DEFAULT_DEVICE: Final = "cpu"
+_PACKAGE: Final = f"{__name__.partition('.')[0]}."
 #: Schemes whose bots call no tools.
 _WITHOUT_TOOLS: Final = ("rasa+http", "rasa+https")
 
@@ -334,7 +335,8 @@ def factory_options_of(settings: TrackerSettings) -> dict[str, str]:
         factory = TRACKERS.find(name)
     else:
         return {}
-    if isinstance(factory, TrackerMaker | HttpScheme):
+    # A package's own maker of trackers is a user's factory, too.
+    if f"{type(factory).__module__}.".startswith(_PACKAGE):
         return {}
     reach = [item.name for item in OPTIONS if item.part == "tracker" and not decides(item)]
     if not (is_address and any(takes(factory, each) for each in ("service", "settings"))):

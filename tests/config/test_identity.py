@@ -44,7 +44,12 @@ from pytest_dstfuzz.scale.merge import check_parts
 from pytest_dstfuzz.scale.results import ResultFolder, open_folder
 from pytest_dstfuzz.scale.runs import manifest_of, run_into
 from pytest_dstfuzz.scale.sweeps import read_sweep
-from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute
+from pytest_dstfuzz.trackers.registry import (
+    TRACKERS,
+    TrackerMaker,
+    factory_options_of,
+    load_attribute,
+)
 
 DECIDING = [item for item in OPTIONS if decides(item)]
 #: Option -> another value than the default, which is not checked.
@@ -429,6 +434,20 @@ def test_options_that_reach_a_factory_decide(monkeypatch: pytest.MonkeyPatch) ->
         for more in ({"timeout": 5}, {"timeout": 6}, {"timeout": 5, "retries": 1})
     )
     assert one == same != other
+
+
+def test_options_that_reach_the_maker_of_a_package_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Beams(TrackerMaker):
+        def __call__(self, batch_size: int = 64) -> object:
+            return lambda _: {"hotel-name": str(batch_size)}
+
+    monkeypatch.setattr(TRACKERS, "_registered", {})
+    register_tracker("beams", Beams())
+    one, other = (
+        factory_options_of(Settings.of(model="beams", batch_size=size).tracker) for size in (64, 7)
+    )
+    assert one != other
+    assert not factory_options_of(Settings.of(model="trade", batch_size=7).tracker)
 
 
 def test_a_key_that_names_the_working_directory_counts_as_it_is(

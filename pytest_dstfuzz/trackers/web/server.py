@@ -168,10 +168,12 @@ def make_app(
     token: str = "",
     host: str = "127.0.0.1",
     outcome: OutcomeKind = "state",
+    mark: str = "",
 ) -> Starlette:
     """Return the application that serves a tracker, in batches of at most ``batch_size`` contexts.
 
-    It declares the tracker's fingerprint as its version, or that of ``about`` if there is none.
+    It declares the tracker's fingerprint with ``mark`` as its version, or the version of ``about``
+    if there is none. ``mark`` changes with the settings and the code that made the tracker.
     ``outcome`` is the kind of answer. If ``token`` is not empty, callers must send it as
     ``Authorization: Bearer``. If it is empty and ``host`` is a loopback address, requests must use
     a name of this machine. This protects against DNS rebinding by a page in a local browser.
@@ -188,7 +190,8 @@ def make_app(
     async def tell(request: Request) -> JSONResponse:
         _check_caller(request, token, own_names)
         # A tracker may load another model while it is served.
-        version = fingerprint_of(tracker) or about.version
+        fingerprint = fingerprint_of(tracker)
+        version = f"{fingerprint} {mark}".strip() if fingerprint else about.version
         return JSONResponse(replace(about, version=version, dialogues=batch_size).to_json())
 
     async def predict(request: Request) -> Response:

@@ -14,20 +14,26 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
+from pytest_dstfuzz import register_tracker
 from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.own_code import import_own
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.registry import TRACKERS, tracker_for
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, fingerprint_of, is_repeatable
+from pytest_dstfuzz.trackers.web import server
 from pytest_dstfuzz.trackers.web.contract import About, group_json
 from pytest_dstfuzz.trackers.web.server import Batcher, address_of, listen, make_app, make_server
 
@@ -66,13 +72,13 @@ def served(tracker: Tracker, **given: Any) -> Iterator[str]:
     """Serve in a thread until the block ends."""
     options = {"about": About("echo", "1"), "batch_size": 64, **given}
     with listen("127.0.0.1", 0) as listening:
-        server = make_server(make_app(tracker, **options))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        running = make_server(make_app(tracker, **options))
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
             yield address_of(listening)
         finally:
-            server.should_exit = True
+            running.should_exit = True
             thread.join()
 
 
@@ -106,6 +112,58 @@ def test_the_version_is_that_of_now() -> None:
         assert client.get(address).json()["version"] == "weights 1"
         tracker.fingerprint = "weights 2"
         assert client.get(address).json()["version"] == "weights 2"
+
+
+#: How the command is called another time -> the options, and a file that changes before.
+OTHERWISE = {
+    "key": (["mode=bad"], ""),
+    "file of a key": (["mode=mode.txt"], "mode.txt"),
+    "factory": (["mode=good", "--batch-size=7"], ""),
+    "code": (["mode=good"], "served_help.py"),
+}
+
+
+@pytest.mark.parametrize("how", OTHERWISE)
+def test_the_version_changes_with_all_that_made_the_tracker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(TRACKERS, "_registered", {})
+    (tmp_path / "served_help.py").write_text(
+        "class Bot:\n    fingerprint = 'v1'\n    def __call__(self, context): return {}\n"
+    )
+    (tmp_path / "mode.txt").write_text("good")
+    told: list[str] = []
+
+    def start(app: Starlette) -> Any:
+        told.append(TestClient(app, "http://127.0.0.1").get("/").json()["version"])
+        return SimpleNamespace(run=lambda **_: None)
+
+    monkeypatch.setattr(server, "make_server", start)
+
+    def serve(*options: str) -> None:
+        sys.modules.pop("served_help", None)
+        bot = import_own("served_help").Bot
+
+        def create(mode: str, batch_size: int = 64) -> object:
+            assert mode
+            assert batch_size
+            return bot()
+
+        register_tracker("told", create)
+        assert main(["serve", "--model=told", "--port=0", "--tracker", *options]) == 0
+
+    options, changed = OTHERWISE[how]
+    first = options if changed else ["mode=good"]
+    serve(*first)
+    serve(*first)
+    if changed:
+        with (tmp_path / changed).open("a") as file:
+            file.write("# other")
+    serve(*options)
+    assert told[0] == told[1] != told[2]
+    assert told[0].startswith("v1")
 
 
 def test_one_request_for_several_is_one_batch(
