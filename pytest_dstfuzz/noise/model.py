@@ -7,13 +7,11 @@ import json
 import math
 import operator
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from heapq import nsmallest
 from importlib import resources
 from itertools import accumulate, chain, combinations
-from operator import itemgetter
 from os.path import commonprefix
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -113,28 +111,46 @@ class Changes:
         return self.by_text.get(text[len(head) : inside])
 
     @cached_property
-    def _ranked(self) -> tuple[tuple[Change, ...], ...]:
-        """The changes of each operator at each place, the most likely first."""
-        groups: dict[tuple[str, str, int, int], list[Change]] = {}
-        for change in self.changes:
-            place = *SLIP_KINDS[change.kind], change.start, change.end
-            groups.setdefault(place, []).append(change)
-        return tuple(tuple(sorted(group, key=_likeliest)) for group in groups.values())
+    def _ranked(self) -> dict[tuple[int, tuple[int, ...]], Sequence[_Ranked]]:
+        """Arguments of `likely` -> its result."""
+        return {}
 
-    def likely(self, most: int) -> Iterator[Change]:
-        """Yield the most likely changes of each operator at each place.
+    def likely(self, most: int, ends: tuple[int, ...]) -> Sequence[_Ranked]:
+        """Return the most likely changes of each operator at each word, the most likely first.
 
         Args:
-            most: maximum number of changes per operator and place. Of equally likely changes, the
-                one whose new text sorts first is taken.
+            most: maximum number of changes per operator and word. Of equally likely changes, the
+                first in the text is taken, then the one whose new text sorts first.
+            ends: the ends of the words in the text. A change belongs to the first word that ends
+                after its start.
         """
-        for group in self._ranked:
-            yield from group[:most]
+        if (most, ends) not in self._ranked:
+            self._ranked[most, ends] = self._rank(most, ends)
+        return self._ranked[most, ends]
+
+    def _rank(self, most: int, ends: tuple[int, ...]) -> Sequence[_Ranked]:
+        groups: dict[tuple[tuple[str, str], int], list[Change]] = {}
+        for change in self.changes:
+            group = SLIP_KINDS[change.kind], bisect_right(ends, change.start)
+            groups.setdefault(group, []).append(change)
+        found = []
+        for group, some in groups.items():
+            if len(some) > most:
+                some.sort(key=_WEIGHT, reverse=True)
+                least = some[most - 1].weight
+                some = [change for change in some if change.weight >= least]  # noqa: PLW2901
+            found += [(*group, change) for change in sorted(some, key=_likeliest)[:most]]
+        return found
 
 
-def _likeliest(change: Change) -> tuple[float, str]:
-    """Return a key that sorts changes by decreasing weight, then by their new text."""
-    return -change.weight, change.after
+def _likeliest(change: Change) -> tuple[float, int, int, str]:
+    """Return a key that sorts changes by decreasing weight, then by their place and new text."""
+    return -change.weight, change.start, change.end, change.after
+
+
+#: The operator of a change, the index of its word, and the change.
+_Ranked = tuple[tuple[str, str], int, Change]
+_WEIGHT: Final = operator.attrgetter("weight")
 
 
 class ConditionalChanges(NamedTuple):
@@ -297,9 +313,8 @@ class Site:
         )
 
 
-#: The negative probability, the range and the new text of a slip, and the arguments of `Site.slip`.
-_Outcome = tuple[float, int, int, str, Site, int, Change]
-_BY_CHANCE: Final = itemgetter(0, 1, 2, 3)
+#: The negative probability, the range and the new text of a slip.
+_Outcome = tuple[float, int, int, str]
 #: Maximum number of cached readings per utterance.
 _MOST_READINGS: Final = 1 << 9
 
@@ -459,28 +474,29 @@ class NoisyUtterance:
                 number -= len(part.changes)
         raise IndexError(f"{self.text!r} has fewer slips")
 
-    def likely(
-        self, rate: float, most: int, place: Callable[[int, int], Hashable]
-    ) -> Iterator[tuple[Slip, float]]:
-        """Yield the most likely outcomes of `single` for each operator and place.
+    def likely(self, rate: float, most: int, ends: Sequence[int]) -> Iterator[tuple[Edit, float]]:
+        """Yield the most likely outcomes of `single` for each operator and word.
 
         Args:
             rate: expected slips per word, in [0, 1].
-            most: maximum number of outcomes per operator and place. Of equally likely outcomes,
-                the first in the text is taken, then the one whose new text sorts first.
-            place: returns the place of a slip from the start and the end of its range.
+            most: maximum number of outcomes per operator and word. Of equally likely outcomes, the
+                first in the text is taken, then the one whose new text sorts first.
+            ends: the ends of the words. A slip belongs to the first word that ends after its start,
+                or to the last word.
         """
-        groups: dict[Hashable, list[_Outcome]] = {}
+        groups: dict[tuple[tuple[str, str], int], list[_Outcome]] = {}
+        last = len(ends) - 1
         for site, factor in zip(self.sites, self._factors(rate), strict=True):
             for offset, part in site.parts:
-                for change in part.likely(most):
-                    start, end = offset + change.start, offset + change.end
-                    found = -factor * change.weight, start, end, change.after, site, offset, change
-                    group = SLIP_KINDS[change.kind], place(start, end)
-                    groups.setdefault(group, []).append(found)
-        for some in groups.values():
-            for chance, *_, site, offset, change in nsmallest(most, some, key=_BY_CHANCE):
-                yield site.slip(offset, change), -chance
+                first = bisect_right(ends, offset)
+                stop = bisect_right(ends, offset + len(part.text), first)
+                inside = tuple([end - offset for end in ends[first:stop]])
+                for name, number, (_, start, end, after, weight) in part.likely(most, inside):
+                    found = -factor * weight, offset + start, offset + end, after
+                    groups.setdefault((name, min(first + number, last)), []).append(found)
+        for (name, _), some in groups.items():
+            for chance, start, end, after in sorted(some)[:most]:
+                yield Edit(*name, start, end, self.text[start:end], after), -chance
 
     def _factors(self, rate: float) -> list[float]:
         """Return for each site the factor from the weight of a slip to its probability alone."""

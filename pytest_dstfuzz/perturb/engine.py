@@ -640,46 +640,78 @@ class Perturber:
         variant = self._finish(source, text, tuple(edits))
         return variant.status, variant.reason
 
-    def count_touched(self, source: Source, edits: Sequence[Edit]) -> int:
-        """Return how many words the edits touch. 0 if a lock forbids them, or without locks."""
+    def count_touched(self, source: Source, edits: Sequence[Edit]) -> int | None:
+        """Return how many words the edits touch: ``None`` if a lock forbids them, 0 without locks.
+
+        If no word is near two edits, the number for both is the sum of their numbers.
+        """
         if self._check is None:
             return 0
-        return self._check.count_touched(source, apply_edits(source.text, edits), edits)[0]
+        text = apply_edits(source.text, edits)
+        touched, reason = self._check.count_touched(source, text, edits)
+        return None if reason else touched
 
-    def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
-        middle = source.text
-        if edits and max(len(middle), len(text) // 2) > validity.LONGEST_EDITED:
-            return Variant(middle, text, edits, 0.0, 0.0, "vetoed", "length")
-        words_done = len(edits)
+    def within_rates(self, source: Source, edits: Sequence[Edit]) -> bool:
+        """Return whether edits change the utterance within the limits of length and rates.
+
+        Locks, the number of touched words and the noise model are not checked.
+        """
+        text = apply_edits(source.text, edits)
+        if text == source.text or _is_too_long(source.text, text):
+            return False
+        return not self._exceeded(source, *self._rates(source, text, edits))
+
+    def is_possible(self, source: Source, edits: Sequence[Edit]) -> bool:
+        """Return whether the noise model can make the variant. It makes any without a model."""
+        return self._log_probability(source, apply_edits(source.text, edits)) != -math.inf
+
+    def _rates(self, source: Source, text: str, edits: Sequence[Edit]) -> tuple[float, float]:
+        """Return the rates of a variant: `Variant.edit_w` and `Variant.edit_c`."""
+        middle, words_done = source.text, len(edits)
         while words_done and not of_word_level(edits[words_done - 1].transformation):
             words_done -= 1
         word_rate = 0.0
         if words_done:
             middle = apply_edits(source.text, edits[:words_done])
             word_rate = validity.edit_w(source.different, middle)
-        char_rate = validity.edit_c(middle, text)
+        return word_rate, validity.edit_c(middle, text)
+
+    def _exceeded(self, source: Source, word_rate: float, char_rate: float) -> str:
+        """Return the name of the rate that exceeds its limit, or ``""``."""
+        if word_rate > source.word_limit:
+            return "edit_w"
+        return "edit_c" if char_rate > self.max_edit_rate else ""
+
+    def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
+        clean = source.text
+        if edits and _is_too_long(clean, text):
+            return Variant(clean, text, edits, 0.0, 0.0, "vetoed", "length")
+        word_rate, char_rate = self._rates(source, text, edits)
         status: Status = "valid"
         reason = ""
-        if text == source.text:
+        if text == clean:
             status = "vacuous"
         elif self._check and (reason := self._check.veto(source, text, edits)):
             status = "vetoed"
-        elif word_rate > source.word_limit:
-            status, reason = "over_rate", "edit_w"
-        elif char_rate > self.max_edit_rate:
-            status, reason = "over_rate", "edit_c"
+        elif reason := self._exceeded(source, word_rate, char_rate):
+            status = "over_rate"
         likely = self._log_probability(source, text)
         if likely == -math.inf:
             likely = None
             if status == "valid":
                 status, reason = "vetoed", "unlikely"
-        return Variant(source.text, text, edits, word_rate, char_rate, status, reason, likely)
+        return Variant(clean, text, edits, word_rate, char_rate, status, reason, likely)
 
     def _log_probability(self, source: Source, text: str) -> float | None:
         """Return the log probability of a text given the locks, ``None`` without a model."""
         if not self.profile.noise or source.support is None:
             return None
         return source.support.noisy.log_probability(text, self.noise.rate)
+
+
+def _is_too_long(clean: str, text: str) -> bool:
+    """Return whether an utterance or its variant is too long to be edited."""
+    return max(len(clean), len(text) // 2) > validity.LONGEST_EDITED
 
 
 def _mistyped(edits: Sequence[Edit]) -> bool:

@@ -301,7 +301,7 @@ class Past:
                     self.rows.append(row)
                     self.labels.append(label)
                     self.weights.append(weight)
-                    self.counts.add(((), *view.names[place]), label)
+                    self.counts.add(((), *view.names(place)), label)
                     if label >= _BLAMED:
                         self.found[view.keys[place]] += 1
             if not one.broken:
@@ -347,32 +347,61 @@ def _single(edits: Sequence[Edit]) -> Iterator[Edit]:
         yield replace(edit, start=start, end=end)
 
 
+def _act_of(edit: Edit) -> str:
+    """Return the kind of an edit, a name in `_EDITS`."""
+    return _ACTS.get(edit.operator) or _WHOLE.get(edit.transformation, "letters")
+
+
+def _operator_name(edit: Edit) -> tuple[str, str, str]:
+    """Return the name that counts the results of an operator."""
+    return "operator", edit.transformation, edit.operator
+
+
 class EditView:
     """The features of some single edits of one turn."""
 
     def __init__(self, task: SearchTask, candidates: Sequence[Candidate], past: EditCounts) -> None:
         self.candidates = tuple(candidates)
-        self._places = {one.name: place for place, one in enumerate(self.candidates)}
-        facts = _TurnFacts(task)
-        #: For each edit, its key and the names that count its results.
-        self.keys = [facts.key(one) for one in self.candidates]
-        self.names = [facts.names(*pair) for pair in zip(self.candidates, self.keys, strict=True)]
-        #: [candidates, FEATURES], without earlier attempts.
-        self._rows: Floats = np.zeros((len(self.candidates), len(FEATURES)))
-        about_words = cache(facts.of_words)
+        self._facts = facts = _TurnFacts(task)
+        # Many edits are of the same kind at the same words, and share most features.
+        groups: dict[tuple[tuple[int, ...], str], int] = {}
+        of_group = [
+            groups.setdefault((one.words, _act_of(one.edit)), len(groups))
+            for one in self.candidates
+        ]
+        group_keys = [facts.key(*group) for group in groups]
+        #: For each edit, its key.
+        self.keys = [group_keys[number] for number in of_group]
         ratio = cache(past.ratio)
-        for row, one, key, names in zip(
-            self._rows, self.candidates, self.keys, self.names, strict=True
-        ):
-            row[:] = about_words(one.words)
-            row[_FIRST_OF_EDIT : len(_PLAIN)] = facts.of_edit(one)
-            row[_INDEX[f"edit: {key.act}"]] = 1.0
+        rows = np.zeros((len(groups), len(FEATURES)))
+        touched = np.zeros((len(groups), len(task.source.words)))
+        about_words = cache(facts.of_words)
+        for row, here, (words, act), key in zip(rows, touched, groups, group_keys, strict=True):
+            row[:] = about_words(words)
+            row[_INDEX[f"edit: {act}"]] = 1.0
+            here[list(words)] = 1.0
             if past.tried:
-                row[_FIRST_PAST:_FIRST_TRIED] = [ratio(name) for name in names]
-        words = len(task.source.words)
-        self._touched = np.zeros((len(self.candidates), words))
-        for place, one in enumerate(self.candidates):
-            self._touched[place, list(one.words)] = 1.0
+                row[_FIRST_PAST:_FIRST_TRIED] = [
+                    ratio(name) if name else 0.0 for name in facts.names(words[0], key)
+                ]
+        #: [candidates, FEATURES], without earlier attempts.
+        self._rows: Floats = rows[of_group]
+        self._rows[:, _FIRST_OF_EDIT : len(_PLAIN)] = [*map(facts.of_edit, self.candidates)]
+        if past.tried:
+            operators = [ratio(_operator_name(one.edit)) for one in self.candidates]
+            self._rows[:, _FIRST_PAST + _PAST.index("operator")] = operators
+        self._touched = touched[of_group]
+        self._acts = self._rows[:, _ACT_FEATURES]
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, int, str], int]:
+        return {one.name: place for place, one in enumerate(self.candidates)}
+
+    def names(self, place: int) -> tuple[tuple[str, ...], ...]:
+        """Return the names that count the results of a candidate, as in `_PAST`."""
+        one = self.candidates[place]
+        names = self._facts.names(one.words[0], self.keys[place])
+        return tuple(name or _operator_name(one.edit) for name in names)
 
     def made(self, edits: Sequence[Edit]) -> list[int]:
         """Return the indices of the candidates that some edits contain."""
@@ -398,24 +427,25 @@ class EditView:
         Args:
             tried: the indices of the edits of each attempt.
         """
-        acts = self._rows[:, _ACT_FEATURES]
-        often = np.zeros(acts.shape[1])
+        often = np.zeros(self._acts.shape[1])
         for made in tried:
-            often += acts[list(made)].max(axis=0, initial=0.0)
-        found: Floats = acts @ often
+            often += self._acts[list(made)].max(axis=0, initial=0.0)
+        found: Floats = self._acts @ often
         return found
 
-    def rows(self, tried: Sequence[Sequence[int]]) -> Floats:
+    def rows(self, tried: Sequence[Sequence[int]], often: Floats | None = None) -> Floats:
         """Return the features after some unsuccessful attempts: [candidates, FEATURES].
 
         Args:
             tried: the indices of the edits of each attempt.
+            often: the result of `often` if it is known.
         """
         found = self._rows.copy()
         if tried and len(found):
             for made in tried:
                 found[list(made), _FIRST_TRIED + 1] += 1.0
-            found[:, _FIRST_TRIED] = np.minimum(self.often(tried), 4.0) / 2
+            words = self.often(tried) if often is None else often
+            found[:, _FIRST_TRIED] = np.minimum(words, 4.0) / 2
             found[:, _FIRST_TRIED + 1] = np.minimum(found[:, _FIRST_TRIED + 1], 2.0)
             found[:, _FIRST_TRIED + 2] = math.log1p(len(tried))
         return found
@@ -446,19 +476,24 @@ class _TurnFacts:
         self._kinds = [self._kind(place) for place in range(len(self._words))]
         self._length = min(len(self._words), 40) / 20
 
-    def key(self, one: Candidate) -> EditKey:
-        """Return what an edit is about."""
-        edit, first = one.edit, one.words[0]
-        act = _ACTS.get(edit.operator) or _WHOLE.get(edit.transformation, "letters")
-        return EditKey(self._kinds[first], act, self._slots[first])
+    def key(self, words: Sequence[int], act: str) -> EditKey:
+        """Return the key of edits of some words, given their kind in `_EDITS`."""
+        return EditKey(self._kinds[words[0]], act, self._slots[words[0]])
 
-    def names(self, one: Candidate, key: EditKey) -> tuple[tuple[str, ...], ...]:
-        """Return the names that count the results of an edit, as in `_PAST`."""
-        word, edit = self._words[one.words[0]], one.edit
+    def names(self, first: int, key: EditKey) -> tuple[tuple[str, ...], ...]:
+        """Return the names that count the results of edits with a key, as in `_PAST`.
+
+        The name of the operator is empty, because edits with the same key may differ in it.
+
+        Args:
+            first: the index of the first word of the edits.
+            key: the key.
+        """
+        word = self._words[first]
         return (
             ("word", word),
             ("word and edit", word, key.act),
-            ("operator", edit.transformation, edit.operator),
+            (),
             ("kind and edit", key.word, key.act),
             ("slot and edit", key.slot, key.act),
         )
@@ -487,7 +522,8 @@ class _TurnFacts:
         end = source.parts.ends[one.words[-1]]
         low, high = min(start, edit.start), max(end, edit.end)
         made = source.text[low : edit.start] + edit.after + source.text[edit.end : high]
-        return edit.start <= start < edit.end, all(map(self._lexicon.is_word, word_list(made)))
+        words = (made,) if made.isalpha() else word_list(made)
+        return edit.start <= start < edit.end, all(map(self._lexicon.is_word, words))
 
     def _kind(self, place: int) -> str:
         reason = self._source.mask.reasons[place]
@@ -526,16 +562,16 @@ class AdaptiveTurn(TurnSearch):
         broken = [self._made(one.proposal.variant) for one in tried if one.broken]
         rng = task.stream(NAME, self._search.seed, number, draw)
         weights = self._search.now.draw(rng)
-        chances = sigmoid(view.rows(held) @ weights)
+        often = view.often(held)
+        chances = sigmoid(view.rows(held, often) @ weights)
         worth = chances * (self._novelty(broken) if broken else self._first_novelty)
-        worth *= AGAIN_AT_WORD ** view.often(held) * AGAIN_WITH_ACT ** view.often_with_act(held)
-        chosen, variant = self._composer.compose(worth)
-        if variant is None:
-            return skip(task)
+        worth *= AGAIN_AT_WORD**often * AGAIN_WITH_ACT ** view.often_with_act(held)
+        chosen = self._composer.choose(worth)
         whole = 1.0 - float(np.prod(1.0 - worth[chosen]))
-        if whole < past.usual * threshold(number, task.variants, broken=bool(broken)):
+        needed = past.usual * threshold(number, task.variants, broken=bool(broken))
+        if not chosen or whole < needed:
             return skip(task)
-        return Proposal(variant, NO_ACTION)
+        return Proposal(self._composer.variant(chosen), NO_ACTION)
 
     def _made(self, variant: Variant) -> list[int]:
         """Return the indices of the candidates that a variant contains."""
@@ -544,15 +580,17 @@ class AdaptiveTurn(TurnSearch):
         return self._known[variant.text]
 
     @cached_property
-    def _first_novelty(self) -> list[float]:
+    def _first_novelty(self) -> Floats:
         return self._novelty(())
 
-    def _novelty(self, broken: Sequence[Sequence[int]]) -> list[float]:
-        """Return the discount of each candidate after some violations at the turn."""
-        keys = self._view.keys
+    def _novelty(self, broken: Sequence[Sequence[int]]) -> Floats:
+        """Return the discount of each candidate after some violations: [candidates]."""
+        keys, found = self._view.keys, self._search.past.found
         here = Counter(keys[place] for made in broken for place in made)
-        found = self._search.past.found
-        return [(1.0 + found[key] + here[key]) ** -NOVELTY for key in keys]
+        discounts = {
+            key: (1.0 + found.get(key, 0) + here.get(key, 0)) ** -NOVELTY for key in {*keys}
+        }
+        return np.array([discounts[key] for key in keys])
 
 
 #: Exponent of the discount for an edit with the number of violations that have its key.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -38,6 +39,8 @@ _EACH: Final = 3
 _DRAWS: Final = 192
 #: Maximum number of candidates considered for one variant, best first.
 _TRIED: Final = 60
+#: A text between blanks. No lock or slip depends on words beyond its neighbours.
+_CHUNK: Final = re.compile(r"\S+")
 
 
 class Candidate(NamedTuple):
@@ -77,9 +80,8 @@ def candidates_of(
 
 def _likely(source: Source, noisy: NoisyUtterance, rate: float) -> Iterator[Candidate]:
     touched = cache(partial(touched_words, source))
-    for slip, chance in noisy.likely(rate, _EACH, lambda *span: touched(*span)[:1]):
-        if words := touched(slip.start, slip.end):
-            yield Candidate(slip.edit, words, chance)
+    for edit, chance in noisy.likely(rate, _EACH, source.parts.ends):
+        yield Candidate(edit, touched(edit.start, edit.end), chance)
 
 
 def _first(drawn: Iterable[Candidate]) -> Iterator[Candidate]:
@@ -117,7 +119,12 @@ def touched_words(source: Source, start: int, end: int) -> tuple[int, ...]:
 
 
 def together(perturber: Perturber, source: Source, chosen: Iterable[Candidate]) -> Variant:
-    """Apply several edits and return the variant. The edits must not share a word or gap.
+    """Apply several edits and return the variant. The edits must not share a word or gap."""
+    return perturber.remake(source, _in_order(chosen))
+
+
+def _in_order(chosen: Iterable[Candidate]) -> tuple[Edit, ...]:
+    """Return edits in the order in which a variant applies them.
 
     Word-level edits are applied before the others. Each group is applied from right to left, so
     that the positions stay valid.
@@ -127,11 +134,12 @@ def together(perturber: Perturber, source: Source, chosen: Iterable[Candidate]) 
     others = []
     for one in ordered:
         if not of_word_level(one.edit.transformation):
-            start = one.edit.start
-            before = [edit for edit in of_words if edit.end <= start]
-            start += sum(len(edit.after) - len(edit.before) for edit in before)
-            others.append(replace(one.edit, start=start, end=start + len(one.edit.before)))
-    return perturber.remake(source, (*of_words, *others))
+            edit = one.edit
+            before = [other for other in of_words if other.end <= edit.start]
+            if shift := sum(len(other.after) - len(other.before) for other in before):
+                edit = replace(edit, start=edit.start + shift, end=edit.end + shift)
+            others.append(edit)
+    return (*of_words, *others)
 
 
 def made_of(candidates: Sequence[Candidate], variant: Variant) -> list[bool]:
@@ -141,48 +149,140 @@ def made_of(candidates: Sequence[Candidate], variant: Variant) -> list[bool]:
     return [one.name in made for one in candidates]
 
 
+class _Reach(NamedTuple):
+    """The parts of an utterance that an edit may affect, as ranges of indices."""
+
+    #: Texts between blanks.
+    first: int
+    last: int
+    #: Sites of the noise model.
+    first_site: int
+    last_site: int
+
+    def is_apart(self, other: _Reach) -> bool:
+        """Return whether no check of a variant looks at two edits together."""
+        words = self.last < other.first or other.last < self.first
+        return words and (self.last_site < other.first_site or other.last_site < self.first_site)
+
+
+class _Places:
+    """The ranges of an utterance that the edits of a turn may affect."""
+
+    def __init__(self, task: SearchTask) -> None:
+        source = task.source
+        chunks = [found.span() for found in _CHUNK.finditer(source.text)]
+        self._starts = [start for start, _ in chunks]
+        self._ends = [end for _, end in chunks]
+        #: The sites of the noise model, if it decides which variants are possible.
+        self.by_noise = source.support is not None and task.perturber.profile.noise
+        sites = source.support.noisy.sites if source.support and self.by_noise else ()
+        self._site_starts = [site.start for site in sites]
+        self._site_ends = [site.end for site in sites]
+
+    def reach(self, one: Candidate) -> _Reach | None:
+        """Return what an edit may affect. ``None`` if the edit is possible only with others."""
+        start, end = one.edit.start, one.edit.end
+        first, last = bisect_left(self._ends, start), bisect_right(self._starts, end) - 1
+        if first > last or (self.by_noise and one.chance <= 0.0):
+            return None
+        if not self.by_noise:  # Each word has a site of its own.
+            return _Reach(first, last, first, last)
+        sites = bisect_left(self._site_ends, start), bisect_right(self._site_starts, end) - 1
+        return _Reach(first, last, *sites)
+
+
 class Composer:
     """Combines edits of a turn to variants. It remembers the combinations that it has checked."""
 
     def __init__(self, task: SearchTask, candidates: Sequence[Candidate]) -> None:
         self._task = task
         self._candidates = candidates
-        #: Indices of edits, in the order in which they were chosen -> the variant if it is valid.
-        self._made: dict[tuple[int, ...], Variant | None] = {}
-        #: Indices of edits -> number of words that they touch.
-        self._touched: dict[tuple[int, ...], int] = {}
+        #: Indices of edits, in the order in which they were chosen -> whether the variant is valid.
+        self._fits: dict[tuple[int, ...], bool] = {}
+        #: The same -> number of words that they touch, `None` if a lock forbids them.
+        self._touched: dict[tuple[int, ...], int | None] = {}
+        self._places = _Places(task)
+        self._reaches: dict[int, _Reach | None] = {}
+        #: Indices of edits -> whether each edit can be checked alone.
+        self._apart: dict[tuple[int, ...], bool] = {}
+        spans = [(one.edit.start, one.edit.end, one.words[0], one.words[-1]) for one in candidates]
+        self._spans = np.array(spans, dtype=np.int64).reshape(-1, 4).T
+        self._sizes = self._spans[3] - self._spans[2] + 1
 
     def compose(self, scores: npt.NDArray[np.floating[Any]]) -> tuple[list[int], Variant | None]:
-        """Combine the best edits greedily, and return their indices and the variant.
+        """Combine the best edits, and return their indices and the variant. See `choose`."""
+        chosen = self.choose(scores)
+        return chosen, self.variant(chosen) if chosen else None
+
+    def variant(self, chosen: Sequence[int]) -> Variant:
+        """Return the variant with the edits of some indices."""
+        some = [self._candidates[place] for place in chosen]
+        return together(self._task.perturber, self._task.source, some)
+
+    def choose(self, scores: npt.NDArray[np.floating[Any]]) -> list[int]:
+        """Combine the best edits greedily, and return their indices.
 
         Edits are added until the word quota is reached. An edit is skipped if it touches a word of
-        a chosen edit, exceeds the quota, or makes the variant invalid. If no edit fits, the variant
-        is ``None``. ``scores`` is [candidates], and only their order counts.
+        a chosen edit, exceeds the quota, or makes the variant invalid. If no edit fits, the list is
+        empty. ``scores`` is [candidates], and only their order counts.
         """
-        quota, chosen, words = self._task.source.draft.quota, list[int](), 0
-        made: Variant | None = None
+        left, chosen = self._task.source.draft.quota, list[int]()
+        taken = self._sizes > left
         for place in np.argsort(-scores, kind="stable")[:_TRIED].tolist():
-            one = self._candidates[place]
-            if words + len(one.words) > quota:
+            if taken[place] or not self._may_add(chosen, place):
                 continue
-            if any(one.meets(self._candidates[other]) for other in chosen):
-                continue
-            if chosen and self._exceeds(chosen, place):
-                continue
-            if variant := self._make((*chosen, place)):
-                chosen.append(place)
-                words += len(one.words)
-                made = variant
-            if words >= quota:
+            chosen.append(place)
+            left -= int(self._sizes[place])
+            if left <= 0:
                 break
-        return chosen, made
+            taken |= (self._sizes > left) | self._meet(place)
+        return chosen
 
-    def _make(self, places: tuple[int, ...]) -> Variant | None:
-        if places not in self._made:
-            some = [self._candidates[place] for place in places]
-            variant = together(self._task.perturber, self._task.source, some)
-            self._made[places] = variant if variant.valid else None
-        return self._made[places]
+    def _meet(self, place: int) -> npt.NDArray[np.bool_]:
+        """Return which candidates touch the same word or the same gap as one: [candidates]."""
+        starts, ends, first_words, last_words = self._spans
+        start, end, first, last = self._spans[:, place].tolist()
+        found: npt.NDArray[np.bool_] = (starts <= end) & (ends >= start)
+        found |= (first_words <= last) & (last_words >= first)
+        return found
+
+    def _may_add(self, chosen: Sequence[int], place: int) -> bool:
+        """Return whether the variant is valid with one more edit."""
+        if chosen and self._exceeds(chosen, place):
+            return False
+        places = (*chosen, place)
+        if places not in self._fits:
+            self._fits[places] = self._is_valid(places)
+        return self._fits[places]
+
+    def _is_valid(self, places: tuple[int, ...]) -> bool:
+        """Return whether a variant is valid. If its edits are apart, only its rates are measured.
+
+        Then the locks were checked for each edit, and the noise model makes each edit.
+        """
+        task = self._task
+        edits = _in_order([self._candidates[place] for place in places])
+        if not self._are_apart(places):
+            possible = task.perturber.is_possible(task.source, edits)
+            return possible and task.perturber.remake(task.source, edits).valid
+        touched = self._count(places)
+        if touched is None or touched > task.source.draft.quota:
+            return False
+        return task.perturber.within_rates(task.source, edits)
+
+    def _are_apart(self, places: tuple[int, ...]) -> bool:
+        """Return whether each edit can be checked alone. See `_Reach.is_apart`."""
+        if places not in self._apart:
+            *others, last = places
+            if last not in self._reaches:
+                self._reaches[last] = self._places.reach(self._candidates[last])
+            reach = self._reaches[last]
+            found = reach is not None and (not others or self._are_apart(tuple(others)))
+            for other in others if found else ():
+                earlier = self._reaches[other]
+                found = found and bool(reach and earlier and reach.is_apart(earlier))
+            self._apart[places] = found
+        return self._apart[places]
 
     def _exceeds(self, chosen: Sequence[int], place: int) -> bool:
         """Return whether the edits touch too many words. It is cheaper than making the variant.
@@ -190,18 +290,25 @@ class Composer:
         An edit may touch more words than `Candidate.words` has: a lost blank joins two words. The
         numbers add up only if the edits are apart. Otherwise the result is false.
         """
-        near = {word + step for word in self._candidates[place].words for step in (-1, 0, 1)}
-        if any(not near.isdisjoint(self._candidates[other].words) for other in chosen):
+        words = self._candidates[place].words
+        near = range(words[0] - 1, words[-1] + 2)
+        if any(word in near for other in chosen for word in self._candidates[other].words):
             return False
-        touched = self._count(tuple(chosen)) + self._count((place,))
-        return touched > self._task.source.draft.quota
+        left = self._task.source.draft.quota - (self._count(tuple(chosen)) or 0)
+        return left <= 0 or (self._count((place,)) or 0) > left
 
-    def _count(self, places: tuple[int, ...]) -> int:
+    def _count(self, places: tuple[int, ...]) -> int | None:
+        """Return how many words edits touch, ``None`` if a lock forbids them."""
         if places not in self._touched:
-            variant = self._made.get(places)
-            edits = variant.edits if variant else (self._candidates[places[0]].edit,)
-            self._touched[places] = self._task.perturber.count_touched(self._task.source, edits)
+            self._touched[places] = self._find_count(places)
         return self._touched[places]
+
+    def _find_count(self, places: tuple[int, ...]) -> int | None:
+        if len(places) > 1 and self._are_apart(places):
+            earlier, last = self._count(places[:-1]), self._count(places[-1:])
+            return None if earlier is None or last is None else earlier + last
+        edits = _in_order([self._candidates[place] for place in places])
+        return self._task.perturber.count_touched(self._task.source, edits)
 
 
 def compose(
