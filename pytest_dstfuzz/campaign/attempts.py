@@ -452,12 +452,15 @@ def prepare_task(rules: CampaignSpec, dialogue: Dialogue, index: int, clean: Ans
     """Return a turn of a dialogue in the form for a search, given the clean answer."""
     turn = dialogue.turns[index]
     prediction = clean if isinstance(clean, Prediction) else None
-    values = lock_values(rules.data, turn, clean, rules.kind)
-    before = (text for past in dialogue.turns[:index] for text in (past.system, past.user))
+    values = tuple(lock_values(rules.data, turn, clean, rules.kind))
     answer = "" if prediction is None else rules.kind.text(prediction.state)
-    source = rules.perturber.prepare(turn.user, values, turn.system, (*before, answer))
+    known = {} if rules.sources is None else rules.sources
+    name = dialogue.id, index, values, answer
+    if name not in known:
+        before = (text for past in dialogue.turns[:index] for text in (past.system, past.user))
+        known[name] = rules.perturber.prepare(turn.user, values, turn.system, (*before, answer))
     variants = rules.settings.variants
-    return SearchTask(dialogue, index, prediction, rules.perturber, source, variants)
+    return SearchTask(dialogue, index, prediction, rules.perturber, known[name], variants)
 
 
 def _is_left(rules: CampaignSpec, utterance: str) -> bool:

@@ -410,7 +410,7 @@ class _Course:
         for dialogue, _ in self.rounds[0]:
             found = school.results_of(dialogue.id)
             self.results[dialogue.id], self.earlier[dialogue.id] = found, self.rules
-            lessons += lessons_of(self.rules, dialogue, found)
+            lessons += lessons_of(school._rules, dialogue, found)  # noqa: SLF001 - one of its own kind
         self.rules = replace(self.rules, search=self.rules.search.learn(lessons))
         del self.rounds[0]
 
@@ -599,7 +599,7 @@ class CampaignEngine:
             school = self.on(course.rounds[0])
             school._course = _Course([], course.rules)  # noqa: SLF001 - one of its own kind
             school._rules = replace(  # noqa: SLF001 - likewise
-                course.rules, settings=replace(course.rules.settings, variant=None)
+                course.rules, settings=replace(course.rules.settings, variant=None), sources={}
             )
             school._listener = ignore  # noqa: SLF001 - likewise
             try:

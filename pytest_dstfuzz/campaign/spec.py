@@ -12,6 +12,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.kinds.kind import AnswerKind
+from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.relations.registry import relation_for
@@ -41,6 +42,9 @@ class CampaignSpec:
     reply: ReplySettings = field(default_factory=ReplySettings)
     #: Decides whether two answers agree.
     folding: Folding = AS_GIVEN
+    #: Prepared turns, for a round that the search learns from. The lessons need each turn again.
+    #: `None` prepares each turn anew.
+    sources: dict[tuple[object, ...], Source] | None = None
 
     @property
     def by_density(self) -> bool:

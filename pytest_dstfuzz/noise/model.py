@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import resources
-from itertools import accumulate, chain, combinations
+from itertools import accumulate, chain, combinations, groupby
+from operator import itemgetter
 from os.path import commonprefix
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -86,17 +87,21 @@ class Changes:
     @cached_property
     def sums(self) -> tuple[float, ...]:
         """Cumulative sums of the weights."""
-        return tuple(accumulate(change.weight for change in self.changes))
+        return tuple(accumulate(map(_WEIGHT, self.changes)))
 
     @cached_property
     def by_text(self) -> Mapping[str, Change]:
         """Changed text -> change."""
-        return {change.put_into(self.text): change for change in self.changes}
+        text, found = self.text, dict[str, Change]()
+        for change in self.changes:  # This is `Change.put_into`, for thousands of changes.
+            _, start, end, after, _ = change
+            found[text[:start] + after + text[end:]] = change
+        return found
 
     @cached_property
     def longer(self) -> tuple[int, ...]:
         """The sorted differences in length between changed texts and the original."""
-        return tuple(sorted({len(text) - len(self.text) for text in self.by_text}))
+        return tuple(sorted({len(after) - end + start for _, start, end, after, _ in self.changes}))
 
     @property
     def weight(self) -> float:
@@ -130,9 +135,14 @@ class Changes:
 
     def _rank(self, most: int, ends: tuple[int, ...]) -> Sequence[_Ranked]:
         groups: dict[tuple[tuple[str, str], int], list[Change]] = {}
-        for change in self.changes:
-            group = SLIP_KINDS[change.kind], bisect_right(ends, change.start)
-            groups.setdefault(group, []).append(change)
+        for kind, of_kind in groupby(self.changes, _KIND):
+            name, some = SLIP_KINDS[kind], [*of_kind]
+            if not ends or max(map(_START, some)) < ends[0]:
+                groups.setdefault((name, 0), []).extend(some)
+                continue
+            for change in some:
+                number = bisect_right(ends, change.start)
+                groups.setdefault((name, number), []).append(change)
         found = []
         for group, some in groups.items():
             if len(some) > most:
@@ -150,7 +160,7 @@ def _likeliest(change: Change) -> tuple[float, int, int, str]:
 
 #: The operator of a change, the index of its word, and the change.
 _Ranked = tuple[tuple[str, str], int, Change]
-_WEIGHT: Final = operator.attrgetter("weight")
+_KIND, _START, _WEIGHT = map(itemgetter, (0, 1, 4))
 
 
 class ConditionalChanges(NamedTuple):

@@ -256,19 +256,19 @@ class Composer:
         return self._fits[places]
 
     def _is_valid(self, places: tuple[int, ...]) -> bool:
-        """Return whether a variant is valid. If its edits are apart, only its rates are measured.
+        """Return whether a variant is valid.
 
-        Then the locks were checked for each edit, and the noise model makes each edit.
+        If its edits are apart, the locks are checked for each edit. Then the noise model makes the
+        variant, because it makes each edit.
         """
-        task = self._task
+        perturber, source = self._task.perturber, self._task.source
         edits = _in_order([self._candidates[place] for place in places])
-        if not self._are_apart(places):
-            possible = task.perturber.is_possible(task.source, edits)
-            return possible and task.perturber.remake(task.source, edits).valid
-        touched = self._count(places)
-        if touched is None or touched > task.source.draft.quota:
+        if not perturber.within_rates(source, edits):
             return False
-        return task.perturber.within_rates(task.source, edits)
+        touched = self._count(places)
+        if touched is None or touched > source.draft.quota:
+            return False
+        return self._are_apart(places) or perturber.is_possible(source, edits)
 
     def _are_apart(self, places: tuple[int, ...]) -> bool:
         """Return whether each edit can be checked alone. See `_Reach.is_apart`."""
@@ -277,11 +277,12 @@ class Composer:
             if last not in self._reaches:
                 self._reaches[last] = self._places.reach(self._candidates[last])
             reach = self._reaches[last]
-            found = reach is not None and (not others or self._are_apart(tuple(others)))
-            for other in others if found else ():
-                earlier = self._reaches[other]
-                found = found and bool(reach and earlier and reach.is_apart(earlier))
-            self._apart[places] = found
+            apart = reach is not None and (not others or self._are_apart(tuple(others)))
+            self._apart[places] = apart and all(
+                reach.is_apart(earlier)
+                for other in others
+                if reach and (earlier := self._reaches[other])
+            )
         return self._apart[places]
 
     def _exceeds(self, chosen: Sequence[int], place: int) -> bool:
