@@ -52,10 +52,11 @@ from pytest_dstfuzz.relations.should_change.replies import (
     LOOKS,
     NO_OPPOSITE,
     NOT_ONE,
+    ZONES,
     asks_details,
+    drop_also,
     negate_request,
     negate_statement,
-    say_either,
 )
 from pytest_dstfuzz.relations.should_change.sites import (
     BY_SYSTEM,
@@ -620,7 +621,8 @@ _INFINITIVES: Final = word_set("like be have serve include offer provide")
 _BE: Final = word_set("am 'm are 're i'm we're")
 #: Participles that express a wish after `I am`: `I am looking for`.
 _SEEKING: Final = word_set("looking searching hoping thinking interested going leaving departing")
-#: Verbs after a subject. `need` becomes `want`, because `do not need` would not exclude the value.
+#: Verbs after a subject. `need` becomes `want`, because `do not need` would not exclude a value
+#: that is no yes/no feature.
 _PLAIN: Final[Mapping[str, str]] = {"want": "want", "need": "want", "prefer": "prefer"}
 _SINGULAR: Final[Mapping[str, str]] = {
     "wants": "want",
@@ -670,7 +672,7 @@ class Negation(ShouldChange):
     def edited(self, scene: Scene) -> EditedTurn:
         """Return a rewrite for each slot with the only value of its clause."""
         flags, sites = flags_of(scene), sites_of(scene)
-        made = [_negated(scene, flag.unwanted, flag.first, flag.last) for flag in flags.found]
+        made = [_not_needed(scene, flag) for flag in flags.found]
         made += [_unwanted(scene, site) for site in sites.found]
         rewrites = [one for one in made if isinstance(one, Rewrite)]
         if rewrites:
@@ -682,6 +684,8 @@ class Negation(ShouldChange):
 def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
     if site.kind in {"number", "time"}:
         return COUNTED
+    if not _is_refusable(scene, site):
+        return DENIED
     delta = Delta(site.slot, site.value, Admissible((site.value,), anything_but=True))
     first, last = site.mention.first, site.mention.last
     # A journey needs its end, so that nobody says where it does not go.
@@ -689,6 +693,22 @@ def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
     if narrower is None and site.kind != "end":
         narrower = _not_such(scene, delta, first, last)
     return narrower or _negated(scene, delta, first, last)
+
+
+def _is_refusable(scene: Scene, site: ValueSite) -> bool:
+    """Return whether a user may refuse a value and say nothing else about the slot.
+
+    Nobody refuses one day or one city of many, and nobody answers `Which food?` so.
+    """
+    words = [word.lower for word in scene.parts.words]
+    first, last = site.mention.first, site.mention.last
+    value = {*words[first : last + 1]}
+    before = words[first - 1 - (words[first - 1] == "the")] if first else ""
+    located = before in _AT and not value <= ZONES
+    return value.isdisjoint(_NOWHERE) and not (located or asks_details(scene.turn.system))
+
+
+_AT: Final = word_set("in near at to from around")
 
 
 def _not_such(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | None:
@@ -706,7 +726,7 @@ def _not_such(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | No
     nominal = lexicon.majority_pos(base) == "noun" and base not in {"price", "range", "rating"}
     nominal = nominal and scene.guarded.reasons[place] != "name"
     goes_on = words[end : end + 1] == ["with"] and parts.gaps[end].isspace()
-    ends = goes_on or end == len(words) or bool(parts.gaps[end].strip())
+    ends = goes_on or end == len(words) or parts.gaps[end].strip()[:1] in {".", "?", "!"}
     if not (adjective and nominal and ends and first):
         return None
     article = words[first - 1] in {"a", "an"}
@@ -736,7 +756,8 @@ def _not_there(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | N
     """
     words = [word.lower for word in scene.parts.words]
     place = first - (words[first - 1] == "the") - 1 if first else -1
-    ends = last + 1 == len(words) or bool(scene.parts.gaps[last + 1].strip())
+    stop = sentence_of(scene.parts, first).stop
+    ends = {"please", *_OF_PLACES}.issuperset(words[last + 1 : stop])
     if place < 1 or words[place] not in {"in", "near"} or not ends:
         return None
     if scene.parts.gaps[place].strip() or "number" in scene.guarded.reasons[place - 2 : place - 1]:
@@ -757,6 +778,8 @@ def _not_there(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | N
     return scene.rewrite([Replacement(at, at, text, "negation")], [_or_no_call(scene, delta)])
 
 
+#: Words after a value that belong to it: `in the north part of town`.
+_OF_PLACES: Final = word_set("area part side end of town the city")
 #: Things that are everywhere, and times: no user asks for `weather that is not in Ely`.
 _NOWHERE: Final = word_set(
     """weather forecast temperature humidity wind news day week weekend month today tomorrow tonight
@@ -771,8 +794,44 @@ def _is_plain_clause(words: Sequence[str], clause: range) -> bool:
     return not {"not", "no", "or", "and", "that", "which", "but", "with"} & {*said}
 
 
-def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str:
-    """Return the rewrite that negates the verb before a value, or the reason why no rule fits."""
+def _not_needed(scene: Scene, flag: FlagSite) -> Rewrite | str:
+    """Return `I do not need parking` for `I need parking`, or the reason why no rule fits."""
+    begins = scene.parts.words[0].lower
+    if begins in _AGREES:
+        return DENIED
+    return _negated(scene, flag.unwanted, flag.first, flag.last, _NEEDS)
+
+
+#: First words of a turn that agrees, so that it does not do without a feature.
+_AGREES: Final = word_set("yes yeah yep yup sure ok okay")
+#: Negated wishes, and how a user does without a yes/no feature. Nobody refuses free parking.
+_NEEDS: Final[Mapping[str, str]] = {
+    "not want": "not need",
+    "should not": "does not need to",
+    "must not": "does not need to",
+    "does not include": "does not need to include",
+}
+
+
+def _is_left_alone(scene: Scene, sentence: range, last: int) -> bool:
+    """Return whether a sentence is a question, ends in `please`, or has `along` after a value."""
+    words = [word.lower for word in scene.parts.words[last : sentence.stop]]
+    asks = scene.parts.gaps[sentence.stop].strip().startswith("?")
+    return asks or words[-1] == "please" or "along" in words
+
+
+def _negated(
+    scene: Scene, delta: Delta, first: int, last: int, softer: Mapping[str, str] | None = None
+) -> Rewrite | str:
+    """Return the rewrite that negates the verb before a value, or the reason why no rule fits.
+
+    Args:
+        scene: the turn.
+        delta: the expected change.
+        first: the index of the first word of the value.
+        last: the index of its last word.
+        softer: negations of wishes, and what stands for them. ``None`` = the wish itself.
+    """
     if not is_alone(scene, delta.slot, first, last) or _negation_goes_on(scene, last):
         return NOT_ALONE
     words = [word.lower.replace("’", "'") for word in scene.parts.words]
@@ -781,18 +840,24 @@ def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str
     if verb is None or not _ASIDE.isdisjoint(words[verb + 1 : first]):
         return NO_VERB
     sentence = sentence_of(scene.parts, first)
-    if scene.parts.gaps[sentence.stop].strip().startswith("?"):
+    if _is_left_alone(scene, sentence, last):
         return NO_VERB
-    if _denies_request(scene, delta.slot, verb, first):
+    # Only `but` fits before a refusal. Before a feature that nobody needs, it does not.
+    joint = "and" if softer is None else "but"
+    odd = joint in words[max(clause.start - 1, 0) : clause.start + 1]
+    if odd or _denies_request(scene, delta.slot, verb, first):
         return DENIED
     word, new = scene.parts.words[verb], _negation_at(words, clause, verb)
+    for wish, other in (softer or {}).items():
+        new = new.replace(wish, other) if wish in new else new
     if word.text[0].isupper():
         new = new[:1].upper() + new[1:]
     if verb and word.start == scene.parts.words[verb - 1].end and not new.startswith("'"):
         new = f" {new}"
-    edits = [Replacement(word.start, word.end, new, "negation")]
+    end = scene.parts.words[verb + (words[verb + 1] == "like")].end
+    edits = [Replacement(word.start, end, new, "negation")]
     if _LAST_WORDS.issuperset(words[clause.stop : sentence.stop]):
-        edits += say_either(scene.parts.words, verb, sentence.stop)
+        edits += drop_also(scene.parts.words, verb, sentence.stop)
     return scene.rewrite(edits, [_or_no_call(scene, delta)])
 
 
@@ -819,7 +884,8 @@ def _denies_request(scene: Scene, slot: str, verb: int, first: int) -> bool:
     """
     words = [word.lower.replace("’", "'") for word in scene.parts.words]
     between, kind = words[verb + 1 : first], scene.table.kinds.get(slot)
-    looks = not LOOKS.isdisjoint([words[verb], *between]) and "look" not in between
+    looks = not (LOOKS | {"looking"}).isdisjoint([words[verb], *between])
+    looks = looks and "look" not in between
     travels = not _TRAVELS.isdisjoint(between[:2]) or between[:2] == ["looking", "in"]
     if kind in _NEEDED_KINDS or looks or travels or not _VAGUE.isdisjoint(between):
         return True
@@ -828,7 +894,6 @@ def _denies_request(scene: Scene, slot: str, verb: int, first: int) -> bool:
     later = sentence_of(scene.parts, first).start > 0
     narrows = (
         (kind == "yes-no" and _BEFORE_FEATURES.issuperset(between))
-        or words[verb - 1 : verb] == ["also"]
         or (later and not _THINGS.isdisjoint(between))
         or not _REFERENCES.isdisjoint(between)
         or (stated and said[-1] in _IT - _PEOPLE)
@@ -883,10 +948,12 @@ def _negation_at(words: Sequence[str], clause: range, place: int) -> str:
         new = f"not {_PLAIN[verb]}"
     elif verb in _SINGULAR and before in (_PEOPLE if verb == "needs" else _IT):
         new = f"does not {_SINGULAR[verb]}"
+    elif verb == "would" and after == "like" and before in _I:
+        new = "do not want"
     elif verb in _AUXILIARIES and before in _I | _IT and after in _INFINITIVES:
         new = f"{verb} not"
     elif verb in {"'d", "i'd", "we'd"} and after == "like":
-        new = f"{verb[:-2]} would not".strip()
+        new = f"{verb[:-2]} do not want".strip()
     elif verb in _BE and after in _SEEKING:
         new = f"{verb} not"
     elif verb in _ORDERS and (place == clause.start or before in _BEFORE_ORDERS):

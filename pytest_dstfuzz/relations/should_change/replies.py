@@ -113,11 +113,13 @@ def _in_full(one: Sentence, edit: Replacement) -> list[Replacement]:
     verb = _verb_of(one)
     if edit.operator != "denied" or verb is None:
         return [edit]
-    return [edit, *say_either(one.words, verb, len(one.words))]
+    return [edit, *drop_also(one.words, verb, len(one.words))]
 
 
-def say_either(words: Sequence[Word], verb: int, stop: int) -> list[Replacement]:
-    """Return the edits that say `either` for `too`, `as well` or `also` in a negated sentence.
+def drop_also(words: Sequence[Word], verb: int, stop: int) -> list[Replacement]:
+    """Return the edit that drops `too`, `as well` or `also` from a negated sentence.
+
+    `Either` would need another negation before it.
 
     Args:
         words: the words of the text.
@@ -127,15 +129,11 @@ def say_either(words: Sequence[Word], verb: int, stop: int) -> list[Replacement]
     said = [word.lower for word in words]
     end = stop - (said[stop - 1] == "please")
     first = end - 1 if said[end - 1] == "too" else end - 2
-    if said[end - 1] == "too" or said[first:end] == ["as", "well"]:
-        return [Replacement(words[first].start, words[end - 1].end, "either", "either")]
+    if first > 0 and (said[first] == "too" or said[first:end] == ["as", "well"]):
+        return [Replacement(words[first - 1].end, words[end - 1].end, "", "also")]
     if not verb or said[verb - 1] != "also":
         return []
-    at = words[end - 1].end
-    return [
-        Replacement(words[verb - 1].start, words[verb].start, "", "either"),
-        Replacement(at, at, " either", "either"),
-    ]
+    return [Replacement(words[verb - 1].start, words[verb].start, "", "also")]
 
 
 #: Words of a question that asks for no details: `Is there anything else?`
@@ -158,9 +156,9 @@ _QUANTITIES: Final = word_set("a an some any another more")
 
 def asks_details(system: str) -> bool:
     """Return whether the system asks for details of a request, and not `Anything else?`."""
-    return "?" in system and not any(
-        one.asks and not _OPEN_QUESTION.isdisjoint(one.said) for one in sentences(system)
-    )
+    parts = list(sentences(system))
+    asks = any(one.asks or not _ASKING.isdisjoint(one.said) for one in parts[-2:])
+    return asks and not any(one.asks and not _OPEN_QUESTION.isdisjoint(one.said) for one in parts)
 
 
 def _denies_all(scene: Scene, one: Sentence) -> bool:
@@ -258,7 +256,7 @@ def _negated_choice(one: Sentence) -> Iterator[Replacement]:
 
 
 #: Places that a thing may be in or not.
-_ZONES: Final = word_set("centre center north south east west suburbs")
+ZONES: Final = word_set("centre center north south east west suburbs")
 #: Adjectives that may stand behind `that is not`.
 ADJECTIVES: Final = word_set(
     """cheap expensive vegan vegetarian spicy red blue green black white yellow grey brown italian
@@ -277,7 +275,7 @@ def _not_so(one: Sentence) -> Iterator[Replacement]:
     if not (requests(one) or says_need(one)) or "and" in said or "or" in said:
         return
     place = size - 3
-    if place > 1 and said[place : place + 2] == ("in", "the") and said[size - 1] in _ZONES:
+    if place > 1 and said[place : place + 2] == ("in", "the") and said[size - 1] in ZONES:
         verb = "are" if inflections().singular(said[place - 1]) is not None else "is"
         at = words[place].start
         yield Replacement(at, at, f"that {verb} not ", "negated")
@@ -313,6 +311,8 @@ def negate_request(scene: Scene) -> list[Rewrite]:
     parts = [one for one in sentences(scene.turn.user) if not is_polite(one)]
     calls = [path for path in scene.now if str(AnswerPath.of(path).call) == path]
     if len(parts) != 1 or len(calls) != 1 or parts[0].asks or len(parts[0].said) > _LONGEST:
+        return []
+    if asks_details(scene.turn.system):
         return []
     one, said = parts[0], [word for word in parts[0].said if word != "please"]
     acts = said[0] in _ACTS and requests(one)
@@ -352,13 +352,25 @@ def _opposites(one: Sentence) -> Iterator[Replacement]:
         place = _verb_of(one)
         if place is None:
             return
-        full = said[place] in _FULL_VERBS and said[place + 1 : place + 2] != ("been",)
+        if said[place : place + 2] == ("would", "like"):
+            start, end = words[place].start, words[place + 1].end
+            yield Replacement(start, end, "do not want", "denied")
+            return
+        full = said[place] in _FULL_VERBS and not _is_perfect(said, place)
         if full:
             yield Replacement(words[place].start, words[place].start, "do not ", "denied")
         else:
             yield Replacement(words[place].end, words[place].end, " not", "denied")
         return
     yield from _affirmed(one, negated[0])
+
+
+def _is_perfect(said: Sequence[str], place: int) -> bool:
+    """Return whether a word is `have` before a participle: `I have lost my card`."""
+    after = said[place + 1] if place + 1 < len(said) else ""
+    base = inflections().infinitive(after)
+    formed = after == "been" or (base is not None and base != after and after[-1:] != "s")
+    return said[place] == "have" and formed
 
 
 def _verb_of(one: Sentence) -> int | None:
