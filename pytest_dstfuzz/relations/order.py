@@ -304,6 +304,7 @@ def last_detail(one: Sentence) -> int | None:
             break
         first = end = found
     fits = first < len(one.said) and _parts(one.said[first - 1])
+    fits = fits and one.said[first:] not in {("for", "me"), ("for", "us")}
     return first if fits and _plain(one, 0, len(one.said)) else None
 
 

@@ -316,6 +316,12 @@ _ASKS: Final = word_set(
     """is are was do does did can could will would may might have has which who where when why how
     what what's"""
 )
+#: Words of an emergency, to which a bot may rightly reply first.
+_URGENT: Final = word_set(
+    """urgent urgently emergency ambulance police bleeding blood fire smoke gas flood flooding
+    burst accident crash hurt injured poison poisoned poisonous unconscious breathing choking pain
+    danger dangerous stolen theft robbed fraud hacked suicide overdose 911 999 112"""
+)
 #: First words of a fragment that adds to a need: `In the north`, `For two people`.
 _ADDS: Final = word_set("in for at on from to with near between until after before by somewhere")
 #: Words of an answer to an offer or to a question, or of a correction.
@@ -367,6 +373,8 @@ def _joined_facts(scene: Scene) -> TurnStart:
     states = all(one.said[0] in _STATES and len(one.said) >= _SHORTEST for one in before)
     words = {word for one in (*before, *now) for word in one.said}
     follows = now[0].asks or requests(now[0]) or asks_to(now[0])
+    if not _URGENT.isdisjoint(words | {*word_list(scene.turn.system)}):
+        return Inapplicable(_DEPENDS)
     reacts = now[0].said[0] in _REACTS - {"how", "what"} or not words.isdisjoint(_ENDS)
     if not states or not follows or reacts:
         return Inapplicable(_DEPENDS)

@@ -174,6 +174,7 @@ def test_some_first_parts_would_need_a_reply(user: str):
         ("I have a cat.", "Yes, and which food do you sell?"),
         ("Find me a vet.", "Which food do you sell?"),
         ("I have a cat.", "It is grey."),
+        ("My cat is bleeding.", "Which food do you sell?"),
     ],
 )
 def test_some_facts_stay_in_their_turn(first: str, user: str):
@@ -184,6 +185,7 @@ def test_a_detail_may_come_in_a_second_turn():
     said = replied("split", "I need a table for two on Friday.")
     assert said == [("I need a table.", "For two on Friday, please.")]
     assert replied("split", "Cancel my lesson on Friday.") == []
+    assert replied("split", "Can you keep this map for me?") == []
     assert replied("split", "What is the weather like on Friday?") == []
 
 
