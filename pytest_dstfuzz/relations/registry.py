@@ -22,6 +22,7 @@ MODULES: Final = (
     "should_change.relations",
     "paraphrase",
     "wording",
+    "need",
     "synonyms",
     "notation",
     "order",
@@ -46,6 +47,7 @@ REPEATS: Final = "gold"
 _WORDING: Final = (
     "politeness",
     "indirect-question",
+    "stated-need",
     "filler-sentences",
     "synonyms",
     "register",

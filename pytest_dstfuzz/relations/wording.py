@@ -178,7 +178,7 @@ def raised(text: str, like: Sentence) -> str:
     return text[0].upper() + text[1:] if like.capital or text[0] == "I" else text
 
 
-def _at_end(sentence: Sentence, mark: str, operator: str) -> Change:
+def at_end(sentence: Sentence, mark: str, operator: str) -> Change:
     """Return the change of the final mark of a sentence, if it must change."""
     if sentence.mark == mark:
         return ()
@@ -457,7 +457,7 @@ def _could_you(scene: Scene, one: Sentence) -> Iterator[Change]:
         base = _base(one.said[place])
         text = raised(base, one)
         begins = Replacement(one.start, one.words[place].end, text, "could_you_dropped")
-        yield (begins, *_at_end(one, ".", "could_you_dropped"))
+        yield (begins, *at_end(one, ".", "could_you_dropped"))
         if "please" not in one.said:
             yield from _asking(scene, one, place, "asked_otherwise")
     elif one.asks and one.said[:2] in _MAY_I and "please" not in one.said:
@@ -467,7 +467,7 @@ def _could_you(scene: Scene, one: Sentence) -> Iterator[Change]:
             if mark == "." and text != _WONDERING and one.said[2] not in _BOOKED:
                 continue
             begins = Replacement(one.start, one.words[1].end, raised(text, one), "wondering")
-            yield (begins, *_at_end(one, mark, "wondering"))
+            yield (begins, *at_end(one, mark, "wondering"))
 
 
 def _asking(scene: Scene, one: Sentence, place: int, operator: str) -> Iterator[Change]:
@@ -476,11 +476,11 @@ def _asking(scene: Scene, one: Sentence, place: int, operator: str) -> Iterator[
     for ask, mark in _ASKING:
         if operator == "asked_otherwise" and " ".join(one.said[:place]) == ask.lower():
             continue
-        said = _with_ing(verb) if ask in _BEFORE_ING else verb
+        said = with_ing(verb) if ask in _BEFORE_ING else verb
         begins = Replacement(
             one.start, one.words[place].end, f"{raised(ask, one)} {said}", operator
         )
-        yield (begins, *_at_end(one, mark, operator))
+        yield (begins, *at_end(one, mark, operator))
 
 
 def _verb_asked(one: Sentence) -> int:
@@ -498,7 +498,7 @@ def _verb_asked(one: Sentence) -> int:
 _DOUBLED: Final = word_set("get put set run stop swap cancel shut submit wrap dim transfer refer")
 
 
-def _with_ing(verb: str) -> str:
+def with_ing(verb: str) -> str:
     """Return the form of a verb with `ing`: `booking`, `making`, `getting`."""
     if verb in _DOUBLED:
         return f"{verb}{verb[-1]}ing"
@@ -545,7 +545,7 @@ _KNOWN_ASKING: Final = sorted(
     (*_ALSO_ASKING, *(ask.lower().rstrip(",") for ask, _ in _ASKING)), key=len, reverse=True
 )
 _ASKED_FOR: Final = re.compile(f"(?:{'|'.join(map(re.escape, _KNOWN_ASKING))}) ")
-_ING: Final = {_with_ing(verb): verb for verb in sorted(REQUEST_VERBS)}
+_ING: Final = {with_ing(verb): verb for verb in sorted(REQUEST_VERBS)}
 #: Polite beginnings of a question for permission, and the mark after it.
 _MAY_BE: Final = (
     (_WONDERING, "."),
@@ -583,7 +583,7 @@ def _wishes(one: Sentence) -> Iterator[Change]:
         return
     for text, mark in _MAY_BE[:-1] + _HOPES:
         begins = Replacement(one.start, one.words[place - 1].end, raised(text, one), "wish")
-        yield (begins, *_at_end(one, mark, "wish"))
+        yield (begins, *at_end(one, mark, "wish"))
 
 
 _WANTED: Final = word_set("to a an the some two three four")
@@ -619,7 +619,7 @@ def _asks_for(one: Sentence) -> Iterator[Change]:
     last = one.words[len(found[0].split()) - 2]
     for text in begins:
         start = Replacement(one.start, last.end, raised(text, one), "asked_for")
-        yield (start, *_at_end(one, mark, "asked_for"))
+        yield (start, *at_end(one, mark, "asked_for"))
 
 
 _NO_QUESTION: Final = "the turn has no direct or indirect question that can be rewritten"
@@ -723,7 +723,7 @@ def _framed(scene: Scene, one: Sentence) -> Iterator[Change]:
         first = edits[0]
         said = frame if one.capital or frame[0] == "I" else frame[0].lower() + frame[1:]
         begins = first._replace(after=f"{said} {first.after}")
-        yield (begins, *edits[1:], *_at_end(one, mark, "indirect"))
+        yield (begins, *edits[1:], *at_end(one, mark, "indirect"))
 
 
 def _reframed(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
@@ -745,7 +745,7 @@ def _reframed(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
             continue
         said = frame if one.capital or frame[0] == "I" else frame[0].lower() + frame[1:]
         begins = Replacement(one.start, one.words[count - 1].end, said, "reframed")
-        yield (begins, *_at_end(one, mark, "reframed"))
+        yield (begins, *at_end(one, mark, "reframed"))
 
 
 def _direct(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
@@ -771,7 +771,7 @@ def _direct(scene: Scene, one: Sentence, count: int) -> Iterator[Change]:
     if turned:
         turned = re.sub(r"\bi$", "I", turned)
         begins = Replacement(one.start, words[last].end, raised(turned, one), "direct")
-        yield (begins, *_at_end(one, "?", "direct"))
+        yield (begins, *at_end(one, "?", "direct"))
 
 
 def _acts(scene: Scene, said: Sequence[str]) -> bool:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from conftest import AskedBot
 
 NAMES = (
-    *("politeness", "indirect-question", "filler-sentences", "synonyms", "register"),
+    *("politeness", "indirect-question", "stated-need", "filler-sentences", "synonyms"),
+    "register",
     *("number-format", "letter-case", "phrase-order"),
 )
 
@@ -111,6 +112,7 @@ ALLOWED = {
         ("number-format", "We come on December 5th.", "We come on 5 Dec."),
         ("number-format", "We come on December 5th.", "We come on the fifth of December."),
         ("number-format", "We come on 25 December.", "We come on 25/12."),
+        ("number-format", "We come on December 25.", "We come on 12/25."),
         ("number-format", "We come on 25/12.", "We come on December 25."),
         ("number-format", "We come on 5 May 2026.", "We come on 2026-05-05."),
         ("number-format", "We come on 2026-05-05.", "We come on May 5, 2026."),
@@ -172,6 +174,19 @@ ALLOWED = {
             "Is parking free? When do you open?",
             "When do you open? Is parking free?",
         ),
+        ("stated-need", "Please cancel my lesson.", "I need my lesson cancelled."),
+        ("stated-need", "Can you fix my boots today?", "My boots need fixing today."),
+        ("stated-need", "Can you fix my clock?", "My clock needs fixing."),
+        ("stated-need", "Order 3 bags of cement.", "I need 3 bags of cement."),
+        ("stated-need", "Please book a tent for two.", "I need to book a tent for two."),
+        ("stated-need", "Is there a pool?", "I need a pool."),
+        ("stated-need", "I am looking for a vet.", "I need a vet."),
+        ("stated-need", "I need a vet in Oslo.", "I'm looking for a vet in Oslo."),
+        ("stated-need", "Can you find me a vet?", "I need a vet."),
+        ("stated-need", "Do you sell ladders?", "I'm looking for ladders."),
+        ("stated-need", "Where is the cloakroom?", "I need to find the cloakroom."),
+        ("stated-need", "How much is a tent?", "I need the price of a tent."),
+        ("stated-need", "What is the address?", "I need the address."),
         ("letter-case", "Where is Ann?", "WHERE IS ANN?"),
         ("filler-sentences", "When do you open?", "I have a question. When do you open?"),
     ],
@@ -211,6 +226,11 @@ def test_a_turn_is_worded_otherwise(asked: AskedBot, name: str, user: str, writt
         ("phrase-order", "Do you have bed and breakfast?"),
         ("phrase-order", "Can you tell me when you open and what it costs?"),
         ("phrase-order", "I need more for three in the afternoon."),
+        ("stated-need", "Is there an entrance fee?"),
+        ("stated-need", "Where is my parcel?"),
+        ("stated-need", "Add two lemons to my basket."),
+        ("stated-need", "Please add £40."),
+        ("stated-need", "Is there anything else?"),
         ("filler-sentences", "In the north."),
         ("letter-case", "Mail to https://a.example/Xy"),
         ("indirect-question", "Do you happen to know the way?"),
@@ -221,6 +241,22 @@ def test_a_turn_is_worded_otherwise(asked: AskedBot, name: str, user: str, writt
 def test_a_turn_without_a_fitting_place_stays(asked: AskedBot, name: str, user: str):
     found = {text for text in asked(name, user) if name != "letter-case" or "Xy" not in text}
     assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "user", "other"),
+    [
+        ("synonyms", "Please cancel my membership.", "call off"),
+        ("synonyms", "Can I hire a bike?", "borrow"),
+        ("synonyms", "Can I reserve Emma?", "book"),
+        ("synonyms", "Where can I return books?", "send"),
+        ("synonyms", "Is there a lift?", "ride"),
+        ("register", "I would like to book a class.", "get"),
+        ("number-format", "We come on 25 December.", "12/25"),
+    ],
+)
+def test_some_words_mean_something_else_there(asked: AskedBot, name: str, user: str, other: str):
+    assert not any(other in text for text in asked(name, user))
 
 
 @pytest.mark.parametrize("system", ["On which day?", "When will you travel?", "Tell me what day."])
