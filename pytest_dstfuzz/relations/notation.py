@@ -25,6 +25,11 @@ _TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eight
 _IN_WORDS: Final = {word: str(number) for number, word in enumerate(NUMBER_WORDS[2:], 2)} | {
     word: str(10 * number) for number, word in enumerate(_TENS, 2)
 }
+_IN_WORDS.update(
+    (f"{ten}-{one}", str(10 * number + unit))
+    for number, ten in enumerate(_TENS, 2)
+    for unit, one in enumerate(NUMBER_WORDS[1:10], 1)
+)
 _IN_DIGITS: Final = {digits: word for word, digits in _IN_WORDS.items()}
 _SINGULAR: Final = word_set("night person ticket day room adult guest seat week hour pizza")
 #: Words before a number that make it a name: `room 4`.
@@ -128,7 +133,8 @@ def _numbers(scene: Scene) -> Iterator[Replacement]:
         single = word.lower in {"one", "1"}
         bare = before in _COUNTING and not single and counted in _AFTER_COUNT
         fits = counted in _SINGULAR if single else bare or _is_plural(scene, counted)
-        if not fits or reasons[index + 1] in {"name", "user"}:
+        # `Open 24 hours` is a set phrase.
+        if not fits or (word.text, counted) == _SET or reasons[index + 1] in {"name", "user"}:
             continue
         # Both words of `5 pages` have an exact lock, because `page 5` is a label.
         labelled = index and reasons[index - 1] == reasons[index] == EXACT
@@ -140,6 +146,7 @@ def _numbers(scene: Scene) -> Iterator[Replacement]:
         yield Replacement(word.start, word.end, text, "number")
 
 
+_SET: Final = ("24", "hours")
 _SEVERAL: Final = re.compile(
     r"\b(?P<old>half a dozen|a dozen|a couple of|12|twelve|six|6|two|2) (?P<noun>[a-z]+s)\b",
     re.IGNORECASE,
@@ -407,7 +414,7 @@ _AMOUNT: Final = r"(\d{1,4}(?:\.\d\d)?)"
 _UNITS: Final = (
     (re.compile(rf"€ ?{_AMOUNT}(?![\d.,]*\d)"), (r"\1 euros", r"\1 EUR")),
     (re.compile(rf"\${_AMOUNT}(?![\d.,]*\d)"), (r"\1 dollars",)),
-    (re.compile(rf"£{_AMOUNT}(?![\d.,]*\d)"), (r"\1 pounds",)),
+    (re.compile(rf"£{_AMOUNT}(?![\d.,]*\d)"), (r"\1 pounds", r"\1 quid")),
     (re.compile(rf"(?<![\d.,]){_AMOUNT} euros\b", re.IGNORECASE), (r"€\1", r"\1 EUR")),
     (re.compile(rf"(?<![\d.,]){_AMOUNT} dollars\b", re.IGNORECASE), (r"$\1",)),
     (re.compile(rf"(?<![\d.,]){_AMOUNT} pounds\b(?! of\b)", re.IGNORECASE), (r"£\1",)),

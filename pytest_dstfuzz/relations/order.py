@@ -48,6 +48,7 @@ _FOR: Final = re.compile(
     rf"for (?:{_NUMBER}(?: (?:people|persons|adults|guests|nights|days|hours|weeks|children|kids))?"
     r"|(?:me|us|my [a-z]+)(?: and my [a-z]+)?)"
 )
+_LASTING: Final = re.compile(rf"for {_NUMBER} (?:nights|days|hours|weeks|months)")
 _FROM: Final = re.compile(r"from (?:the )?[^\d\W]+(?: [^\d\W]+)?")
 _TO: Final = re.compile(r"to (?:the )?[^\d\W]+(?: [^\d\W]+)?")
 _CLOCKED: Final = re.compile(rf"at {_HOUR}(?: in the {_PART})?|in the {_PART}")
@@ -125,6 +126,7 @@ class PhraseOrder(Wording):
             yield from _swapped(one)
             yield from _pairs(scene, one)
             yield from _things(scene, one)
+            yield from _amounts(one)
             yield from _two_asked(scene, one)
             yield from _clauses(scene, one)
         yield from _turned(scene, parts)
@@ -185,6 +187,10 @@ def _fronted(scene: Scene, one: Sentence) -> Iterator[Change]:
     enough = first is not None and first >= _FEWEST and begins
     spoken = said[first or 0] == "in" and rest in NUMBER_WORDS  # As in `at three in the afternoon`.
     named = said[first or 0] in _DAYS and one.words[first or 0].text[0].isupper()
+    lasting = _phrase(one, _LASTING, end)
+    if lasting is not None and lasting >= _FEWEST and begins and not kept and _plain(one, 0, end):
+        text = f"{_start(one, lasting, end)}, {_inside(scene, one, lasting)}"
+        yield (Replacement(one.start, one.words[end - 1].end, text, "fronted"),)
     if (
         first is not None
         and enough
@@ -244,8 +250,10 @@ def _swapped(one: Sentence) -> Iterator[Change]:
             ):
                 continue
             route = left in (_FROM, _TO)
+            moves = not _MOVES.isdisjoint(said[:first])
             if route and (
-                said[first - 1] not in _RIDES or not _AMBIGUOUS.isdisjoint(said[first:end])
+                not (moves or said[first - 1] in _RIDES)
+                or not _AMBIGUOUS.isdisjoint(said[first:end])
             ):
                 continue
             text = f"{_text(one, middle, end)} {_text(one, first, middle)}"
@@ -263,8 +271,10 @@ _RIDES: Final = word_set(
     """bus buses train trains flight flights coach ferry tram taxi cab ride ticket tickets journey
     trip go travel fly drive get"""
 )
+#: Verbs whose object goes `from savings to Ann`.
+_MOVES: Final = word_set("transfer move send pay wire copy translate")
 #: Words that may follow two swapped phrases.
-_AFTER: Final = word_set("please on at for today tomorrow tonight this next in")
+_AFTER: Final = word_set("please on at for today tomorrow tonight this next in under with")
 #: In `from work to see a film`, `to` begins no place.
 _AMBIGUOUS: Final = word_set(
     """see get do have be go make find work home my me you us book buy pay visit eat take and
@@ -389,6 +399,27 @@ def _things(scene: Scene, one: Sentence) -> Iterator[Change]:
             text = f"{one.words[place + 1].text} {said[place]} {one.words[place - 1].text}"
             start = one.words[place - 1].start
             yield (Replacement(start, one.words[place + 1].end, text, "things"),)
+
+
+#: Units in which people order.
+_UNITS: Final = word_set(
+    """packs boxes bottles bags tins cartons pots packets jars cans kilos pounds pairs sheets
+    bunches loaves cups glasses slices portions rolls copies pieces litres crates"""
+)
+
+
+def _amounts(one: Sentence) -> Iterator[Change]:
+    """Yield `Please order cement, 3 bags.` for `Please order 3 bags of cement.`."""
+    said = one.said
+    end = len(said) - (said[-1] == "please")
+    for place in range(1, end - 3):
+        counted = re.fullmatch(_NUMBER, said[place]) and said[place + 1] in _UNITS
+        if not counted or said[place + 2] != "of" or end - place > 5 or not _plain(one, 0, end):
+            continue
+        if said[place - 1] not in _LISTING | {"add"} or "and" in said:
+            continue
+        text = f"{_text(one, place + 3, end)}, {_text(one, place, place + 2)}"
+        yield (Replacement(one.words[place].start, one.words[end - 1].end, text, "amount"),)
 
 
 _AFTER_THINGS: Final = word_set("in here there near available with this next left")

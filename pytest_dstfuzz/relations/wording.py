@@ -336,13 +336,13 @@ def _greetings(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
     greets = _GREETING.match(text)
     if not greets:
         stated = first.said[0] in _STATED and len(first.said) > _FEWEST
-        if (any(map(_speaks, parts)) or stated) and first.said[0] not in _ANSWERED:
-            for hello in ("Hello", "Hi", "Good morning"):
+        if (any(map(speaks, parts)) or stated) and first.said[0] not in _ANSWERED:
+            for hello in ("Hello", "Hi", "Hiya", "Hey there", "Good morning"):
                 mark = "! " if first.capital else ", "
                 said = hello if first.capital else hello.lower()
                 yield (Replacement(first.start, first.start, f"{said}{mark}", "greeting_added"),)
             if not requests(first):
-                asks = any(map(_speaks, parts))
+                asks = any(map(speaks, parts))
                 for sorry in ("excuse me,", *(("sorry to bother you, but",) if asks else ())):
                     said = f"{raised(sorry, first)} {lowered(scene, first)}"
                     yield (Replacement(first.start, first.words[0].end, said, "greeting_added"),)
@@ -362,7 +362,7 @@ def _from_word(scene: Scene, sentence: Sentence, place: int, operator: str) -> C
     return (Replacement(sentence.start, word.end, text, operator),)
 
 
-def _speaks(sentence: Sentence) -> bool:
+def speaks(sentence: Sentence) -> bool:
     """Return whether a sentence is a request."""
     asks = sentence.asks and len(sentence.said) >= _FEWEST
     return asks or requests(sentence) or says_need(sentence) or asks_to(sentence)
@@ -372,7 +372,7 @@ def _thanks(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
     """Yield the turn with added thanks at its end, or without its thanks."""
     said = {word for one in parts for word in one.said}
     if _FAREWELL.isdisjoint(said):
-        if parts and _speaks(parts[-1]):
+        if parts and speaks(parts[-1]):
             last = parts[-1]
             at = last.mark_at + len(last.mark)
             at += len(scene.turn.user[at:].rstrip())  # As in `a room . ?`.
@@ -389,7 +389,7 @@ def _thanks(scene: Scene, parts: Sequence[Sentence]) -> Iterator[Change]:
         others = [other for other in parts if other is not one]
         if not count or (one.said[:1] and place and "no" in parts[place - 1].said):
             continue
-        if count == len(one.said) and any(map(_speaks, others)):
+        if count == len(one.said) and any(map(speaks, others)):
             if place:
                 before = parts[place - 1]
                 cut = before.mark_at + len(before.mark)
@@ -1028,7 +1028,7 @@ def _openers(scene: Scene, first: Sentence) -> Sequence[str]:
 
 def _closers(scene: Scene, last: Sentence) -> Sequence[str]:
     """Return sentences that fit after the last sentence of a turn."""
-    if "help" in last.said or not _speaks(last):
+    if "help" in last.said or not speaks(last):
         return ()
     if scene.index == 0:
         return _AFTER_FIRST

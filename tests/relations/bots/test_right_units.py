@@ -17,7 +17,7 @@ NAMES = [
     *("neighbour-swap", "stop-word-dropout", "grammar-errors", "phrase-table", "speech"),
     *("disfluency", "masked-replacement", "plug-in", "retrieval"),
     *("politeness", "indirect-question", "stated-need", "filler-sentences", "synonyms"),
-    "register",
+    *("long-message", "register"),
     *("number-format", "letter-case", "phrase-order", "aside", "restate", "split", "join"),
     *("duplicate", "shuffle", "drop", "restart"),
 ]

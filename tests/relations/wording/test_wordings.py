@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     *("politeness", "indirect-question", "stated-need", "filler-sentences", "synonyms"),
-    "register",
+    *("long-message", "register"),
     *("number-format", "letter-case", "phrase-order"),
 )
 
@@ -41,6 +41,7 @@ ALLOWED = {
     "register": ("negation",),
     "synonyms": ("negation",),
     "politeness": ("negation", "dontcare"),
+    "long-message": ("value", "reference", "negation", "dontcare"),
 }
 
 
@@ -112,6 +113,8 @@ ALLOWED = {
         ("number-format", "We come on December 5th.", "We come on 5 Dec."),
         ("number-format", "We come on December 5th.", "We come on the fifth of December."),
         ("number-format", "We come on 25 December.", "We come on 25/12."),
+        ("number-format", "A bus for 25 pupils.", "A bus for twenty-five pupils."),
+        ("number-format", "It costs £20.", "It costs 20 quid."),
         ("number-format", "We come on December 25.", "We come on 12/25."),
         ("number-format", "We come on 25/12.", "We come on December 25."),
         ("number-format", "We come on 5 May 2026.", "We come on 2026-05-05."),
@@ -152,6 +155,10 @@ ALLOWED = {
         ("register", "I don't want olives.", "I dont want olives."),
         ("register", "Find me a map, please.", "Find me a map, pls."),
         ("phrase-order", "I need a room on Friday.", "On Friday, I need a room."),
+        ("phrase-order", "I need two tents for 3 days.", "For 3 days, I need two tents."),
+        ("phrase-order", "Order 3 bags of cement.", "Order cement, 3 bags."),
+        ("phrase-order", "A tent for 2 today under Ely.", "A tent today for 2 under Ely."),
+        ("phrase-order", "Move cash from box to shop.", "Move cash to shop from box."),
         ("phrase-order", "On Friday, I need a room.", "I need a room on Friday."),
         ("phrase-order", "A room for two on Friday.", "A room on Friday for two."),
         ("phrase-order", "Is there a bus from Rome to Pisa?", "Is there a bus to Pisa from Rome?"),
@@ -187,6 +194,16 @@ ALLOWED = {
         ("stated-need", "Where is the cloakroom?", "I need to find the cloakroom."),
         ("stated-need", "How much is a tent?", "I need the price of a tent."),
         ("stated-need", "What is the address?", "I need the address."),
+        (
+            "long-message",
+            "When do you open?",
+            "It has been a long week. I keep forgetting things. When do you open?",
+        ),
+        (
+            "long-message",
+            "Book a tent.",
+            "Book a tent. I did this before. It all went well. I hope it does again.",
+        ),
         ("letter-case", "Where is Ann?", "WHERE IS ANN?"),
         ("filler-sentences", "When do you open?", "I have a question. When do you open?"),
     ],
@@ -231,6 +248,8 @@ def test_a_turn_is_worded_otherwise(asked: AskedBot, name: str, user: str, writt
         ("stated-need", "Add two lemons to my basket."),
         ("stated-need", "Please add £40."),
         ("stated-need", "Is there anything else?"),
+        ("long-message", "I have a cat."),
+        ("long-message", "I lost my card. When do you open?"),
         ("filler-sentences", "In the north."),
         ("letter-case", "Mail to https://a.example/Xy"),
         ("indirect-question", "Do you happen to know the way?"),
