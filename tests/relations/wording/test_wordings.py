@@ -181,6 +181,8 @@ ALLOWED = {
             "Is parking free? When do you open?",
             "When do you open? Is parking free?",
         ),
+        ("synonyms", "Please cancel my lesson.", "I no longer need my lesson."),
+        ("synonyms", "Please reserve a map for me.", "Please set a map aside for me."),
         ("stated-need", "Please cancel my lesson.", "I need my lesson cancelled."),
         ("stated-need", "Can you fix my boots today?", "My boots need fixing today."),
         ("stated-need", "Can you fix my clock?", "My clock needs fixing."),
