@@ -180,7 +180,7 @@ def _fronted(scene: Scene, one: Sentence) -> Iterator[Change]:
         return
     end = len(said) - (said[-1] == "please")
     # The new information of an answer comes last, and a yes/no question begins with its verb.
-    kept = _asks_when(scene.turn.system) or (one.asks and said[0] in _HELPERS)
+    kept = asks_when(scene.turn.system) or (one.asks and said[0] in _HELPERS)
     first = None if kept else _phrase(one, _WHEN, end)
     rest = said[first - 1] if first else ""
     begins = said[0] in _FRONTED and said[1:2] != ("not",) and "looking" not in said
@@ -214,7 +214,7 @@ _HELPERS: Final = word_set("am is are was were do does did can could will would 
 _TIMES: Final = word_set("when day days date dates time times month long")
 
 
-def _asks_when(system: str) -> bool:
+def asks_when(system: str) -> bool:
     """Return whether the system asks for a day or a time."""
     return any(
         not _TIMES.isdisjoint(one.said)

@@ -199,7 +199,7 @@ _ALSO_ASKED: Final = word_set(
     wash describe compare translate forward lend keep hold extend track arrange start stop text
     email phone charge pack wrap correct adjust upload resend name quote remind create invite delete
     lower raise dim increase reduce lock submit join message calculate convert display record mute
-    deactivate shut"""
+    deactivate shut freeze unfreeze suspend refill reset withdraw hire mend fetch wake reorder"""
 )
 #: All verbs that begin a request.
 REQUEST_VERBS: Final = _ASKED | _ALSO_ASKED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_dstfuzz.config import ReplySettings
-from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
+from pytest_dstfuzz.dialogue.calls import Outcome, Tool, ToolCall, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.edits import apply_edits
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     *("politeness", "indirect-question", "stated-need", "filler-sentences", "synonyms"),
-    *("long-message", "register"),
+    *("long-message", "contrast", "register"),
     *("number-format", "letter-case", "phrase-order"),
 )
 
@@ -41,6 +41,7 @@ ALLOWED = {
     "register": ("negation",),
     "synonyms": ("negation",),
     "politeness": ("negation", "dontcare"),
+    "contrast": ("value", "negation"),
     "long-message": ("value", "reference", "negation", "dontcare"),
 }
 
@@ -206,6 +207,7 @@ ALLOWED = {
             "Book a tent.",
             "Book a tent. I did this before. It all went well. I hope it does again.",
         ),
+        ("contrast", "Fix my clock on Friday.", "Fix my clock on Friday, not Saturday."),
         ("letter-case", "Where is Ann?", "WHERE IS ANN?"),
         ("filler-sentences", "When do you open?", "I have a question. When do you open?"),
     ],
@@ -252,6 +254,8 @@ def test_a_turn_is_worded_otherwise(asked: AskedBot, name: str, user: str, writt
         ("stated-need", "Is there anything else?"),
         ("long-message", "I have a cat."),
         ("long-message", "I lost my card. When do you open?"),
+        ("contrast", "We open on Friday."),
+        ("contrast", "Fix my clock, not my watch, on Friday."),
         ("filler-sentences", "In the north."),
         ("letter-case", "Mail to https://a.example/Xy"),
         ("indirect-question", "Do you happen to know the way?"),
@@ -371,7 +375,7 @@ def test_the_shipped_dialogues_keep_their_locked_words(
                 assert apply_edits(turn.user, one.edits) == one.seen.user != turn.user
                 lock = find_broken_lock(scene, one.seen.user)
                 assert name == "letter-case" or lock in {"", *ALLOWED.get(name, ())}
-    assert applies > 5
+    assert applies > 2
 
 
 def test_a_value_keeps_a_notation_that_counts_as_another(
@@ -440,3 +444,13 @@ def test_a_class_of_words_keeps_the_words_of_the_user():
     assert [row.words for row in table.rows["sell"]] == [("have", "@more", "for", "sale")]
     lost = [("sell @more $", "sell things $"), ("@more and @det", "@det and @more")]
     assert WordTable.of(lost).rows == {}
+
+
+def test_another_kind_of_thing_comes_from_the_data():
+    said = ("Please lock my blue box.", "Find my red box.", "Two small lamps.", "Two lamps.")
+    talks = tuple(Dialogue(f"d{n}", (Turn(0, "", user),)) for n, user in enumerate(said))
+    data, words = DialogueSet("bot", "test", talks), load_lexicon()
+    scenes = Scenes(data, words, Locks(words), 0, ReplySettings(outcome="reply"))
+    scene = scenes.of("contrast", talks[0], 0, [Outcome({"reply": "Done."})])
+    (found,) = begin(relation_by_name("contrast"), scene)
+    assert found.seen.user == "Please lock my blue box, not the red box."
