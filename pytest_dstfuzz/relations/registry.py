@@ -63,7 +63,7 @@ _WORDING: Final = (
 _SHAPE: Final = ("follow-up", "aside", "restate", "split", "join")
 #: Sets of relations, each with one name.
 FAMILIES: Final = {
-    "everyday": ("metamorphic", *_WORDING, "negation", *_SHAPE),
+    "everyday": (*_WORDING, "negation", *_SHAPE),
     "mortar": ("same-context", "lost-context", "contexts-agree", "contexts-differ"),
     "wording": _WORDING,
     "metal": ("metal-synonyms", "metal-word", "metal-typos", "metal-leet"),
