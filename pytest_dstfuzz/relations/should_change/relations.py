@@ -757,7 +757,7 @@ def _not_there(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | N
     words = [word.lower for word in scene.parts.words]
     place = first - (words[first - 1] == "the") - 1 if first else -1
     stop = sentence_of(scene.parts, first).stop
-    ends = {"please", *_OF_PLACES}.issuperset(words[last + 1 : stop])
+    ends = {"please", "thanks", *_OF_PLACES}.issuperset(words[last + 1 : stop])
     if place < 1 or words[place] not in {"in", "near"} or not ends:
         return None
     if scene.parts.gaps[place].strip() or "number" in scene.guarded.reasons[place - 2 : place - 1]:

@@ -326,7 +326,7 @@ def test_no_denial_of_the_weather_or_of_a_thought() -> None:
         assert reason(Negation(), turn) == DENIED
 
 
-@pytest.mark.parametrize("question", ["What kind of place is it?", "Which one."])
+@pytest.mark.parametrize("question", ["What kind of place should it be, then?", "Which one."])
 def test_no_answer_only_refuses_one_value(question: str) -> None:
     turn = ("", "I want it cheap", {"hotel-price": "cheap"})
     (one,) = rewrites(Negation(), turn)
