@@ -29,6 +29,9 @@ _ASKED: Final = re.compile(
 )
 #: Verbs of requests for a thing that the user does not have yet.
 _GETS: Final = word_set("book order buy reserve get add hire rent have")
+#: Of these verbs, only a time or a number of people tells the act without the verb.
+_NEEDS_DETAIL: Final = word_set("book reserve hire rent")
+_DETAILS: Final = word_set("for on at from today tomorrow tonight this next")
 #: Verbs of acts that a user says he needs to do.
 _ACTS: Final = word_set(
     """book order buy reserve hire rent cancel renew change move reschedule transfer send pay return
@@ -179,6 +182,8 @@ def _requested(one: Sentence) -> Iterator[Change]:
     first = place + 1
     new = said[first] in _NEW or said[first].isdigit() or said[first] in NUMBER_WORDS
     new = new and one.gaps[place].isspace()  # No sign, as in `£40`, stands before the thing.
+    # Without the verb, `I need a bike` does not tell that the bike is for hire.
+    new = new and (verb not in _NEEDS_DETAIL or not _DETAILS.isdisjoint(said[first:]))
     if verb in _GETS and new and not (verb == "add" and "to" in said):
         yield _stated(one, first, "I need")
     counted = said[first] in _DETERMINERS | {"tickets"} or said[first].isdigit()

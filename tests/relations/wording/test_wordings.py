@@ -277,6 +277,7 @@ def test_a_turn_without_a_fitting_place_stays(asked: AskedBot, name: str, user: 
         ("synonyms", "Where can I return books?", "send"),
         ("synonyms", "Is there a lift?", "ride"),
         ("register", "I would like to book a class.", "get"),
+        ("stated-need", "Can I hire a bike?", "need a bike"),
         ("number-format", "We come on 25 December.", "12/25"),
     ],
 )
