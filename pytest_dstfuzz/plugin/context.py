@@ -104,6 +104,8 @@ class Caches:
         self._decided: dict[str, Any] | None = None
         #: (``id()`` of a tracker, kind of answer) -> the tracker, its cache and its fingerprint.
         self._found: dict[tuple[int, OutcomeKind], _Found] = {}
+        #: The fingerprints of the tracker that --dst-model names.
+        self.fingerprints: tuple[str, ...] = ()
         self._opened: list[Store] = []
         self._problems: list[str] = []
         if not self._run:
@@ -140,6 +142,8 @@ class Caches:
                 cache = self._cache(self._kept, who, data, outcome)
             elif (model or origin) and self._shared is not None:
                 cache = self._cache(self._shared, (model, origin), data, outcome)
+            if named and fingerprint is not None:
+                self.fingerprints = _each_once((*self.fingerprints, fingerprint))
             # Keep a reference to the tracker: otherwise a new one could get the same id.
             self._found[key] = tracker, cache, fingerprint
         return self._found[key][1:]
@@ -512,6 +516,18 @@ class TrackerFacts:
     folders: tuple[str, ...] = ()
     #: The language model that compared replies, if there was one.
     judge: JudgeFacts | None = None
+    #: The fingerprints of the tracker that --dst-model names. Each process makes its own tracker.
+    fingerprints: tuple[str, ...] = ()
+
+    @property
+    def mixed(self) -> str:
+        """Why the results are of several versions of the tracker, or ``""``."""
+        if len(self.fingerprints) < 2:
+            return ""
+        return (
+            f"the workers tested {len(self.fingerprints)} versions of the tracker, by its "
+            "fingerprint: run again when it no longer changes"
+        )
 
     def __add__(self, other: TrackerFacts) -> TrackerFacts:
         return TrackerFacts(
@@ -525,6 +541,7 @@ class TrackerFacts:
             problems=_each_once(self.problems + other.problems),
             folders=_each_once(self.folders + other.folders),
             judge=_sum((self.judge, other.judge)),
+            fingerprints=_each_once(self.fingerprints + other.fingerprints),
         )
 
 
@@ -681,6 +698,7 @@ class TrackerPool:
             problems=_each_once(self._caches.problems),
             folders=self._caches.shared_folders,
             judge=self._context.judges.facts,
+            fingerprints=self._caches.fingerprints,
         )
 
     def _notes(self) -> list[str]:

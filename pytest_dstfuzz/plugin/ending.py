@@ -363,7 +363,8 @@ class SessionEnd:
         gated = self._gate.given and (self._collector.planned or left or typed)
         if self._tests_its_tracker or self._collector or gated:
             self._end(session, exitstatus)
-            self._tell_gone(session, facts.gone, exitstatus)
+            gone = f"{facts.gone}; no more calls were made" if facts.gone else ""
+            self._tell_unsound(session, gone or facts.mixed, exitstatus)
         record_failed_gate(config, [line.text for line in self._every_line if line.style == "bad"])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -496,10 +497,10 @@ class SessionEnd:
         self._last_lines.append(StyledLine(f"failed: {error}", "bad"))
         return pytest.ExitCode.TESTS_FAILED
 
-    def _tell_gone(self, session: pytest.Session, why: str, exitstatus: int) -> None:
-        """Report that the tracker stopped answering, if that ended the run."""
+    def _tell_unsound(self, session: pytest.Session, why: str, exitstatus: int) -> None:
+        """Report that the tracker stopped answering or changed, if it did."""
         if why:
-            self._last_lines.append(StyledLine(f"failed: {why}; no more calls were made", "bad"))
+            self._last_lines.append(StyledLine(f"failed: {why}", "bad"))
             if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
                 session.exitstatus = INFRASTRUCTURE
 
@@ -643,6 +644,8 @@ class SessionEnd:
         return sum(self._collector.services.values(), self._pool.facts())
 
     def _why_ended(self, session: pytest.Session) -> str:
+        if mixed := self._facts().mixed:
+            return mixed
         if why := next(filter(None, (one.totals.why_skipped for one in self._models)), ""):
             return why
         # Without any result, the controller does not know which results are missing.

@@ -252,6 +252,23 @@ def test_workers_count_each_recalled_answer_once(bot: pytest.Pytester) -> None:
     assert min(found[0].values()) > 0
 
 
+@pytest.mark.parametrize("differ", [False, True])
+def test_workers_with_two_versions_of_a_tracker_pass_no_gate(
+    pytester: pytest.Pytester, *, differ: bool
+) -> None:
+    number = "os.environ.get('PYTEST_XDIST_WORKER', '')[-1:]" if differ else "''"
+    pytester.makepyfile(
+        spreadbot="import os\ndef track(context):\n    return {'hotel-area': 'north'}\n"
+        f"track.fingerprint = 'version ' + {number}\n"
+    )
+    pytester.makeini("[pytest]\ndst_model = spreadbot:track\ndst_suite = yes\n")
+    options = (*OPTIONS, "--dst-turns=8", "--dst-max-failure-rate=50%", "--dst-baseline=b.json")
+    result = pytester.runpytest_subprocess(*options, "--dst-update-baseline", "-n2")
+    assert (result.ret == 0) is not differ
+    assert ("2 versions of the tracker" in result.stdout.str()) is differ
+    assert (pytester.path / "b.json").exists() is not differ
+
+
 def test_trackers_of_one_class_are_told_apart_by_workers(
     bot: pytest.Pytester, temporary: Path
 ) -> None:
