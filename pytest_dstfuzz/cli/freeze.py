@@ -109,9 +109,9 @@ def _freeze(given: Namespace) -> None:
     else:
         locks, name = settings.variant.lock, source.name
         rows = candidate_rows(source, data, turns, each=given.each, seed=seed, locks=locks)
-        file = there.joined(source.name, source.licence, rows)
-        file.write(given.output)
-    new = file.rows[len(there.rows) :]
+        file = there.joined(source.name, source.licence, rows).write_onto(given.output, there)
+    known = {(row.key, row.text) for row in there.rows}
+    new = [row for row in file.rows if (row.key, row.text) not in known and row.source == name]
     broken = Counter(row.lock for row in new if row.lock)
     told = ", ".join(f"{count:,} x {lock}" for lock, count in sorted(broken.items()))
     print(
@@ -141,7 +141,7 @@ def _ask_model(
     locks, seed = settings.variant.lock, settings.variant.seed
     scenes = candidate_scenes(writer.name, data, turns, seed=seed, locks=locks)
     file = writer.extend(there, scenes, given.each)
-    file.write(given.output)
+    file = file.write_onto(given.output, file)
     writer.print_table()
     return file, writer.name
 

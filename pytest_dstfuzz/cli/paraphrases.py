@@ -230,9 +230,7 @@ class ModelWriter:
         return client.text_of(choice, cut_off=True)
 
     def _written(self, file: FrozenFile, before: FrozenFile) -> FrozenFile:
-        if file.rows != before.rows:
-            file.write(self._path)
-        return file
+        return file if file.rows == before.rows else file.write_onto(self._path, before)
 
     def _no_answer(self, file: FrozenFile) -> NoAnswerError:
         error = self._tally.error

@@ -23,7 +23,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
 )
 from pytest_dstfuzz.dialogue.readers.source import convert_checked
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.files import read_text, write_text
+from pytest_dstfuzz.files import lock_file, read_text, write_text
 from pytest_dstfuzz.json_data import parse_json
 from pytest_dstfuzz.perturb.draft import Mask
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
@@ -113,6 +113,27 @@ class FrozenFile(msgspec.Struct, frozen=True):
             for row in self.rows
         ]
         return FrozenFile(self.sources, tuple(rows))
+
+    def write_onto(self, path: Path, before: FrozenFile) -> FrozenFile:
+        """Write the wordings and back-checks that are new since ``before``.
+
+        The file may have changed since then: its verdicts and other wordings stay. Returns the file
+        as it was written.
+        """
+        known = {(row.key, row.text) for row in before.rows}
+        new = {(row.key, row.text): row for row in self.rows}
+        with lock_file(path):
+            now = read_frozen(path) if path.exists() else FrozenFile()
+            verdicts = {
+                row: new[row.key, row.text].back_check
+                for row in now.rows
+                if not row.back_check and (row.key, row.text) in new
+            }
+            rows = {(row.key, row.text): row for row in now.checked(verdicts).rows}
+            rows |= {name: new[name] for name in new if name not in known and name not in rows}
+            found = FrozenFile({**now.sources, **self.sources}, tuple(rows.values()))
+            found.write(path)
+        return found
 
     def write(self, path: Path) -> None:
         """Write the file. Reviewers read and edit it, and it belongs under version control."""

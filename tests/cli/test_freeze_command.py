@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_dstfuzz.cli import main
+from pytest_dstfuzz.relations import sources
 
 
 def freeze(path: Path, *more: str) -> int:
@@ -35,6 +37,35 @@ def test_candidates_are_added_and_verdicts_stay(
     # What it wrote is what the run and the list of relations read.
     assert main(["relations", f"frozen:{path}", "--data", "sample"]) == 0
     assert "to 1 of 366 turns" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("meanwhile", ["a verdict", "another source", "a removed line"])
+def test_changes_of_the_file_stay_that_are_made_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    path = tmp_path / "frozen.jsonl"
+    assert freeze(path, "--source", "phrase-table", "--each", "1") == 0
+    head, *lines = path.read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    other = {**rows[0], "text": "in other words", "source": "mine"}
+    changed = {
+        "a verdict": [{**rows[0], "verdict": "changes", "reviewer": "ann"}, *rows[1:]],
+        "another source": [*rows, other],
+        "a removed line": rows[1:],
+    }[meanwhile]
+    find = sources.candidate_rows
+
+    def change(*given: Any, **more: Any) -> Any:
+        text = "\n".join([head, *map(json.dumps, changed)])
+        path.write_text(f"{text}\n", encoding="utf-8")
+        return find(*given, **more)
+
+    monkeypatch.setattr(sources, "candidate_rows", change)
+    assert freeze(path, "--source", "phrase-table", "--each", "2") == 0
+    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    assert found[: len(changed)] == changed
+    assert len(found) > len(changed)
+    assert meanwhile != "a removed line" or rows[0] not in found
 
 
 def called(people: int) -> dict[str, str]:
