@@ -81,6 +81,8 @@ _NAMES: Final = {
 _OF_DRAWS: Final = frozenset(
     {"seed", "search", "policy", "transformations", "redraws", "stop_at_first"}
 )
+#: Settings of relations that perturb the context of a reply.
+_OF_CONTEXTS: Final = ("perturbations", "context_checks")
 #: Settings of the search, which are irrelevant if the relation makes its own edits.
 _OF_SEARCHES: Final = frozenset(
     {
@@ -363,6 +365,9 @@ def campaign_identity(
     if not comparison.exact:
         # Only for replies, so that identities of states stay as in earlier versions.
         found |= {"outcome": settings.reply.outcome, "compare": comparison.identity}
+    # Only if they are not the default ones, because earlier baselines lack them.
+    plain = settings_json(Settings())
+    found |= {name: options[name] for name in _OF_CONTEXTS if options[name] != plain[name]}
     return {**found, CODE: dict(sorted(code.items()))} if code else found
 
 

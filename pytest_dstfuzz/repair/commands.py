@@ -435,12 +435,13 @@ def _harden(given: Namespace) -> int:
 
 
 def _bot_digest(campaign: Campaign) -> str:
-    """Return a digest of the bot: its options, its code, and the code of the user's relations."""
+    """Return a digest of the bot, of the user's relations, and of this package."""
+    from pytest_dstfuzz.campaign.engine import digest_of_package  # noqa: PLC0415 - as above
     from pytest_dstfuzz.json_data import json_encoded  # noqa: PLC0415 - as above
 
     # The hardener compares the data, which may have another path when the run is resumed.
     about = {name: value for name, value in campaign.identity.items() if name != "data"}
-    return hashlib.sha256(json_encoded(about)).hexdigest()
+    return hashlib.sha256(json_encoded([about, digest_of_package()])).hexdigest()
 
 
 def _training_data(given: Namespace, settings: Settings, split: str) -> DialogueSet:

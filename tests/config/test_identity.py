@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from pytest_dstfuzz import BeliefState, Campaign, Context, UserError, register_tracker
+from pytest_dstfuzz.campaign import engine
 from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
 from pytest_dstfuzz.campaign.engine import data_digest, open_result_cache
 from pytest_dstfuzz.campaign.spec import CampaignSpec
@@ -38,6 +39,7 @@ from pytest_dstfuzz.gate.baseline import campaign_identity, changes
 from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.sources import FrozenFile, FrozenRow
+from pytest_dstfuzz.repair.commands import _bot_digest
 from pytest_dstfuzz.scale import sweeps
 from pytest_dstfuzz.scale.manifest import RunManifest
 from pytest_dstfuzz.scale.merge import check_parts
@@ -655,3 +657,31 @@ def test_a_baseline_knows_all_code_of_a_rule(
     monkeypatch.delitem(sys.modules, "rulebook")
     assert not changes(found[0], found[1])
     assert changes(found[1], found[2])
+
+
+@pytest.mark.parametrize("option", ["context_checks", "perturbations"])
+def test_a_baseline_knows_how_contexts_are_perturbed(option: str) -> None:
+    other = {"context_checks": ("topic",), "perturbations": ("DRS",)}[option]
+    found = [
+        campaign_identity(
+            changed(Settings.of(outcome="reply"), option, value) if value else Settings(),
+            DialogueSet("none", "test", ()),
+            lexicon="",
+            policy="",
+            noise="",
+        )
+        for value in (None, other)
+    ]
+    for one, two in (found, reversed(found)):
+        assert any(option.replace("_", "-") in text for text in changes(one, two))
+    assert not changes(found[1], found[1])
+
+
+def test_a_hardened_bot_is_resumed_only_with_the_same_plugin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    campaign = Campaign(heard, settings=Settings.of(turns=2, search="random"))
+    before = _bot_digest(campaign)
+    assert before == _bot_digest(campaign)
+    monkeypatch.setattr(engine, "digest_of_package", lambda: "of the same version")
+    assert before != _bot_digest(campaign)
