@@ -365,13 +365,20 @@ class EditView:
         self._facts = facts = _TurnFacts(task)
         # Many edits are of the same kind at the same words, and share most features.
         groups: dict[tuple[tuple[int, ...], str], int] = {}
-        of_group = [
-            groups.setdefault((one.words, _act_of(one.edit)), len(groups))
-            for one in self.candidates
-        ]
+        of_group = np.array(
+            [
+                groups.setdefault((one.words, _act_of(one.edit)), len(groups))
+                for one in self.candidates
+            ],
+            dtype=np.int64,
+        )
         group_keys = [facts.key(*group) for group in groups]
         #: For each edit, its key.
         self.keys = [group_keys[number] for number in of_group]
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(group_keys))}
+        #: The different keys, and the index of each edit's key among them.
+        self.different = tuple(numbers)
+        self.key_numbers = np.array([numbers[key] for key in group_keys], dtype=np.int64)[of_group]
         ratio = cache(past.ratio)
         rows = np.zeros((len(groups), len(FEATURES)))
         touched = np.zeros((len(groups), len(task.source.words)))
@@ -386,7 +393,8 @@ class EditView:
                 ]
         #: [candidates, FEATURES], without earlier attempts.
         self._rows: Floats = rows[of_group]
-        self._rows[:, _FIRST_OF_EDIT : len(_PLAIN)] = [*map(facts.of_edit, self.candidates)]
+        for row, one in zip(self._rows, self.candidates, strict=True):
+            row[_FIRST_OF_EDIT : len(_PLAIN)] = facts.of_edit(one)
         if past.tried:
             operators = [ratio(_operator_name(one.edit)) for one in self.candidates]
             self._rows[:, _FIRST_PAST + _PAST.index("operator")] = operators
@@ -566,10 +574,13 @@ class AdaptiveTurn(TurnSearch):
         chances = sigmoid(view.rows(held, often) @ weights)
         worth = chances * (self._novelty(broken) if broken else self._first_novelty)
         worth *= AGAIN_AT_WORD**often * AGAIN_WITH_ACT ** view.often_with_act(held)
-        chosen = self._composer.choose(worth)
-        whole = 1.0 - float(np.prod(1.0 - worth[chosen]))
         needed = past.usual * threshold(number, task.variants, broken=bool(broken))
-        if not chosen or whole < needed:
+        # No variant has more edits than the quota. The margin is far above the rounding errors.
+        best = np.sort(worth)[-task.source.draft.quota :]
+        if _worth_of(best) < needed - _MARGIN:
+            return skip(task)
+        chosen = self._composer.choose(worth)
+        if not chosen or _worth_of(worth[chosen]) < needed:
             return skip(task)
         return Proposal(self._composer.variant(chosen), NO_ACTION)
 
@@ -587,10 +598,22 @@ class AdaptiveTurn(TurnSearch):
         """Return the discount of each candidate after some violations: [candidates]."""
         keys, found = self._view.keys, self._search.past.found
         here = Counter(keys[place] for made in broken for place in made)
-        discounts = {
-            key: (1.0 + found.get(key, 0) + here.get(key, 0)) ** -NOVELTY for key in {*keys}
-        }
-        return np.array([discounts[key] for key in keys])
+        discounts: Floats = np.array(
+            [
+                (1.0 + found.get(key, 0) + here.get(key, 0)) ** -NOVELTY
+                for key in self._view.different
+            ]
+        )
+        return discounts[self._view.key_numbers]
+
+
+#: Difference of worth that no rounding error reaches.
+_MARGIN: Final = 1e-9
+
+
+def _worth_of(edits: Floats) -> float:
+    """Return the worth of a variant from the worths of its edits."""
+    return 1.0 - float(np.prod(1.0 - edits))
 
 
 #: Exponent of the discount for an edit with the number of violations that have its key.

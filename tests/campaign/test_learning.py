@@ -19,6 +19,8 @@ from pytest_dstfuzz.campaign.results import CampaignFinished, Event, TurnDone, T
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.sampling import rank_in_draw
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.perturb.draft import Source
+from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.search.adaptive import AdaptiveSearch
 from pytest_dstfuzz.search.protocol import Lesson, Search, SearchTask, TurnSearch
@@ -215,3 +217,21 @@ def test_a_search_of_a_suite_that_learns_is_checked(lexicon: Lexicon) -> None:
     run = campaign(lexicon, search=as_search(Lost(), "Campaign(search=...)"))
     with pytest.raises(UserError, match=r"learn\(\) of the search 'pupil'"):
         list(run.run())
+
+
+def test_a_turn_of_a_round_is_prepared_once(
+    lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = Counter[str]()
+    prepare = Perturber.prepare
+
+    def counted(perturber: Perturber, utterance: str, *given: Any) -> Source:
+        prepared[utterance] += 1
+        return prepare(perturber, utterance, *given)
+
+    monkeypatch.setattr(Perturber, "prepare", counted)
+    list(campaign(lexicon).run())
+    # A second engine has its own rules, so it prepares the turns again.
+    said = Counter(turn.user for dialogue, last in PLAN for turn in dialogue.turns[: last + 1])
+    assert prepared
+    assert prepared <= said

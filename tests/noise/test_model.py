@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import subprocess
@@ -26,6 +27,7 @@ from pytest_dstfuzz.noise.model import (
     Slip,
 )
 from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.perturb.words import take_apart
 from pytest_dstfuzz.seeding import stream
 
 MODELS = {name: NoiseModel.load(name) for name in SHIPPED}
@@ -140,6 +142,27 @@ def test_a_rate_is_a_share(model: NoiseModel, rate: float):
         model.draw("a taxi", stream(0), rate)
     with pytest.raises(UserError, match="must be from 0 to 1"):
         model.log_probability("a taxi", "a taxi", rate)
+
+
+@settings(deadline=None)
+@given(name=NAMES, utterance=UTTERANCES, most=st.integers(1, 4))
+def test_the_likely_slips_are_the_most_probable_of_their_word(
+    name: str, utterance: str, most: int
+) -> None:
+    noisy = MODELS[name].of(utterance)
+    ends = take_apart(utterance).ends
+    groups: dict[tuple[str, str, int], list[tuple[float, int, int, str]]] = {}
+    for slip, chance in noisy.single(0.05):
+        word = min(bisect.bisect_right(ends, slip.start), len(ends) - 1)
+        group = slip.transformation, slip.operator, word
+        groups.setdefault(group, []).append((-chance, slip.start, slip.end, slip.after))
+    expected = [(group[:2], one) for group in groups for one in sorted(groups[group])[:most]]
+    found = [*noisy.likely(0.05, most, ends)]
+    assert sorted(expected) == sorted(
+        ((edit.transformation, edit.operator), (-chance, edit.start, edit.end, edit.after))
+        for edit, chance in found
+    )
+    assert all(utterance[edit.start : edit.end] == edit.before for edit, _ in found)
 
 
 def test_twice_the_rate_is_twice_as_likely(typing: NoiseModel):

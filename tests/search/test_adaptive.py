@@ -159,7 +159,17 @@ def test_attempts_without_effect_lead_to_other_kinds_of_edits(tasks: Tasks) -> N
         assert kinds[2] - {"letters"}
 
 
-@pytest.mark.parametrize("validity", ["natural", "strict"])
+def test_a_turn_without_possible_edits_is_skipped(tasks: Tasks) -> None:
+    task = tasks("distance", 1, validity="natural")[0]
+    perturber = task.perturber
+    other = task._replace(source=perturber.prepare("..."))
+    assert candidates_of(perturber, other.source, np.random.default_rng(0)) == ()
+    assert AdaptiveSearch(0, 3).turn(other).propose(0, 0, ()).variant.status == "vacuous"
+    tried = Lesson(other, (TriedVariant((), broken=True),))
+    assert AdaptiveSearch(0, 3).learn([tried]).past.variants == 1
+
+
+@pytest.mark.parametrize("validity", ["natural", "strict", "edit-rate"])
 def test_edits_are_combined_greedily(tasks: Tasks, validity: str) -> None:
     rng = np.random.default_rng(1)
     for task in tasks("distance", 8, validity=validity)[:12]:

@@ -120,6 +120,10 @@ def _trade(settings: Settings, search: Search) -> Campaign:
     return Campaign("trade", "sample", settings, search=search)
 
 
+def _simpletod(settings: Settings, search: Search) -> Campaign:
+    return Campaign("simpletod", "sample", settings, search=search)
+
+
 #: Name of a bot -> builds a campaign with it.
 BOTS: Final = {
     "clinic (rules, states)": _clinic,
@@ -130,6 +134,7 @@ BOTS: Final = {
     "retrieval (TF-IDF, replies)": _retrieval,
     "assistant (network, calls)": _assistant,
     "TRADE (network, states)": _trade,
+    "SimpleTOD (network, states)": _simpletod,
 }
 
 
