@@ -38,6 +38,8 @@ _HELD: Final = word_set("my the our your")
 _NEGATIONS: Final = word_set("not no never nothing nor without except instead rather")
 #: Beginnings of a request besides those of `asks_to`.
 _FOR_USER: Final = (("can", "i"), ("could", "i"), ("may", "i"))
+#: Words of the stop list that continue a thing or a day.
+_CONTINUES: Final = word_set("of this next")
 _LONGEST: Final = 20
 
 
@@ -83,7 +85,7 @@ def _other_kinds(
             continue
         held = place > 1 and said[place - 2] in _HELD
         several = bool(_single(noun))
-        if not (held or several) or one.said[place + 1 : place + 2] == ("of",):
+        if not (held or several) or not _ends(one, place):
             continue
         for other in sorted(others.keys() - {kind, *said}):
             if scene.kind.name != "reply" and not _of_one_slot(scene, kind, other):
@@ -109,7 +111,7 @@ def _other_days(one: Sentence) -> Iterator[Change]:
     found = [n for n, word in enumerate(one.said) if word in WEEKDAYS]
     if len(found) != 1 or not found[0] or one.said[found[0] - 1] != "on":
         return
-    if one.said[found[0] + 1 : found[0] + 2] in (("next",), ("this",), ("morning",)):
+    if not _ends(one, found[0]):
         return
     place = found[0]
     day = WEEKDAYS.index(one.said[place])
@@ -117,6 +119,12 @@ def _other_days(one: Sentence) -> Iterator[Change]:
         other = WEEKDAYS[(day + step) % len(WEEKDAYS)]
         other = other.capitalize() if one.words[place].text[0].isupper() else other
         yield (_aside(one, place, f"not {other}"),)
+
+
+def _ends(one: Sentence, place: int) -> bool:
+    """Return whether a thing ends with a word: `range` continues `the cheap price`."""
+    after = {*one.said[place + 1 : place + 2]}
+    return after <= {*load_lexicon().stop_words} - _CONTINUES
 
 
 def _aside(one: Sentence, place: int, text: str) -> Replacement:

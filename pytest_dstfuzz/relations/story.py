@@ -10,16 +10,16 @@ from pytest_dstfuzz.perturb.values import spell_compared
 from pytest_dstfuzz.perturb.words import word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Replacement, Scene
-from pytest_dstfuzz.relations.wording import Change, Wording, is_polite, sentences, speaks
+from pytest_dstfuzz.relations.wording import Change, Wording, is_polite, requests, sentences, speaks
 
-_NO_STORY: Final = "the turn is not the first one, or its only request is not alone"
+_NO_STORY: Final = "the turn is not the first one, or its request is not alone, or asks for facts"
 #: Stories before a request of anybody, and of a business.
 _BEFORE: Final = (
     "It has been a long week. I keep forgetting things.",
     "I am new to this. My daughter usually does it for me. She is away at the moment.",
-    "I have lived here for 12 years. I still get lost now and then.",
+    "Sorry if I am slow. I am 72 years old.",
     "Sorry, I am typing on my phone. It is rather slow.",
-    "My sister told me about this. She was very happy with it.",
+    "My sister told me to write here. She does this all the time.",
 )
 _BEFORE_BUSINESS: Final = (
     "I have been coming to you ever since you opened. I have always been happy with you.",
@@ -32,9 +32,12 @@ _BEFORE_BUSINESS: Final = (
 _AFTER: Final = (
     "I have a busy week ahead of me. So I want to get this done.",
     "My family is visiting me. We have a lot to do before they come.",
-    "My sister told me about this. She was very happy with it.",
-    "I did this before. It all went well. I hope it does again.",
+    "Sorry for the long message. I am in a bit of a hurry.",
 )
+#: First words of a greeting, before which nobody tells a story.
+_GREETINGS: Final = word_set("hi hello hey good greetings")
+#: Words with which a user speaks of himself or to a business. Nobody asks for facts in this way.
+_US: Final = word_set("i we me us my our you your")
 #: Words with which a system speaks for a business.
 _WE: Final = word_set("we our us")
 
@@ -61,10 +64,12 @@ class LongMessage(Wording):
         parts = [one for one in sentences(scene.turn.user) if not is_polite(one)]
         if scene.index or len(parts) != 1 or not speaks(parts[0]) or not parts[0].mark:
             return
-        one = parts[0]
+        one, greets = parts[0], word_list(scene.turn.user)[0] in _GREETINGS
+        if _US.isdisjoint(one.said) and not requests(one):
+            return
         spoken = {word for turn in scene.dialogue.turns for word in word_list(turn.system)}
         before = (*_BEFORE, *(() if _WE.isdisjoint(spoken) else _BEFORE_BUSINESS))
-        for text in filter(partial(_has_no_value, scene), before):
+        for text in filter(partial(_has_no_value, scene), () if greets else before):
             yield (Replacement(one.start, one.start, f"{text} ", "story_before"),)
         at = one.mark_at + len(one.mark)
         for text in filter(partial(_has_no_value, scene), _AFTER):

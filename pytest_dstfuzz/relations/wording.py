@@ -240,9 +240,10 @@ _NO_POLITENESS: Final = "no polite words can be added or removed"
 def requests(sentence: Sentence) -> bool:
     """Return whether a sentence is a request in the imperative, such as `Find me a room`."""
     said = sentence.said
-    said = said[1:] if said[0] == "please" else said
-    asks = said[0] in REQUEST_VERBS
-    return not sentence.asks and len(said) >= _FEWEST and asks and _has_object(said)
+    said = said[1:] if said[:1] == ("please",) else said
+    if sentence.asks or len(said) < _FEWEST:
+        return False
+    return said[0] in REQUEST_VERBS and _has_object(said)
 
 
 #: Particles between a verb and its object, as in `turn off the light`.
