@@ -9,7 +9,7 @@ from typing import Final
 from pytest_dstfuzz.dialogue.dates import WEEKDAYS
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.number_words import NUMBER_WORDS
-from pytest_dstfuzz.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.words import take_apart, word_set
 from pytest_dstfuzz.relations.order import asks_when
 from pytest_dstfuzz.relations.registry import register_relation

@@ -247,7 +247,7 @@ def test_a_turn_is_worded_otherwise(asked: AskedBot, name: str, user: str, writt
         ("phrase-order", "Do you have bed and breakfast?"),
         ("phrase-order", "Can you tell me when you open and what it costs?"),
         ("phrase-order", "I need more for three in the afternoon."),
-        ("stated-need", "Is there an entrance fee?"),
+        ("stated-need", "Is there a cloakroom fee?"),
         ("stated-need", "Where is my parcel?"),
         ("stated-need", "Add two lemons to my basket."),
         ("stated-need", "Please add £40."),
