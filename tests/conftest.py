@@ -24,6 +24,11 @@ from processes import ITSELF, LIGHT, OUTSIDE, Copy, begin_python, copied_workers
 
 from pytest_dstfuzz.dialogue import load
 
+# Nearly nothing that is loaded and collected is garbage, and to look for some took a fifth of the
+# time of collecting the tests.
+_SEARCHED_AFTER = gc.get_threshold()
+gc.set_threshold(20_000)
+
 # A run within a test forgets the modules that it was the first to load. These may not be
 # loaded twice by one process: numpy and torch crash, scipy loads a part of numpy anew, and httpx
 # knows the errors of the first httpcore alone. The others are those that each run would load anew.
@@ -158,6 +163,7 @@ def pytest_collection_finish() -> None:
     """Keep all that is there until the end from each search for garbage: items, modules, torch."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_SEARCHED_AFTER)
     # Python counts them one by one, and each run of the plugin asks whether there are any.
     gc.get_freeze_count = functools.cache(gc.get_freeze_count)
 
