@@ -16,7 +16,7 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.weaknesses.groups import key_of_id
-from tools.docs.gallery import RUN, SHOWN, page
+from tools.docs.gallery import EXAMPLES, RUN, SHOWN, SYSTEMS, page, systems_page
 
 SHOWN_ONE = re.compile(
     r"^### (TRADE|SimpleTOD) \d+: .*\n\n.*dialogue `(\w+)`, turn (\d+):\n\n```text\n([^`]*?)^```$",
@@ -95,3 +95,41 @@ def test_the_page_of_a_run() -> None:
     )
     assert re.search(r"^user: .*\[-.*parking.*-\]", text, re.MULTILINE)
     assert "does:   hotel-parking: yes -> none" in text
+
+
+def test_the_page_of_systems_has_screen_weaknesses_and_cost() -> None:
+    def reply(messages: list[dict[str, str]]) -> str:
+        return "20 pounds" if "much" in messages[-1]["content"].split() else "Sorry?"
+
+    settings = Settings.of(outcome="reply", variants=5, repeatable=True)
+    data = load_dialogues(str(EXAMPLES / "helpdesk.jsonl"), "test", outcome="reply")
+    results = list(Campaign(reply, data, settings))
+    report = build_report(results, settings, RunInfo.of(data))
+    text = systems_page({"smollm2-help-desk": report})
+    shown = SYSTEMS["smollm2-help-desk"]
+    assert f"## {shown.title}\n\n{shown.about}" in text
+    assert f"{shown.start}\npytest {shown.options}\n```" in text
+    assert re.search(
+        rf"^\| \[{shown.title}\]\(#\S+\) \| Failed: .+ \| 1 \| [0-9]+ calls", text, re.MULTILINE
+    )
+    assert "\nverdict       failed: " in text
+    assert re.search(r"^1\. .+, 1 turn:\n\n```text\n  user: .*\[-much-\]", text, re.MULTILINE)
+    assert re.search(r"^  before: +20 pounds\n  replied: +Sorry\?$", text, re.MULTILINE)
+    assert [system.title for system in SYSTEMS.values() if f"## {system.title}" in text] == [
+        shown.title
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEMS))
+def test_the_conversations_of_a_system_can_be_read(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = dict(re.findall(r"--dst-([\w-]+)=(\S+)", SYSTEMS[name].options))
+    settings = Settings.of(outcome=options.get("outcome", "state"))
+    monkeypatch.chdir(EXAMPLES)
+    data = load_dialogues(
+        options.get("data", "sample"),
+        outcome=settings.reply.outcome,
+        tools=options.get("tools"),
+    )
+    assert data.turn_count() >= 6

