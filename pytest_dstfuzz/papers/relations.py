@@ -161,13 +161,14 @@ def run_relations(
 ) -> Iterator[RelationsTable]:
     """Yield the table after each relation. Build the tracker if none is given."""
     given = config.settings
-    whole = load_dialogues(given.data.data, config.splits[0])
+    outcome = given.reply.outcome
+    whole = load_dialogues(given.data.data, config.splits[0], outcome=outcome)
     data = draw_dialogues(whole, config.max_dialogues, given.variant.seed, "relations", "dialogues")
     if tracker is None:
         tracker = tracker_for(given, data)
     predictor = predictor_for(given, data, tracker)
     rows: list[RelationRow] = []
-    relations = relations_named(config.relations, data, given.reply.outcome)
+    relations = relations_named(config.relations, data, outcome)
     if config.whole_context:
         relations = tuple(map(WholeContextRelation, relations))
     if config.vocabulary:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -210,3 +211,23 @@ def test_value_f1_of_replies(tmp_path: Path) -> None:
     assert float(row["rewritten_f1"]) == pytest.approx(2 / 3, abs=1e-3)
     assert float(row["difference"]) == pytest.approx(-1 / 3, abs=1e-3)
     assert 0 < float(row["reply_similarity"]) < 1
+
+
+class WordForWord:
+    """Calls the first of its tools with the user's words."""
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        made = []
+        for context in contexts:
+            assert context.transcript is not None
+            tool = f"{context.transcript.tools[0].name}[0]"
+            calls = Outcome({tool: "call 1", f"{tool}.words": context.user})
+            made.append(Prediction(calls, calls=calls))
+        return made
+
+
+def test_an_assistant_gets_the_tools_of_the_data() -> None:
+    settings = common_settings(data="sample", outcome="tool-calls", variants=1)
+    config = RelationsConfig(settings, relations="politeness", max_dialogues=3)
+    *_, last = run_relations(config, lambda _: None, WordForWord())
+    assert last.rows[0].count("changed") == last.rows[0].rewrites > 0
