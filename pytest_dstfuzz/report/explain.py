@@ -361,7 +361,7 @@ def _violation(variant: VariantResult, turn: TurnResult, weakness: Key | None) -
     The parts are the dialogue, the edit in the user's words, the change and its cause.
     """
     plain = variant.plain
-    rounds = [(f"  {one.mark}", one.user) for one in shown_rounds(variant) if one.mark]
+    rounds = list(_new_rounds(variant))
     moves = variant.about or "; ".join(move_texts(variant))
     parts = [
         [("  system", shorten(turn.system, 160))] if turn.system else [],
@@ -381,6 +381,19 @@ def _violation(variant: VariantResult, turn: TurnResult, weakness: Key | None) -
         name = "  doubt" if _wavers(variant) else "  votes"
         parts.append([(name, text) for text in doubts(variant)])
     return [[line for name, text in part for line in _field(name, text)] for part in parts]
+
+
+def _new_rounds(variant: VariantResult) -> Iterator[tuple[str, str]]:
+    """Yield a name and the user's text of each moved or added round.
+
+    If the last round is added, it is shown as the turn, so yield the round before it instead.
+    """
+    rounds = shown_rounds(variant)
+    if len(rounds) > 1 and rounds[-1].mark == "added":
+        rounds[-2:] = [rounds[-2]._replace(mark="first")]
+    for one in rounds:
+        if one.mark:
+            yield f"  {one.mark}", one.user
 
 
 def _cause(variant: VariantResult, weakness: Key | None) -> Iterator[str]:

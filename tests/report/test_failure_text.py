@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.results import ContextEdits, SeenRound, TurnResult, Votes
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome, reply_outcome
-from pytest_dstfuzz.dialogue.dialogues import Difference, diff_states
+from pytest_dstfuzz.dialogue.dialogues import Context, Difference, diff_states
+from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.relations.relation import Move
@@ -131,3 +136,18 @@ def test_an_error_without_variants_shows_the_turn(broken: TurnResult) -> None:
     lines = text(failed)
     assert len(lines) <= MOST_LINES
     assert "  user:      i am leaving on friday from ely" in lines
+
+
+def test_both_parts_of_a_split_turn_are_shown(tmp_path: Path) -> None:
+    def track(context: Context) -> dict[str, str]:
+        return {"hotel-pricerange": "cheap"} if "cheap" in context.user else {}
+
+    path = tmp_path / "split.jsonl"
+    turn = {"system": "", "user": "I need a cheap hotel. It should have parking."}
+    path.write_text(json.dumps({"dialogue_id": "a", "turns": [turn]}), encoding="utf-8")
+    settings = Settings.of(relation="split", variants=1)
+    (broken,) = Campaign(track, load_dialogues(path), settings)
+    text = explain(broken, settings, command=None)
+    assert re.search(r"^  first: +I need a cheap hotel\.$", text, re.MULTILINE)
+    assert re.search(r"^  user: +It should have parking\.$", text, re.MULTILINE)
+    assert "added:" not in text
