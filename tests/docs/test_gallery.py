@@ -110,10 +110,14 @@ def test_the_page_of_systems_has_screen_weaknesses_and_cost() -> None:
     assert f"## {shown.title}\n\n{shown.about}" in text
     assert f"{shown.start}\npytest {shown.options}\n```" in text
     assert re.search(
-        rf"^\| \[{shown.title}\]\(#\S+\) \| Failed: .+ \| 1 \| [0-9]+ calls", text, re.MULTILINE
+        rf"^\| \[{shown.title}\]\(#\S+\) \| 1 of 8 .+ \| .+ \| [0-9]+ calls, 0 s",
+        text,
+        re.MULTILINE,
     )
     assert "\nverdict       failed: " in text
-    assert re.search(r"^1\. .+, 1 turn:\n\n```text\n  user: .*\[-much-\]", text, re.MULTILINE)
+    assert re.search(
+        r"^Weakness 1: .+, 1 turn\.\n\n```text\n  user: .*\[-much-\]", text, re.MULTILINE
+    )
     assert re.search(r"^  before: +20 pounds\n  replied: +Sorry\?$", text, re.MULTILINE)
     assert [system.title for system in SYSTEMS.values() if f"## {system.title}" in text] == [
         shown.title

