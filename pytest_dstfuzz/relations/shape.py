@@ -368,7 +368,7 @@ def _joined_facts(scene: Scene) -> TurnStart:
         return Inapplicable(_NOTHING_TO_JOIN)
     before, now = (list(sentences(turn.user)) for turn in _last_two(scene))
     before = [one for one in before if not is_polite(one)]
-    if not before or not now or any(one.asks or requests(one) for one in before):
+    if not before or not now or any(map(_wants_answer, before)):
         return Inapplicable(_NEEDS_ANSWER)
     states = all(one.said[0] in _STATES and len(one.said) >= _SHORTEST for one in before)
     words = {word for one in (*before, *now) for word in one.said}
@@ -379,6 +379,11 @@ def _joined_facts(scene: Scene) -> TurnStart:
     if not states or not follows or reacts:
         return Inapplicable(_DEPENDS)
     return [_joined(scene)]
+
+
+def _wants_answer(one: Sentence) -> bool:
+    """Return whether a sentence asks for something, which a joined message asks for, too."""
+    return one.asks or requests(one) or says_need(one) or asks_to(one)
 
 
 def _last_two(scene: Scene) -> tuple[Turn, Turn]:

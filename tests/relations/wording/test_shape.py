@@ -173,6 +173,7 @@ def test_some_first_parts_would_need_a_reply(user: str):
         ("Do you like cats?", "Which food do you sell?"),
         ("I have a cat.", "Yes, and which food do you sell?"),
         ("Find me a vet.", "Which food do you sell?"),
+        ("I need a vet.", "Which food do you sell?"),
         ("I have a cat.", "It is grey."),
         ("My cat is bleeding.", "Which food do you sell?"),
     ],
