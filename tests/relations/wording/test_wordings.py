@@ -205,7 +205,7 @@ ALLOWED = {
         (
             "long-message",
             "Book a tent.",
-            "Book a tent. Sorry for the long message. I am in a bit of a hurry.",
+            "Book a tent. I am in a bit of a hurry. My lunch break ends soon.",
         ),
         ("contrast", "Fix my clock on Friday.", "Fix my clock on Friday, not Saturday."),
         ("letter-case", "Where is Ann?", "WHERE IS ANN?"),
