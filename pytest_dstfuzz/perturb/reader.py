@@ -389,7 +389,8 @@ class SlipReader:
             joined = text.replace(" ", "")
             others = {joined} if self._lists(joined) else set()
         weights = {}
-        for other in others - {word}:
+        # In order, so that sums of the weights are equal in each process.
+        for other in sorted(others - {word}):
             if channel := self._one_slip(other, text):
                 weights[other] = channel * self._prior(other)
         weights[word] = self._channel(word, text) * self._prior(word)
@@ -414,7 +415,7 @@ class SlipReader:
         if isinstance(typed, SlipReading):
             return typed, {}
         weights = {**typed.weights}
-        for other in heard:
+        for other in sorted(heard):
             prior = self._prior(other) + _DIALOGUE / _VOCABULARY
             weights[other] = self._channel(other, text) * prior
         for at in typed.two:
