@@ -18,7 +18,7 @@ The checks need neither options of the plugin nor a campaign.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -203,13 +203,11 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
         UserError: ``tracker`` is not a tracker, ``outcome`` is unknown, or ``slots`` is empty.
     """
     __tracebackhide__ = True
-    if outcome not in KINDS:
-        raise unknown_name("outcome", outcome, KINDS)
+    kind = _kind_of(outcome)
     made = as_tracker(tracker, normalisation=normalisation, outcome=outcome)
     before, after = check_predictions(made.predict([clean, seen]), 2, normalisation, outcome)
     wanted = Expectation(tuple(sorted(expected, key=lambda delta: delta.slot)))
     found = after.state
-    kind = KINDS[outcome]
     counted = None if slots is None else _counted(slots, normalisation, kind)
     if not kind.words.values:
         # A reply is free text, so the expected change begins with the reply that the bot gives now.
@@ -221,14 +219,15 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
         how = Settings.of(outcome=outcome, arguments=arguments, call_order=call_order).reply
         known = Outcome(dict.fromkeys(counted or (), ""))
         found = _calls_alike(before.state, _named(seen, found), clean, how, known, wanted)
-    missed = wanted.judge(before.state, found).changes
-    told = [
-        miss.told()
-        for miss in missed
-        if counted is None or not counted.isdisjoint({miss.slot, AnswerPath.of(miss.slot).part[1]})
-    ]
-    if told:
+    changes = wanted.judge(before.state, found).changes
+    if told := [miss.told() for miss in changes if counted is None or _counts(miss.slot, counted)]:
         raise AssertionError("\n".join([f"the {kind.words.subject} not as expected:", *told]))
+
+
+def _kind_of(outcome: OutcomeKind) -> AnswerKind:
+    if outcome not in KINDS:
+        raise unknown_name("outcome", outcome, KINDS)
+    return KINDS[outcome]
 
 
 def _counted(slots: Iterable[str], normalisation: str, kind: AnswerKind) -> frozenset[str]:
@@ -242,6 +241,10 @@ def _counted(slots: Iterable[str], normalisation: str, kind: AnswerKind) -> froz
     if not kind.has_slots:
         return frozenset(names)
     return frozenset(normalise_slot(name, normalisation) or name for name in names)
+
+
+def _counts(slot: str, counted: Collection[str]) -> bool:
+    return slot in counted or AnswerPath.of(slot).part[1] in counted
 
 
 def _of_replies(compare: object, threshold: float | None) -> Comparison:

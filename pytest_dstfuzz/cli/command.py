@@ -7,13 +7,15 @@ import shutil
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_dstfuzz.config import Settings, build_settings
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import percent
+from pytest_dstfuzz.files import check_apart
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -24,6 +26,7 @@ __all__ = [
     "EstimateLine",
     "ProgressLine",
     "build_given_settings",
+    "check_output",
     "load_data",
     "print_page",
     "say",
@@ -73,6 +76,26 @@ def build_given_settings(given: Namespace, names: Sequence[str]) -> Settings:
     return build_settings(
         {name: value for name, value in values.items() if value is not None or name in given.named}
     )
+
+
+def check_output(
+    written: Mapping[str, str | Path | None],
+    read: Mapping[str, str | Path | None],
+    data: Mapping[str, str | Path | None],
+) -> None:
+    """Raise an error if a file to write is an input or a file of the dialogues.
+
+    Each mapping gives the path for the name of a file in messages, see `check_apart`. Those of
+    ``data`` may also be folders or names of data sets.
+
+    Raises:
+        UserError: the file would overwrite an input.
+    """
+    # Imported late, as below.
+    from pytest_dstfuzz.dialogue.load import check_apart_of_data  # noqa: PLC0415
+
+    check_apart(written, {**read, **data})
+    check_apart_of_data(written, data)
 
 
 def load_data(

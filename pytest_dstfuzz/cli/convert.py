@@ -6,10 +6,10 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz.cli.command import Command, build_given_settings
+from pytest_dstfuzz.cli.command import Command, build_given_settings, check_output
 from pytest_dstfuzz.config import TOOL_CALLS
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.files import check_apart, check_writable, write_lines
+from pytest_dstfuzz.files import check_writable, write_lines
 from pytest_dstfuzz.printable import printable
 
 _READ: Final = ("data", "tools", "split", "outcome")
@@ -27,17 +27,13 @@ def _options(parser: Parser) -> None:
 def _convert(given: Namespace) -> None:
     # Imported late so that help and usage errors do not wait for the readers.
     from pytest_dstfuzz.dialogue.dialogues import json_lines  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.load import (  # noqa: PLC0415
-        check_apart_of_data,
-        load_dialogues,
-    )
+    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
 
     given.outcome = given.outcome or TOOL_CALLS
     settings = build_given_settings(given, _READ)
     how, path = settings.data, Path(given.output)
     check_writable(path)
-    check_apart({"--output": path}, {"--data": how.data, "--tools": how.tools})
-    check_apart_of_data({"--output": path}, {"--data": how.data})
+    check_output({"--output": path}, {"--tools": how.tools}, {"--data": how.data})
     outcome = settings.reply.outcome
     data = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
     write_lines(path, json_lines(data.dialogues))

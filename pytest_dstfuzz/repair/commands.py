@@ -15,6 +15,7 @@ from pytest_dstfuzz.cli.command import (
     Command,
     ProgressLine,
     build_given_settings,
+    check_output,
     load_data,
     print_page,
     say,
@@ -24,7 +25,7 @@ from pytest_dstfuzz.config import ADAPTER, canonical_split
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer, per_1000, percent
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import check_apart, check_writable, write_lines
+from pytest_dstfuzz.files import check_writable, write_lines
 from pytest_dstfuzz.printable import format_count, printable
 from pytest_dstfuzz.repair.trainable import NOTHING
 
@@ -71,7 +72,6 @@ def _mend_options(parser: Parser) -> None:
 def _mend(given: Namespace) -> int:
     # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz import Campaign  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.load import check_apart_of_data  # noqa: PLC0415
     from pytest_dstfuzz.repair.mending import draw_turns, try_remedies  # noqa: PLC0415
     from pytest_dstfuzz.repair.remedies import REMEDIES  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
@@ -80,9 +80,8 @@ def _mend(given: Namespace) -> int:
         check_writable(given.words)
     report = read_report(given.report)
     settings = _settings(given, report, _GIVEN, given.report)
-    read = {"the report": given.report, **_data_files(settings)}
-    check_apart({"--words": given.words}, read)
-    check_apart_of_data({"--words": given.words}, {"--data": settings.data.data})
+    read = {"the report": given.report, "--tools": settings.data.tools}
+    check_output({"--words": given.words}, read, {"--data": settings.data.data})
     drawn = draw_turns(report_turns(report), given.dialogues, given.seed)
     model = settings.tracker.model
     if model is None:
@@ -110,11 +109,6 @@ def _settings(
     values = {name: getattr(given, name) for name in names}
     own = {name: value for name, value in values.items() if value is not None}
     return settings_of_report(report, own, path)
-
-
-def _data_files(settings: Settings) -> dict[str, str | None]:
-    """Return the options that name data, each with its path."""
-    return {"--data": settings.data.data, "--tools": settings.data.tools}
 
 
 def _print_page(found: MendingResult, model: str) -> None:
@@ -262,7 +256,6 @@ def _export_options(parser: Parser) -> None:
 def _export(given: Namespace) -> None:
     # Imported late, as above.
     from pytest_dstfuzz import load_dialogues  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.load import check_apart_of_data  # noqa: PLC0415
     from pytest_dstfuzz.repair.examples import ExampleSet  # noqa: PLC0415
     from pytest_dstfuzz.repair.forms import FORMS  # noqa: PLC0415
     from pytest_dstfuzz.repair.measured import refuse_measured  # noqa: PLC0415
@@ -273,12 +266,10 @@ def _export(given: Namespace) -> None:
     for path in given.reports:
         report = read_report(path)
         settings = _settings(given, report, _OF_DATA, path)
-        used = {"the report": path, "--measured": given.measured, **_data_files(settings)}
-        check_apart({"--output": given.output}, used)
-        dialogues = {"--data": settings.data.data, "--measured": given.measured}
-        if given.measured == NOTHING:
-            del dialogues["--measured"]
-        check_apart_of_data({"--output": given.output}, dialogues)
+        read = {"the report": path, "--tools": settings.data.tools}
+        measures = None if given.measured == NOTHING else given.measured
+        dialogues = {"--data": settings.data.data, "--measured": measures}
+        check_output({"--output": given.output}, read, dialogues)
         outcome, data = settings.reply.outcome, load_data(settings)
         form.check(outcome, data.normalisation)
         results = report_turns(report)

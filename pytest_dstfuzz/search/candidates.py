@@ -165,7 +165,7 @@ class _Reach(NamedTuple):
         return words and (self.last_site < other.first_site or other.last_site < self.first_site)
 
 
-class _Places:
+class _Ranges:
     """The ranges of an utterance that the edits of a turn may affect."""
 
     def __init__(self, task: SearchTask) -> None:
@@ -201,7 +201,7 @@ class Composer:
         self._fits: dict[tuple[int, ...], bool] = {}
         #: The same -> number of words that they touch, `None` if a lock forbids them.
         self._touched: dict[tuple[int, ...], int | None] = {}
-        self._places = _Places(task)
+        self._places = _Ranges(task)
         self._reaches: dict[int, _Reach | None] = {}
         #: Indices of edits -> whether each edit can be checked alone.
         self._apart: dict[tuple[int, ...], bool] = {}
