@@ -10,7 +10,7 @@ import pytest
 from pytest_dstfuzz.campaign.figures import count
 from pytest_dstfuzz.papers.comparison import TurnFigures, Violation
 from pytest_dstfuzz.search.adaptive import FEATURES, shipped_prior
-from tools.agents.adaptive import Found, belief_of, cut, measure, prior_of
+from tools.agents.adaptive import Found, belief_of, cut, measure, measure_cost, prior_of
 
 
 def violation(number: int, key: str) -> Violation:
@@ -59,3 +59,11 @@ def test_the_shipped_prior_knows_every_feature() -> None:
     assert np.count_nonzero(prior.mean) > len(FEATURES) - 3
     assert prior.mean[FEATURES.index("past: word")] > 0
     assert prior.mean[FEATURES.index("tried edit")] < 0
+
+
+def test_the_cost_of_a_search_is_a_part_of_the_run() -> None:
+    rows = [*measure_cost("clinic (rules, states)", 6, 3, 0)]
+    assert [row[1] for row in rows] == ["timed-adaptive", "timed-random"]
+    for *_, calls, _, _, share in rows:
+        assert int(calls) > 6
+        assert 0 < float(share.rstrip("%")) < 100

@@ -3,7 +3,8 @@
 ``python -m tools.agents.adaptive learn --output FOLDER`` runs the search on each of `BOTS`, without
 a prior, and writes the edits with their results. ``... prior --rows FOLDER`` writes the shipped
 prior from them. ``... compare --rows FOLDER --output FOLDER`` compares the searches on each bot,
-with a prior that is made without this bot. `--bots` names some of them.
+with a prior that is made without this bot. ``... cost --bots TRADE`` measures the processor time of
+`adaptive` and `random` themselves. `--bots` names some of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from time import process_time
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,7 +29,14 @@ from pytest_dstfuzz.papers.comparison import TurnFigures, all_turn_figures
 from pytest_dstfuzz.papers.formatting import markdown_table
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.search.adaptive import FEATURES, AdaptiveSearch, Belief
-from pytest_dstfuzz.search.protocol import Lesson, Search
+from pytest_dstfuzz.search.protocol import (
+    Feedback,
+    Lesson,
+    Proposal,
+    Search,
+    SearchTask,
+    TurnSearch,
+)
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.search.searches import NearValueSearch, RandomSearch
 from pytest_dstfuzz.seeding import stream
@@ -136,6 +145,8 @@ BOTS: Final = {
     "TRADE (network, states)": _trade,
     "SimpleTOD (network, states)": _simpletod,
 }
+#: The prior learns from all bots but these.
+_UNUSED: Final = ("SimpleTOD (network, states)",)
 
 
 class _Noting(AdaptiveSearch):
@@ -339,10 +350,86 @@ def _run(
     return all_turn_figures(list(BOTS[name](settings, search)), None)
 
 
+class _TimedTurn(TurnSearch):
+    """Proposes the variants of another object, and adds up the seconds."""
+
+    def __init__(self, turn: TurnSearch, spent: list[float]) -> None:
+        self._turn = turn
+        self._spent = spent
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
+        """Propose a variant."""
+        begun = process_time()
+        found = self._turn.propose(number, draw, seen)
+        self._spent.append(process_time() - begun)
+        return found
+
+
+class _TimedRandom(RandomSearch):
+    """The search `random`, with the seconds of each of its steps."""
+
+    name = "timed-random"
+
+    def __init__(self, seed: int, k: int) -> None:
+        super().__init__(seed, k)
+        self.spent: list[float] = []
+
+    def turn(self, task: SearchTask) -> TurnSearch:
+        """Return an object that proposes variants of one turn."""
+        return _TimedTurn(super().turn(task), self.spent)
+
+
+class _TimedAdaptive(AdaptiveSearch):
+    """The search `adaptive`, with the seconds of each of its steps."""
+
+    name = "timed-adaptive"
+
+    def __init__(self, seed: int, k: int) -> None:
+        super().__init__(seed, k)
+        self.spent: list[float] = []
+
+    def learn(self, lessons: Sequence[Lesson]) -> AdaptiveSearch:
+        """Learn from some dialogues."""
+        begun = process_time()
+        other = _TimedAdaptive(self.seed, 3)
+        other.past = self.past.with_lessons(lessons, self.now.mean)
+        other.spent = self.spent
+        self.spent.append(process_time() - begun)
+        return other
+
+    def turn(self, task: SearchTask) -> TurnSearch:  # type: ignore[override]
+        """Return an object that proposes variants of one turn."""
+        return _TimedTurn(super().turn(task), self.spent)
+
+
+def measure_cost(name: str, turns: int, variants: int, seed: int) -> Iterator[list[str]]:
+    """Yield for two searches the processor time of a run, and that of the search itself.
+
+    The first run includes the start: it loads the bot and the word lists.
+    """
+    searches: tuple[_TimedAdaptive | _TimedRandom, ...]
+    searches = (_TimedAdaptive(seed, 3), _TimedRandom(seed, 3))
+    for search in searches:
+        begun = process_time()
+        settings = Settings.of(turns=turns, variants=variants, seed=seed)
+        results = list(BOTS[name](settings, search))
+        whole = process_time() - begun
+        calls = sum(one.calls + one.minimiser_calls for one in results)
+        spent = sum(search.spent)
+        yield [
+            name,
+            search.name,
+            f"{calls}",
+            f"{whole:.1f}",
+            f"{spent:.2f}",
+            f"{spent / whole:.1%}",
+        ]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
     parser = argparse.ArgumentParser(prog="python -m tools.agents.adaptive")
-    parser.add_argument("command", choices=("learn", "prior", "compare"))
+    parser.add_argument("command", choices=("learn", "prior", "compare", "cost"))
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--output", type=Path)
     parser.add_argument("--bots", default="", help="first words of names, with commas")
@@ -353,11 +440,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wanted = [one for one in given.bots.split(",") if one]
     bots = [name for name in BOTS if not wanted or name.partition(" ")[0] in wanted]
     if given.command == "learn":
-        learn(bots, given.output, given.turns, given.variants)
+        learn(
+            (name for name in bots if name not in _UNUSED),
+            given.output,
+            given.turns,
+            given.variants,
+        )
     elif given.command == "prior":
         write_text(_PRIOR, json.dumps(prior_of(given.rows), indent=1) + "\n")
-    else:
-        seeds = [*map(int, given.seeds.split(","))]
+    seeds = [*map(int, given.seeds.split(","))]
+    if given.command == "cost":
+        for name in bots:
+            for row in measure_cost(name, given.turns, given.variants, seeds[0]):
+                print("  ".join(row))
+    elif given.command == "compare":
         compare(bots, given.rows, given.output, seeds, given.turns, given.variants)
 
 
