@@ -50,5 +50,5 @@ def test_mistakes_in_the_table_are_explained(tmp_path: Path, table: str, message
 
 def test_wording_stands_for_relations_on_all_kinds_of_answers() -> None:
     found = relations_named("metamorphic,wording")
-    assert len(found) == 10
+    assert {"metamorphic", "politeness", "synonyms"} <= {one.name for one in found}
     assert all(set(one.on) == {"state", "reply", "tool-calls"} for one in found)
