@@ -64,7 +64,9 @@ _AFTER_OBJECT: Final = word_set(
     "for in on at to from under by with into until before after today tomorrow tonight this next"
 )
 #: Words that a statement of need has no place for.
-_CLAUSES: Final = word_set("if because since so but or when where while who which what how instead")
+_CLAUSES: Final = word_set(
+    "if because since so but or when where while who which what how instead not look"
+)
 #: Words of a request for a certain thing, and of things that nobody looks for or needs.
 _NAMED: Final = word_set(
     "particular specific called named certain reservation booking appointment reference song"
@@ -73,7 +75,8 @@ _NAMED: Final = word_set(
 _FACTS: Final = word_set(
     """fee fees charge charges limit minimum maximum deposit discount way chance problem difference
     deadline penalty rule rules cost costs tax code age wait queue idea time question delay issue
-    reason risk catch difference opening news update possibility"""
+    reason risk catch opening news update possibility mistake error fault leak bug bugs bedbugs fire
+    recall smoking smoke noise damage strike outage complaint"""
 )
 #: Nouns of information that a user needs.
 _TOLD: Final = word_set(
@@ -91,7 +94,10 @@ _WHERE: Final = re.compile(r"where (?:is|are|can i find) (?=the )")
 _WHAT: Final = re.compile(r"(?:what is|what's|what are) (?=(?:the|your|my) )")
 _HOW_MUCH: Final = re.compile(r"how much (?:is|are) (?=(?:a|an|the|\d+) )")
 #: Words of an object that names no thing.
-_OPEN: Final = word_set("anything something anyone someone other others more one ones it them")
+_OPEN: Final = word_set(
+    """anything something anyone someone other others more one ones it them no any still really
+    enough already only"""
+)
 _LONGEST: Final = 20
 _LONGEST_QUESTION: Final = 9
 _LONGEST_OBJECT: Final = 4
@@ -141,7 +147,7 @@ def _asked(one: Sentence, *, things: bool) -> Iterator[Change]:
             yield _stated(one, count, "I'm looking for")
             if one.said[0] in {"is", "are"}:
                 yield _stated(one, count, "I need")
-    elif found := _WHERE.match(said):
+    elif (found := _WHERE.match(said)) and _FACTS.isdisjoint(one.said):
         count = len(found[0].split())
         yield _stated(one, count, "I'm looking for")
         yield _stated(one, count, "I need to find")
@@ -179,6 +185,8 @@ def _requested(one: Sentence) -> Iterator[Change]:
     if verb not in _GETS | _ACTS | _MENDS | _DONE.keys() or (not found and one.asks):
         return
     asks_bot = found is None or "you" in found[0] or found[0] == "please "
+    if verb == "have" and asks_bot:  # `Have a nice day.`
+        return
     first = place + 1
     new = said[first] in _NEW or said[first].isdigit() or said[first] in NUMBER_WORDS
     new = new and one.gaps[place].isspace()  # No sign, as in `£40`, stands before the thing.

@@ -643,7 +643,7 @@ def _dates_with_slash(scene: Scene) -> Iterator[Replacement]:
             number = month_number(name)
             # Of a day up to the twelfth, readers do not know which number is the month.
             if _NOON < day <= 31 and _DATED.search(user[: found.start()]):
-                # Who writes the day first in words, writes it first in digits.
+                # A user who writes the day first in words also writes it first in digits.
                 text = f"{day}/{number}" if first else f"{number}/{day}"
                 yield Replacement(found.start(), found.end(), text, "date")
 

@@ -12,12 +12,12 @@ from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Replacement, Scene
 from pytest_dstfuzz.relations.wording import Change, Wording, is_polite, requests, sentences, speaks
 
-_NO_STORY: Final = "the turn is not the first one, or its request is not alone, or asks for facts"
+_NO_STORY: Final = "the turn is not the first one, or has no single request"
 #: Stories before a request of anybody, and of a business.
 _BEFORE: Final = (
     "It has been a long week. I keep forgetting things.",
     "I am new to this. My daughter usually does it for me. She is away at the moment.",
-    "Sorry if I am slow. I am 72 years old.",
+    "Sorry if I am slow. I got this phone 3 days ago.",
     "Sorry, I am typing on my phone. It is rather slow.",
     "My sister told me to write here. She does this all the time.",
 )

@@ -703,7 +703,8 @@ def _is_refusable(scene: Scene, site: ValueSite) -> bool:
     words = [word.lower for word in scene.parts.words]
     first, last = site.mention.first, site.mention.last
     value = {*words[first : last + 1]}
-    before = words[first - 1 - (words[first - 1] == "the")] if first else ""
+    place = first - 1 - (words[max(first - 1, 0)] == "the")
+    before = words[place] if place >= 0 else ""
     located = before in _AT and not value <= ZONES
     return value.isdisjoint(_NOWHERE) and not (located or asks_details(scene.turn.system))
 
@@ -817,7 +818,7 @@ def _is_left_alone(scene: Scene, sentence: range, last: int) -> bool:
     """Return whether a sentence is a question, ends in `please`, or has `along` after a value."""
     words = [word.lower for word in scene.parts.words[last : sentence.stop]]
     asks = scene.parts.gaps[sentence.stop].strip().startswith("?")
-    return asks or words[-1] == "please" or "along" in words
+    return asks or words[-1:] == ["please"] or "along" in words
 
 
 def _negated(
@@ -840,7 +841,8 @@ def _negated(
     if verb is None or not _ASIDE.isdisjoint(words[verb + 1 : first]):
         return NO_VERB
     sentence = sentence_of(scene.parts, first)
-    if _is_left_alone(scene, sentence, last):
+    # A value with a full stop, such as `St. Ives`, goes on in the next sentence.
+    if last not in sentence or _is_left_alone(scene, sentence, last):
         return NO_VERB
     # Only `but` fits before a refusal. Before a feature that nobody needs, it does not.
     joint = "and" if softer is None else "but"
@@ -849,12 +851,16 @@ def _negated(
         return DENIED
     word, new = scene.parts.words[verb], _negation_at(words, clause, verb)
     for wish, other in (softer or {}).items():
-        new = new.replace(wish, other) if wish in new else new
+        new = new.replace(wish, other)
+    subject = next((one for one in words[clause.start : verb][::-1] if one not in _ADVERBS), "")
+    if subject in _I:
+        new = new.replace("does not", "do not")
     if word.text[0].isupper():
         new = new[:1].upper() + new[1:]
     if verb and word.start == scene.parts.words[verb - 1].end and not new.startswith("'"):
         new = f" {new}"
-    end = scene.parts.words[verb + (words[verb + 1] == "like")].end
+    replaces_like = new.lower().endswith(("do not want", "do not need"))
+    end = scene.parts.words[verb + (replaces_like and words[verb + 1] == "like")].end
     edits = [Replacement(word.start, end, new, "negation")]
     if _LAST_WORDS.issuperset(words[clause.stop : sentence.stop]):
         edits += drop_also(scene.parts.words, verb, sentence.stop)
