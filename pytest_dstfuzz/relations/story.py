@@ -32,7 +32,7 @@ _BEFORE_BUSINESS: Final = (
 _AFTER: Final = (
     "I have a busy week ahead of me. So I want to get this done.",
     "My family is visiting me. We have a lot to do before they come.",
-    "I am in a bit of a hurry. My lunch break ends soon.",
+    "I am in a bit of a hurry. My break ends soon.",
 )
 #: First words of a greeting, before which nobody tells a story.
 _GREETINGS: Final = word_set("hi hello hey good greetings")

@@ -205,7 +205,7 @@ ALLOWED = {
         (
             "long-message",
             "Book a tent.",
-            "Book a tent. I am in a bit of a hurry. My lunch break ends soon.",
+            "Book a tent. I am in a bit of a hurry. My break ends soon.",
         ),
         ("contrast", "Fix my clock on Friday.", "Fix my clock on Friday, not Saturday."),
         ("letter-case", "Where is Ann?", "WHERE IS ANN?"),
