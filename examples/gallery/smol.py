@@ -32,7 +32,7 @@ TRACKER = (
     {
         "Hello, we are 5 and want to eat on Sunday.": "people=5; day=sunday; time=none",
         "a table at 8 pm": "people=none; day=none; time=8 pm",
-        "On Tuesday at noon, please. There will be 3 of us.": "people=3; day=tuesday; time=noon",
+        "On Tuesday at noon, please. I come with 2 friends.": "people=3; day=tuesday; time=noon",
     },
 )
 CALLER = (

@@ -143,11 +143,11 @@ def test_both_parts_of_a_split_turn_are_shown(tmp_path: Path) -> None:
         return {"hotel-pricerange": "cheap"} if "cheap" in context.user else {}
 
     path = tmp_path / "split.jsonl"
-    turn = {"system": "", "user": "I need a cheap hotel. It should have parking."}
+    turn = {"system": "", "user": "I need a cheap campsite. It should have parking."}
     path.write_text(json.dumps({"dialogue_id": "a", "turns": [turn]}), encoding="utf-8")
     settings = Settings.of(relation="split", variants=1)
     (broken,) = Campaign(track, load_dialogues(path), settings)
     text = explain(broken, settings, command=None)
-    assert re.search(r"^  first: +I need a cheap hotel\.$", text, re.MULTILINE)
+    assert re.search(r"^  first: +I need a cheap campsite\.$", text, re.MULTILINE)
     assert re.search(r"^  user: +It should have parking\.$", text, re.MULTILINE)
     assert "added:" not in text

@@ -308,7 +308,7 @@ def _system_row(system: System, view: View) -> str:
 
 def _system_section(system: System, view: View) -> Iterator[str]:
     start = f"{system.start}\n" if system.start else ""
-    yield system.about
+    yield textwrap.fill(system.about, 100)
     yield f"```shell\n{start}pytest {system.options}\n```"
     lines = screen_lines(view.turns, view.settings, view.info, view.totals, width=_WIDTH)
     shown = [line.text for line in lines if not line.text.startswith("repeat")]
