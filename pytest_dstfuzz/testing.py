@@ -200,15 +200,16 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
     Raises:
         AssertionError: a slot is not as expected; the message lists actual and expected values.
         TrackerError: an answer of the tracker is not a state.
-        UserError: ``tracker`` is not a tracker, ``outcome`` is unknown, or ``slots`` is empty.
+        UserError: ``tracker`` is not a tracker, ``outcome`` is unknown, ``slots`` is empty or has a
+            blank name, or an expected change is at a slot that does not count.
     """
     __tracebackhide__ = True
     kind = _kind_of(outcome)
+    counted = None if slots is None else _counted(slots, normalisation, kind, expected)
     made = as_tracker(tracker, normalisation=normalisation, outcome=outcome)
     before, after = check_predictions(made.predict([clean, seen]), 2, normalisation, outcome)
     wanted = Expectation(tuple(sorted(expected, key=lambda delta: delta.slot)))
     found = after.state
-    counted = None if slots is None else _counted(slots, normalisation, kind)
     if not kind.words.values:
         # A reply is free text, so the expected change begins with the reply that the bot gives now.
         wanted = Expectation(differs=tuple(one.slot for one in expected)).against(before.state)
@@ -230,7 +231,9 @@ def _kind_of(outcome: OutcomeKind) -> AnswerKind:
     return KINDS[outcome]
 
 
-def _counted(slots: Iterable[str], normalisation: str, kind: AnswerKind) -> frozenset[str]:
+def _counted(
+    slots: Iterable[str], normalisation: str, kind: AnswerKind, expected: Iterable[Delta]
+) -> frozenset[str]:
     """Return the slots that count, in the spelling of the checked answers."""
     names = [slots] if isinstance(slots, str) else [*slots]
     if not names:
@@ -238,9 +241,17 @@ def _counted(slots: Iterable[str], normalisation: str, kind: AnswerKind) -> froz
             "assert_follows(slots=...) names no slot, so no change would count: name slots, or "
             "leave it out so that all count"
         )
-    if not kind.has_slots:
-        return frozenset(names)
-    return frozenset(normalise_slot(name, normalisation) or name for name in names)
+    if not all(name.strip() for name in names):
+        raise UserError("assert_follows(slots=...) has a blank name: name a slot, or remove it")
+    if kind.has_slots:
+        names = [normalise_slot(name, normalisation) or name for name in names]
+    for delta in expected:
+        if not _counts(delta.slot, names):
+            raise UserError(
+                f"assert_follows() expects a change of {delta.slot!r}, but slots=... counts only "
+                f"{', '.join(map(repr, names))}: add the slot, or remove the change"
+            )
+    return frozenset(names)
 
 
 def _counts(slot: str, counted: Collection[str]) -> bool:

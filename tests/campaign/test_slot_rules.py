@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from toybots import data_of, talk
@@ -184,3 +184,20 @@ def test_no_slot_or_an_unknown_kind_of_answer_is_refused() -> None:
         assert_follows(track, ASKED, ASKED, slots=[])
     with pytest.raises(UserError, match="Did you mean 'state'"):
         assert_follows(track, ASKED, ASKED, outcome="states")  # type: ignore[arg-type]  # a mistake
+
+
+def test_an_expected_change_that_does_not_count_is_refused() -> None:
+    later = Delta("room-time", "19:00", Admissible(("18:00",)))
+    with pytest.raises(UserError, match="'room-time'"):
+        assert_follows(track, ASKED, ASKED, later, slots=["room-extras"])
+    with pytest.raises(AssertionError, match="room-time"):
+        assert_follows(track, ASKED, ASKED, later, slots=["room-time"])
+
+
+@pytest.mark.parametrize("slots", ["", [" "], ["room-time", ""]])
+@pytest.mark.parametrize("outcome", ["state", "tool-calls"])
+def test_a_blank_name_of_a_slot_is_refused(
+    slots: str | list[str], outcome: Literal["state", "tool-calls"]
+) -> None:
+    with pytest.raises(UserError, match="blank"):
+        assert_follows(track, ASKED, ASKED, slots=slots, outcome=outcome)
