@@ -145,22 +145,32 @@ def _refuse_table_elsewhere(config: pytest.Config, read: Path) -> None:
 
     Its limits would not apply, and nothing would say so.
     """
-    if _has_table(read):
+    if _table_in(read) is not None:
         return
-    folders = [config.rootpath, config.invocation_params.dir, *read.parents]
+    folders = [config.rootpath, config.invocation_params.dir, *_folders_of_project(read)]
     paths = dict.fromkeys(folder / read.name for folder in folders if folder != read.parent)
-    if path := next(filter(_has_table, paths), None):
+    if path := next(filter(_table_in, paths), None):
         raise UserError(
             f"{path}: [tool.dstfuzz] has no effect, because pytest reads its settings from "
-            f"{read.parent}: move the table to {read}, or the ini file of pytest to {path.parent}"
+            f"{read.parent}: move the table to {read}, or the ini file of pytest to "
+            f"{path.parent}; to run without these limits, add an empty [tool.dstfuzz] to {read}"
         )
 
 
-def _has_table(path: Path) -> bool:
+def _folders_of_project(file: Path) -> Sequence[Path]:
+    """Return the folders above a file up to its repository, or two without a repository."""
+    folders = file.parents
+    depth = next((at for at, one in enumerate(folders, 1) if (one / ".git").exists()), 2)
+    return folders[:depth]
+
+
+def _table_in(path: Path) -> Any:
+    """Return the table ``[tool.dstfuzz]`` of a file, or ``None`` if the file has none."""
     try:
-        return path.is_file() and bool(read_table(path, "[tool.dstfuzz]"))
+        tools = read_table(path, "[tool]") if path.is_file() else {}
     except DataError:  # A file of another project. The file that is read is checked elsewhere.
-        return False
+        return None
+    return tools.get("dstfuzz") if isinstance(tools, Mapping) else None
 
 
 def _as_keys(given: GivenOption) -> list[GivenOption]:

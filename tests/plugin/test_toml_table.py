@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,42 @@ def test_an_ini_file_holds_names_with_commas_or_lines(pytester: pytest.Pytester)
         found = read_settings(pytester.parseconfig())
         assert found.variant.edits == ("word_drop", "char_drop")
         assert Path("tox.ini").is_file()
+
+
+#: The place of the ``pyproject.toml`` with a table -> the place of ``.git``, and whether the table
+#: belongs to the project of ``outer/a/b/tests/pytest.ini``.
+PLACES = {
+    "in the repository": ("outer/a", "outer/a", True),
+    "above the repository": ("outer", "outer/a", False),
+    "beside the tests": ("outer/a/b", None, True),
+    "above, without a repository": ("outer/a", None, False),
+}
+
+
+@pytest.mark.parametrize(("place", "repository", "refused"), PLACES.values(), ids=PLACES)
+def test_the_tables_of_other_projects_are_not_refused(
+    pytester: pytest.Pytester, place: str, repository: str | None, *, refused: bool
+) -> None:
+    tests = pytester.path / "outer" / "a" / "b" / "tests"
+    tests.mkdir(parents=True)
+    (tests / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    limits = "[tool.dstfuzz.gates]\nmax-failure-rate = '5%'\n"
+    (pytester.path / place / "pyproject.toml").write_text(limits, encoding="utf-8")
+    if repository is not None:
+        (pytester.path / repository / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
+    config = pytester.parseconfig(str(tests))
+    with pytest.raises(UserError, match="no effect") if refused else nullcontext():
+        read_settings(config)
+
+
+@pytest.mark.parametrize("name", ["[tool.dstfuzz]", "[tool.dstfuzz.gates]"])
+def test_an_empty_table_opts_out(pytester: pytest.Pytester, name: str) -> None:
+    limits = "[tool.dstfuzz.gates]\nmax-failure-rate = '5%'\n"
+    (pytester.path / "pyproject.toml").write_text(limits, encoding="utf-8")
+    folder = pytester.mkdir("tests")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (folder / "pyproject.toml").write_text(f"{name}\n", encoding="utf-8")
+    read_settings(pytester.parseconfig("tests"))
 
 
 @pytest.mark.parametrize("read_too", [False, True], ids=["alone", "own-table"])
