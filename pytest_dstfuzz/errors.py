@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Final
 
 from pytest_dstfuzz.printable import printable
@@ -35,13 +36,24 @@ _HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
 _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
 #: An address in a message. A path has only one slash.
 _IN_TEXT = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{1,30}:/|//)\S*")
+#: The beginning of an address.
+_BEGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}:/|//")
 
 
 def mask_credentials(text: str) -> str:
-    """Mask the credentials of an address in a text.
+    """Mask the credentials of the addresses in a text.
 
     The credentials are user and password, every value of the query, and the fragment.
     """
+    # A second address may follow a separator, or it is a part of a password or of a query. So mask
+    # each one alone, and then all of them as one address.
+    later = [found.start() for found in _BEGIN.finditer(text)][1:]
+    pieces = (text[start:end] for start, end in pairwise([0, *later, len(text)]))
+    return _mask_first("".join(map(_mask_first, pieces)))
+
+
+def _mask_first(text: str) -> str:
+    """Mask the credentials of the first address in a text, which ends with the text."""
     scheme = _SCHEME.search(text) or _NEARLY.match(text)
     if scheme is None:
         return text

@@ -117,6 +117,30 @@ def test_an_address_is_shown_without_credentials(address: str, shown: str) -> No
     assert mask_credentials(shown) == shown
 
 
+@pytest.mark.parametrize("between", [",", ";", "|", "/,", "/v1;", "?a=b,", ":80,", ",x="])
+@pytest.mark.parametrize("scheme", ["http://", "rasa+https://", "http:/", "//"])
+@pytest.mark.parametrize("after", ["", ",http://h3", ",http://user:s3cret@h3"])
+def test_each_address_of_one_word_is_masked(between: str, scheme: str, after: str) -> None:
+    text = f"http://h1{between}{scheme}user:s3=cret@h2{after}"
+    for shown in (mask_credentials(text), str(UserError(f"cannot reach '{text}'."))):
+        assert "http://h1" in shown or "***@" in shown
+        assert not [one for one in ("user", "s3", "cret") if one in shown]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://h1,http://u:pw@h2", "http://h1,http://***@h2"),
+        ("http://u:a,http://b@h", "http://***@h"),
+        ("http://h?next=http://h2/secret&b=c", "http://h?next=***&b=***"),
+        ("http://h1,http://h2", "http://h1,http://h2"),
+    ],
+)
+def test_an_address_in_another_is_masked_with_it(text: str, shown: str) -> None:
+    assert mask_credentials(text) == shown
+    assert mask_credentials(shown) == shown
+
+
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
