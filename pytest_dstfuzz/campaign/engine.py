@@ -176,6 +176,10 @@ def _is_known(search: str) -> bool:
     return found is not None and bool(found.code)
 
 
+#: The ends of names of files that decide nothing.
+_NOT_CODE: Final = (".pyc", ".pyi", ".md", "~", ".orig", ".rej", ".swp")
+
+
 @cache
 def digest_of_package() -> str | None:
     """Return a digest of the package's code and data.
@@ -184,16 +188,23 @@ def digest_of_package() -> str | None:
     """
     package = Path(__file__).parents[1]
     try:
-        files = [file for file in package.rglob("*") if file.is_file() and _decides(file)]
+        files = [
+            file
+            for file in package.rglob("*")
+            if file.is_file() and _decides(file.relative_to(package))
+        ]
         return digest_of(sorted(files)) if files else None
     except OSError:
         return None
 
 
 def _decides(file: Path) -> bool:
-    """Return whether a file of the package may decide results: so not a cached one."""
-    kept = not any(part.startswith((".", "__pycache__")) for part in file.parts[-2:])
-    return kept and file.suffix not in (".pyc", ".pyi", ".md")
+    """Return whether a file may decide results: so not a cached one, or a copy of an editor.
+
+    The path is relative to the package.
+    """
+    kept = not any(part.startswith((".", "__pycache__")) for part in file.parts)
+    return kept and not file.name.endswith(_NOT_CODE)
 
 
 def _digest_of_code() -> str | None:

@@ -151,6 +151,25 @@ def test_each_file_of_the_plugin_decides(
     assert found[0] == found[1] != found[2]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".cache/a/b/c.py", "chat/__pycache__/deep/er/a.py", "chat/.a.py.swp"),
+        *("a.py~", "chat/a.py.orig", "chat/a.py.rej", "a.swp", "a.pyc"),
+    ],
+)
+def test_a_file_of_an_editor_or_a_cache_does_not_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    package = tmp_path / ".hidden" / "package"
+    monkeypatch.setattr(engine, "__file__", str(package / "campaign" / "engine.py"))
+    (package / name).parent.mkdir(parents=True, exist_ok=True)
+    (package / "b.py").write_text("")
+    before = engine.digest_of_package.__wrapped__()
+    (package / name).write_text("text")
+    assert engine.digest_of_package.__wrapped__() == before is not None
+
+
 def test_the_results_of_another_plugin_are_not_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
