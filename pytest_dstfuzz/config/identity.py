@@ -34,8 +34,8 @@ _SEPARATORS: Final = (
     *(r"\s+", ",", ";", "\n", os.pathsep),
 )
 #: Patterns of the places before and after the path of a folder in a text.
-_BEFORE: Final = rf"(?:\A|(?<=[{os.pathsep},;\s'\"=])|(?<=file://))"
-_AFTER: Final = rf"(?=[/\\{os.pathsep},;\s'\"]|\Z)"
+_BEFORE: Final = rf"(?:\A|(?<=[{os.pathsep},;\s'\"=(\[<|@`])|(?<=\w://)|(?<=\w:///))"
+_AFTER: Final = rf"(?=[/\\{os.pathsep},;\s'\")\]>|`]|\Z)"
 #: Blanks and quotes around a path in a list.
 _AROUND: Final = " \t\r\n'\""
 

@@ -317,7 +317,14 @@ def test_a_value_decides_although_files_of_its_name_are_equal(
     assert name in FOLDERS or beside or cell_of(one, monkeypatch) != cell_of(other, monkeypatch)
 
 
-@pytest.mark.parametrize("form", ["{0}", "{0}/a.txt", "x={0}/a,{0}/b", "'{0}/a'", "file://{0}/a"])
+#: Texts with the path of the working folder.
+FORMS = (
+    *("{0}", "{0}/a.txt", "x={0}/a,{0}/b", "'{0}/a'", "file://{0}/a", "sqlite://{0}/a"),
+    *("sqlite:///{0}/a", "x({0})", "x[{0}]", "<{0}>", "{0}|{0}/a|{0}", "x@{0}/a", "`{0}`"),
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", FOLDERS)
 def test_the_place_of_the_whole_project_does_not_decide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: str
