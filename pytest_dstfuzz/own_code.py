@@ -367,7 +367,7 @@ class _Walk:
             if file is not None and not _is_installed(file):
                 self._modules.setdefault(file, module)
         # A module may have put another object into its place, so all files with code count.
-        self._read = {one for read in _LOADS.read.values() for one in read}
+        self._read = {one for read in list(_LOADS.read.values()) for one in list(read)}
 
     def over(self, files: Iterable[Path]) -> set[str]:
         """Return a line for each file, with its place, and a line for each import, with its name.
@@ -414,7 +414,7 @@ class _Walk:
             yield one, one.relative_to(root).as_posix()
         # Of an installed package only the files of the same package count.
         installed = _is_installed(file)
-        yield from ((one, "") for one in _LOADS.read.get(file, ()))
+        yield from ((one, "") for one in list(_LOADS.read.get(file, ())))
         if (module := self._modules.get(file)) is not None:
             yield from ((one, "") for one in _referred(module))
         top = f"{file.relative_to(root).parts[0]}."
