@@ -68,7 +68,9 @@ def code_of(thing: Any, *origins: str) -> str:
     own = [file for file in files if file is not None]
     # A walk looks at all loaded modules, and nearly all objects are of this package.
     found = sorted(_Walk().over([*own, *_at_start()])) if own else []
-    text = "\n".join(found)
+    # An entry point may move to another object of its module.
+    names = (origin.partition(":") for origin in origins)
+    text = "\n".join([*found, *(name for module, _, name in names if module in sys.modules)])
     return hashlib.sha256(text.encode(errors="replace")).hexdigest() if found else ""
 
 

@@ -18,7 +18,7 @@ from pytest_dstfuzz.config.options import OPTIONS
 from pytest_dstfuzz.config.parsers import Option, unquote_value
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey
 from pytest_dstfuzz.config.settings import Settings
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import content_of
 
 __all__ = ["identity_of", "is_own_function"]
@@ -33,6 +33,8 @@ _SEPARATORS: Final = (
     *(rf"[,;\s{os.pathsep}]+", rf"[,;\n{os.pathsep}]+", r"[,;\n]+"),
     *(r"\s+", ",", ";", "\n", os.pathsep),
 )
+#: First folders of paths that no bot reads its settings from.
+_OF_SYSTEM: Final = (("proc",), ("sys",), ("dev",))
 #: Patterns of the places before and after the path of a folder in a text.
 _BEFORE: Final = rf"(?:\A|(?<=[{os.pathsep},;\s'\"=(\[<|@`])|(?<=\w://)|(?<=\w:///))"
 _AFTER: Final = rf"(?=[/\\{os.pathsep},;\s'\")\]>|`]|\Z)"
@@ -103,7 +105,7 @@ def _of_key(item: Option, value: OwnKey) -> str:
     parts.add(text)
     for separators in _SEPARATORS:
         parts.update(part.strip(_AROUND) for part in re.split(separators, text))
-    contents = [content_of(one) for one in sorted(parts) if one and _is_apart(one)]
+    contents = [_content_of_part(one, whole=one == text) for one in sorted(parts) if one]
     found = [_keyed(item.name, value.name, _relocated(text)), *filter(None, contents)]
     return " ".join(found)
 
@@ -117,12 +119,29 @@ def _relocated(text: str) -> str:
     return re.sub(f"{_BEFORE}{re.escape(here)}{_AFTER}", ".", text) if here in text else text
 
 
-def _is_apart(text: str) -> bool:
-    """Return whether a text may be a path, and of no folder with the working directory in it."""
+def _content_of_part(part: str, *, whole: bool) -> str:
+    """Return the content of the file or folder that a part of a key's text names, or ``""``.
+
+    A part may be any text, such as a token or a word of a prompt. So a folder counts only if it is
+    the ``whole`` text or its path has a separator. Folders of the system, and those with the
+    working folder or the home folder in them, never count.
+    """
     try:
-        return not Path.cwd().is_relative_to(Path(text).expanduser().resolve())
-    except (OSError, RuntimeError, ValueError):  # No home folder, or a NUL.
-        return False
+        place = Path(part).expanduser()
+        found = place.resolve()
+        is_folder, is_there = place.is_dir(), place.exists()
+        inner = (Path.cwd(), Path.home())
+    except (OSError, RuntimeError, ValueError):  # No name of a file, or no home folder.
+        return ""
+    around = found.parts[1:2] in _OF_SYSTEM or any(one.is_relative_to(found) for one in inner)
+    if around or not is_there:
+        return ""
+    if is_folder and not whole and os.sep not in part:
+        return ""
+    try:
+        return content_of(place)
+    except DataError:  # The message would show the text of the key.
+        return "unreadable"
 
 
 def _read(value: Header | OwnKey) -> str:

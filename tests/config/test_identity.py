@@ -34,6 +34,7 @@ from pytest_dstfuzz.config.identity import decides
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import content_of
 from pytest_dstfuzz.gate.baseline import campaign_identity, changes
 from pytest_dstfuzz.own_code import code_of
@@ -469,6 +470,24 @@ def test_a_key_that_names_the_working_directory_counts_as_it_is(
         (tmp_path / name).write_text("", encoding="utf-8")
         found.append([identity_of(settings) for settings in given])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("text", ["a" * 400, "see /proc for more", "costs ~ 5", "/proc/self", "\0"])
+def test_a_key_may_be_any_text(text: str) -> None:
+    one, other = (identity_of(Settings.of(tracker=(OwnKey("k", text),))) for _ in range(2))
+    assert one == other
+
+
+def test_a_file_that_cannot_be_read_shows_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> str:
+        raise DataError(f"cannot read {path}")
+
+    path = tmp_path / "rules.txt"
+    path.write_text("", encoding="utf-8")
+    monkeypatch.setattr("pytest_dstfuzz.config.identity.content_of", refuse)
+    assert "unreadable" in str(identity_of(Settings.of(tracker=f"conf={path}"))["tracker"])
 
 
 def test_every_path_is_one_of_those() -> None:

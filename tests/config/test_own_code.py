@@ -684,3 +684,13 @@ def test_code_that_python_imports_at_its_start_counts(
         import_own(name)
         found.append(code_of(load_attribute("bot:track", (str(tmp_path),), "tracker")))
     assert (found[0] == found[1]) is not here
+
+
+def test_another_object_of_the_module_that_registers_a_tracker_is_other_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "moved_bot.py").write_text("class Bot:\n    pass\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    bot = import_own("moved_bot").Bot()
+    one, again, other = (code_of(bot, f"moved_bot:{name}") for name in ("create", "create", "make"))
+    assert one == again != other
