@@ -208,8 +208,7 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
     counted = None if slots is None else _counted(slots, normalisation, kind, expected)
     made = as_tracker(tracker, normalisation=normalisation, outcome=outcome)
     before, after = check_predictions(made.predict([clean, seen]), 2, normalisation, outcome)
-    wanted = Expectation(tuple(sorted(expected, key=lambda delta: delta.slot)))
-    found = after.state
+    wanted, found = Expectation(tuple(sorted(expected, key=lambda one: one.slot))), after.state
     if not kind.words.values:
         # A reply is free text, so the expected change begins with the reply that the bot gives now.
         wanted = Expectation(differs=tuple(one.slot for one in expected)).against(before.state)
