@@ -23,6 +23,7 @@ from pytest_dstfuzz.json_data import parse_json
 
 __all__ = [
     "check_apart",
+    "check_outside",
     "check_writable",
     "content_of",
     "digest_of",
@@ -341,6 +342,15 @@ def check_apart(
                     "give one another path"
                 )
         known[name] = target
+
+
+def check_outside(written: Iterable[str | Path], folder: str | Path | None) -> None:
+    """Raise an error if a file to write would be in a folder of results."""
+    if folder is None:
+        return
+    for path in written:
+        if Path(path).expanduser().resolve().parent == Path(folder).expanduser().resolve():
+            raise UserError(f"{path} is in the folder of results, {folder}: write it elsewhere")
 
 
 def _same(one: Path, other: Path) -> bool:

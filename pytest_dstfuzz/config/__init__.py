@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_dstfuzz.config.identity import identity_of as identity_of
+from pytest_dstfuzz.config.identity import input_files as input_files
 from pytest_dstfuzz.config.identity import is_own_function as is_own_function
 from pytest_dstfuzz.config.options import ADAPTER as ADAPTER
 from pytest_dstfuzz.config.options import JUDGE as JUDGE
@@ -65,6 +66,7 @@ __all__ = [
     "build_settings",
     "canonical_split",
     "identity_of",
+    "input_files",
     "is_own_function",
     "mask_command_line",
     "mask_credentials",

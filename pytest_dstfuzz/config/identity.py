@@ -73,6 +73,29 @@ def identity_of(settings: Settings, *parts: str) -> dict[str, Any]:
     }
 
 
+def input_files(settings: Settings) -> dict[str, str]:
+    """Return the files that options name, with a text about each for messages.
+
+    Baselines, results and other files for or from the judgement of a run are left out.
+    """
+    found = {}
+    for item in OPTIONS:
+        value = settings.option(item.name) if item.part in _PARTS else None
+        for one in value if isinstance(value, tuple) else (value,):
+            text = _read(one) if isinstance(one, OwnKey) else one if isinstance(one, str) else ""
+            for piece in (text, text.partition(":")[2], text.rpartition(":")[0]):
+                if piece and _is_file(piece):
+                    found[f"the file {piece} of the option {item.name}"] = piece
+    return found
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).expanduser().is_file()
+    except (OSError, RuntimeError, ValueError):  # No name of a file, or no home folder.
+        return False
+
+
 def _identity(item: Option, value: object) -> object:
     if isinstance(value, tuple):
         return [_identified(item, one) for one in value]

@@ -761,8 +761,16 @@ def check_apart_of_data(
         if path is not None and Path(path).expanduser().exists()
     }
     for name, source in data.items() if old else ():
-        for file in data_files(source) if source is not None else ():
+        for file in _files_or_none(source) if source is not None else ():
             check_apart(old, {f"a file of {name}": file})
+
+
+def _files_or_none(source: str | Path) -> tuple[Path, ...]:
+    """Return the files of data, or none if the data is missing, as that of a merged run may be."""
+    try:
+        return data_files(source)
+    except UserError:
+        return ()
 
 
 def _read(choice: SplitFiles, how: ReadOptions) -> Iterator[Dialogue]:

@@ -25,13 +25,14 @@ from pytest_dstfuzz.config import (
     OutputSettings,
     Settings,
     VariantSettings,
+    input_files,
     mask_command_line,
     shard_text,
 )
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import check_apart_of_data
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import check_apart, check_writable
+from pytest_dstfuzz.files import check_apart, check_outside, check_writable
 from pytest_dstfuzz.gate.judge import no_result_text
 from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, STATUSES
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
@@ -84,7 +85,8 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
     }
     (written if settings.gate.update_baseline else read)["--dst-baseline"] = settings.gate.baseline
     (written if settings.output.remember else read)["the file of regressions"] = memory.path
-    check_apart(written, read)
+    check_apart(written, {**read, **input_files(settings)})
+    check_outside(settings.output.report, settings.output.results)
     check_apart_of_data(written, {"--dst-data": settings.data.data})
     for output in (*settings.output.report, memory.written):
         if output is not None:

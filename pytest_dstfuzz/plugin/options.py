@@ -147,7 +147,9 @@ def _refuse_table_elsewhere(config: pytest.Config, read: Path) -> None:
     """
     if _table_in(read) is not None:
         return
-    folders = [config.rootpath, config.invocation_params.dir, *_folders_of_project(read)]
+    here = config.invocation_params.dir
+    named = [here / arg.partition("::")[0] for arg in config.args]
+    folders = [config.rootpath, here, *_folders_of_project(read), *named]
     paths = dict.fromkeys(folder / read.name for folder in folders if folder != read.parent)
     if path := next(filter(_table_in, paths), None):
         raise UserError(

@@ -15,6 +15,7 @@ from pytest_dstfuzz.cli.command import (
     EstimateLine,
     ProgressLine,
     build_given_settings,
+    check_output,
     print_page,
     terminal_page,
 )
@@ -22,12 +23,13 @@ from pytest_dstfuzz.config import (
     OPTIONS,
     OutputSettings,
     Settings,
+    input_files,
     mask_command_line,
     shard_text,
 )
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import check_apart, check_writable
+from pytest_dstfuzz.files import check_apart, check_outside, check_writable
 from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
@@ -201,7 +203,10 @@ def check_outputs(settings: Settings, folder: Path) -> None:
 
     written = settings.output.report
     check_forms(written)
-    check_apart({**{f"--report={path}": path for path in written}, "--results": folder}, {})
+    outputs = {f"--report={path}": path for path in written}
+    check_output(outputs, input_files(settings), {"--data": settings.data.data})
+    check_apart({**outputs, "--results": folder}, {})
+    check_outside(written, folder)
     for path in written:
         check_writable(Path(path))
 

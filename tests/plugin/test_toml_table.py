@@ -141,6 +141,15 @@ def test_an_empty_table_opts_out(pytester: pytest.Pytester, name: str) -> None:
     read_settings(pytester.parseconfig("tests"))
 
 
+def test_a_table_in_the_folder_of_the_tests_is_refused(pytester: pytest.Pytester) -> None:
+    (pytester.path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    folder = pytester.mkdir("service")
+    limits = "[tool.dstfuzz.gates]\nmax-failure-rate = '5%'\n"
+    (folder / "pyproject.toml").write_text(limits, encoding="utf-8")
+    with pytest.raises(UserError, match="no effect"):
+        read_settings(pytester.parseconfig("service"))
+
+
 @pytest.mark.parametrize("read_too", [False, True], ids=["alone", "own-table"])
 def test_a_table_that_is_not_read_is_refused_unless_another_is(
     pytester: pytest.Pytester, *, read_too: bool

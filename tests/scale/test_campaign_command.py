@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from processes import run_python
 
-from pytest_dstfuzz import Settings
+from pytest_dstfuzz import Settings, UserError
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.scale.commands import CAMPAIGN_OPTIONS, campaign_settings
+from pytest_dstfuzz.scale.commands import CAMPAIGN_OPTIONS, campaign_settings, check_outputs
 
 BOT = """
 import time
@@ -160,3 +160,15 @@ def test_a_command_promises_no_tracker_of_a_conftest(folder: Path) -> None:
     shown = campaign(folder, "--help").stdout
     assert "--model" in shown
     assert "conftest" not in shown
+
+
+def test_a_report_replaces_no_dialogues_and_no_part_of_the_results(tmp_path: Path) -> None:
+    data, folder = tmp_path / "talks.json", tmp_path / "results"
+    data.write_text('{"dialogue_id": "a", "users": ["hello"]}', encoding="utf-8")
+    with pytest.raises(UserError, match="same file"):
+        check_outputs(Settings.of(data=str(data), report=str(data)), folder)
+    with pytest.raises(UserError, match="same file"):
+        check_outputs(Settings.of(tools=str(data), report=str(data)), folder)
+    with pytest.raises(UserError, match="folder of results"):
+        check_outputs(Settings.of(report=str(folder / "run.json")), folder)
+    check_outputs(Settings.of(data=str(data), report=str(tmp_path / "report.json")), folder)
