@@ -34,10 +34,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://")
 _NEARLY = re.compile(r"\s*(?:(?:[A-Za-z][A-Za-z0-9+.-]*)?(?::/|//)|[^\s@/:]+:(?!:)(?=[^\s@]*@))")
 _HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
 _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
-#: An address in a message. A path has only one slash.
-_IN_TEXT = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{1,30}:/|//)\S*")
-#: The beginning of an address.
+#: The beginning of an address, and an address in a message. A path has only one slash.
 _BEGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}:/|//")
+_IN_TEXT = re.compile(rf"(?:{_BEGIN.pattern})\S*")
 
 
 def mask_credentials(text: str) -> str:

@@ -39,7 +39,7 @@ from pytest_dstfuzz.dialogue.calls import (
 )
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
-from pytest_dstfuzz.errors import UserError, nearest, unknown_name
+from pytest_dstfuzz.errors import UserError, did_you_mean, unknown_name
 from pytest_dstfuzz.kinds import KINDS
 
 #: Whether the order of calls counts.
@@ -420,7 +420,6 @@ def _recorded(data: DialogueSet) -> Iterable[str]:
 
 
 def _unknown(where: str, pattern: str, slots: list[str]) -> UserError:
-    guess = nearest(pattern, slots)
     shown = ", ".join(slots[:_SHOWN]) + (", ..." if len(slots) > _SHOWN else "")
-    hint = f"Did you mean {guess!r}?" if guess else f"Valid: {shown}."
-    return UserError(f"{where}: no tool of the data has an argument {pattern!r}. {hint}")
+    hint = did_you_mean(pattern, slots) or f" Valid: {shown}."
+    return UserError(f"{where}: no tool of the data has an argument {pattern!r}.{hint}")

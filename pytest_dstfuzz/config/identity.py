@@ -83,10 +83,14 @@ def input_files(settings: Settings) -> dict[str, str]:
         value = settings.option(item.name) if item.part in _PARTS else None
         for one in value if isinstance(value, tuple) else (value,):
             text = _read(one) if isinstance(one, OwnKey) else one if isinstance(one, str) else ""
-            for piece in (text, text.partition(":")[2], text.rpartition(":")[0]):
-                if piece and _is_file(piece):
-                    found[f"the file {piece} of the option {item.name}"] = piece
+            for piece in filter(_is_file, map(unquote_value, _pieces(text))):
+                found[f"the file {piece} of the option {item.name}"] = piece
     return found
+
+
+def _pieces(text: str) -> tuple[str, ...]:
+    """Return the parts of a text that may be a path, as in NAME:PATH or PATH:WEIGHT."""
+    return text, text.partition(":")[2], text.rpartition(":")[0]
 
 
 def _is_file(text: str) -> bool:
@@ -184,10 +188,9 @@ def _with_contents(item: Option, text: str) -> str:
     if "path" in item.scopes:
         return f"{Path(text).name} {found}" if (found := content_of(text)) else text
     if "content" in item.scopes:
-        # NAME:PATH of a search, PATH:WEIGHT of a noise model.
-        for piece in (text, text.partition(":")[2], text.rpartition(":")[0]):
+        for piece in _pieces(text):
             path = unquote_value(piece)
-            if path and Path(path).expanduser().is_file():
+            if _is_file(path):
                 return text.replace(piece, f"{Path(path).name} {content_of(path)}")
     return text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from itertools import islice
 from typing import Final
 
@@ -54,11 +54,7 @@ class Contrast(Wording):
     source = "the utterances of the data itself"
     reasons = (_NO_OTHER,)
     most = 1
-
-    def keeps_locks(self, scene: Scene, text: str) -> bool:
-        """Return true, because the user's own words stay."""
-        del scene, text
-        return True
+    checks_locks = False  # The user's own words stay.
 
     def changes(self, scene: Scene) -> Iterator[Change]:
         """Return the turn with each kind of thing or day that the user may refuse in passing."""
@@ -73,21 +69,19 @@ class Contrast(Wording):
                     yield from _other_days(one)
 
 
-def _other_kinds(
-    scene: Scene, one: Sentence, kinds: Mapping[str, Mapping[str, frozenset[str]]]
-) -> Iterator[Change]:
+def _other_kinds(scene: Scene, one: Sentence, kinds: Mapping[str, Set[str]]) -> Iterator[Change]:
     """Yield `my debit card, not the credit card` for `my debit card`."""
     said = one.said
     for place in range(1, len(said)):
         noun, kind = said[place], said[place - 1]
-        others = kinds.get(noun, {})
+        others = kinds.get(noun, frozenset())
         if kind not in others or not one.gaps[place - 1].isspace() or said.count(noun) > 1:
             continue
         held = place > 1 and said[place - 2] in _HELD
         several = bool(_single(noun))
         if not (held or several) or not _ends(one, place):
             continue
-        for other in sorted(others.keys() - {kind, *said}):
+        for other in sorted(others - {kind, *said}):
             if scene.kind.name != "reply" and not _of_one_slot(scene, kind, other):
                 continue
             thing = f"the {other} {noun}" if held else f"{other} ones"
@@ -123,8 +117,10 @@ def _other_days(one: Sentence) -> Iterator[Change]:
 
 def _ends(one: Sentence, place: int) -> bool:
     """Return whether a thing ends with a word: `range` continues `the cheap price`."""
-    after = {*one.said[place + 1 : place + 2]}
-    return after <= {*load_lexicon().stop_words} - _CONTINUES
+    if place + 1 == len(one.said):
+        return True
+    after = one.said[place + 1]
+    return after not in _CONTINUES and after in load_lexicon().stop_words
 
 
 def _aside(one: Sentence, place: int, text: str) -> Replacement:
@@ -133,13 +129,13 @@ def _aside(one: Sentence, place: int, text: str) -> Replacement:
     return Replacement(at, at, f", {text}{'' if place + 1 == len(one.said) else ','}", "contrast")
 
 
-def _kinds(data: DialogueSet) -> Mapping[str, Mapping[str, frozenset[str]]]:
-    """Return the kinds of things that users name: noun -> kind -> the dialogues that name it."""
+def _kinds(data: DialogueSet) -> Mapping[str, Set[str]]:
+    """Return the kinds of things that users name: noun -> its kinds."""
     lexicon = load_lexicon()
-    found: dict[str, dict[str, set[str]]] = {}
+    found: dict[str, set[str]] = {}
     no_kinds = (_NO_KINDS, lexicon.stop_words, NUMBER_WORDS)
-    turns = ((talk.id, turn.user) for talk in data.dialogues for turn in talk.turns)
-    for talk, user in islice(turns, _MOST_READ):
+    said = (turn.user for talk in data.dialogues for turn in talk.turns)
+    for user in islice(said, _MOST_READ):
         parts = take_apart(user)
         for place in range(1, len(parts.words)):
             kind, noun = parts.words[place - 1].text, parts.words[place].text
@@ -149,9 +145,5 @@ def _kinds(data: DialogueSet) -> Mapping[str, Mapping[str, frozenset[str]]]:
                 continue
             described = lexicon.majority_pos(kind) in {"adj", "noun"} or not lexicon.is_word(kind)
             if described and lexicon.majority_pos(base) == "noun":
-                found.setdefault(noun, {}).setdefault(kind, set()).add(talk)
-    return {
-        noun: {kind: frozenset(talks) for kind, talks in kinds.items()}
-        for noun, kinds in sorted(found.items())
-        if len(kinds) > 1
-    }
+                found.setdefault(noun, set()).add(kind)
+    return {noun: kinds for noun, kinds in found.items() if len(kinds) > 1}

@@ -57,7 +57,7 @@ _DONE: Final = {
 #: Acts on something that is out of order: `My brakes need fixing.`
 _MENDS: Final = word_set("fix repair mend clean service replace refill renew")
 _OWN: Final = word_set("my our")
-_NEW: Final = word_set("a an some another two three four five six seven eight nine ten")
+_NEW: Final = word_set("a an some another") | {*NUMBER_WORDS[2:11]}
 _DETERMINERS: Final = _OWN | _NEW | word_set("the this that these those all")
 #: Words that end the object of a verb.
 _AFTER_OBJECT: Final = word_set(

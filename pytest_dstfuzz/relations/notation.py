@@ -81,11 +81,7 @@ class NumberFormat(Wording):
     name = "number-format"
     source = "rules of this package (MIT)"
     reasons = (_NO_NUMBER, _OTHER_VALUE)
-
-    def keeps_locks(self, scene: Scene, text: str) -> bool:
-        """Return true, because the edits change only numbers, times and dates."""
-        del scene, text
-        return True
+    checks_locks = False  # The edits change only numbers, times and dates.
 
     def begin(self, scene: Scene) -> TurnStart:
         """Return rewrites in other notations, or the reason why the relation cannot apply."""
@@ -710,11 +706,7 @@ class LetterCase(Wording):
     reasons = (_ONE_CASE,)
     english = False
     most = 1
-
-    def keeps_locks(self, scene: Scene, text: str) -> bool:
-        """Return true, because only the case of letters changes."""
-        del scene, text
-        return True
+    checks_locks = False  # Only the case of letters changes.
 
     def changes(self, scene: Scene) -> Iterator[Change]:
         """Return the turn in capitals and in small letters, except texts that must stay exact."""

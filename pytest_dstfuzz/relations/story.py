@@ -53,11 +53,7 @@ class LongMessage(Wording):
     source = "sentences of this package (MIT)"
     reasons = (_NO_STORY,)
     most = 1
-
-    def keeps_locks(self, scene: Scene, text: str) -> bool:
-        """Return true, because the user's own words stay, and no story has a value of the data."""
-        del scene, text
-        return True
+    checks_locks = False  # The user's own words stay, and no story has a value of the data.
 
     def changes(self, scene: Scene) -> Iterator[Change]:
         """Return the first turn with a story before or after its only request or question."""
