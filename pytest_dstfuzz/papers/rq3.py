@@ -7,7 +7,9 @@ With ``--output``, it also writes ``rq3.md`` and ``rq3.csv``.
 
 Policies of several training seeds count as one search: ``agent:A,agent:B,agent:C`` are together
 called ``agent``. To keep searches apart, name them: ``other=agent:D,other=agent:E``. Each search is
-compared at its best number of transformations.
+compared at its best number of transformations. A number that was chosen on the same dialogues makes
+its rate a little too high: run the command on another split first, and pass its ``rq3.csv`` to
+``--k-from``.
 
 This is the comparison of the thesis. For equally many variants, searches make different numbers of
 calls. The experiment `curves` compares searches at equal calls, and by the distinct weaknesses that
@@ -16,13 +18,16 @@ they find.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 
 from pytest_dstfuzz.config import PROFILES
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.papers.command_line import (
     begin,
     comparison_parser,
@@ -74,6 +79,47 @@ _SEARCHES = "random,near-value,greedy,dialtest"
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenKs:
+    """The best k of each search in an earlier table, which was made on other dialogues."""
+
+    file: Path
+    best: Mapping[tuple[str, ...], str] = field(repr=False)  #: Contest and search -> k.
+
+    def k(self, contest: Contest, item: Contender) -> int:
+        """Return the best k of a search. Raise `UserError` if the table does not have it."""
+        if not item.associates:
+            return 1  # The search ignores it.
+        place = (contest.validity, yes_no(contest.until_broken), str(contest.budget), item.label)
+        try:
+            return int(self.best[place])
+        except (KeyError, ValueError):
+            validity, until_broken, budget, search = place
+            raise UserError(
+                f"{self.file} has no best k for --searches {search} with --validity {validity}, "
+                f"--until-broken {until_broken} and --budgets {budget}: make this table with the "
+                "same options, on other dialogues"
+            ) from None
+
+
+def read_chosen_ks(text: str) -> ChosenKs:
+    """Read the best numbers of transformations from an ``rq3.csv``."""
+    try:
+        with Path(text).open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        names = ("validity", "until_broken", "budget", "search")
+        best = {tuple(row[name] for name in names): row["k"] for row in _best_rows(rows)}
+    except (OSError, ValueError, KeyError, csv.Error) as fault:
+        raise ValueError(f"must be an rq3.csv of this command ({fault})") from None
+    if not best:
+        raise ValueError("must be an rq3.csv of this command, and has no row with a best k")
+    return ChosenKs(Path(text), best)
+
+
+def _best_rows(rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    return [row for row in rows if row["best_k"] == yes_no(True)]
+
+
+@dataclass(frozen=True, slots=True)
 class Rq3Config:
     """The settings of the experiment."""
 
@@ -82,6 +128,11 @@ class Rq3Config:
     validities: tuple[str, ...] = ("strict",)
     until_broken: tuple[bool, ...] = (True, False)
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    chosen: ChosenKs | None = None  #: Numbers that replace ``ks``, see `read_chosen_ks`.
+
+    def ks_of(self, contest: Contest, item: Contender) -> tuple[int, ...]:
+        """Return the numbers of transformations that a search tries in a contest."""
+        return item.ks(self.ks if self.chosen is None else [self.chosen.k(contest, item)])
 
     @property
     def contests(self) -> tuple[Contest, ...]:
@@ -139,17 +190,17 @@ def run_rq3(ground: SearchComparison, config: Rq3Config) -> Rq3Table:
             (found,) = figures(contest, item, k, 1)
             return found.turns_broken / found.calls
 
-        return max(item.ks(config.ks), key=rate)
+        return max(config.ks_of(contest, item), key=rate)
 
     run = ground.campaigns.run
-    run([ground.settings(*place, k)[0] for place in places for k in place[1].ks(config.ks)])
+    run([ground.settings(*place, k)[0] for place in places for k in config.ks_of(*place)])
     best = {place: best_k(*place) for place in places}
     run([more for place, k in best.items() for more in ground.settings(*place, k)[1:]])
     subject = subject_of(config.contenders)
     rows = []
     for contest, item in places:
         theirs = figures(contest, subject, best[contest, subject])
-        for k in item.ks(config.ks):
+        for k in config.ks_of(contest, item):
             is_best = k == best[contest, item]
             found = figures(contest, item, k, None if is_best else 1)
             compared = is_best and item != subject
@@ -195,7 +246,7 @@ def tables(table: Rq3Table) -> dict[str, str]:
 def _markdown(table: Rq3Table) -> str:
     subject, contests = table.subject.label, table.config.contests
     lines = ["# Searches with equally many variants (RQ3)", "", *table.ground.header()]
-    lines += _notes(subject)
+    lines += _notes(subject, table.config.chosen)
     lines += ["", f"## Turns broken per call: {subject} / search", ""]
     others = [item.label for item in table.config.contenders if item != table.subject]
     lines += markdown_table(
@@ -213,7 +264,8 @@ def _markdown(table: Rq3Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _notes(subject: str) -> list[str]:
+def _notes(subject: str, chosen: ChosenKs | None) -> list[str]:
+    table = "of its first run" if chosen is None else f"in `{chosen.file}`"
     return [
         (
             "- budget: variants per turn. Whole: every turn uses the whole budget. Until broken: "
@@ -228,7 +280,7 @@ def _notes(subject: str) -> list[str]:
         ),
         (
             "- k: number of transformations that a variant combines. Each search uses the best k "
-            "of its first run, by turns broken per call"
+            f"{table}, by turns broken per call"
         ),
         (
             f"- {subject} / search: turns broken per call by {subject}, divided by those of the "
@@ -255,7 +307,7 @@ def _section(table: Rq3Table, contest: Contest) -> list[str]:
     if not PROFILES[contest.validity].locks:
         head += ["vetoed by `strict`", "vetoed with context"]
     lines += ["", *markdown_table(head, map(_described, rows))]
-    if len(table.config.ks) > 1:
+    if len(table.config.ks) > 1 and table.config.chosen is None:
         lines += ["", "Turns broken per 1,000 calls, by k (first run; all runs at the best k):", ""]
         head = ["search", *(f"k = {k}" for k in table.config.ks)]
         cells: dict[str, list[str]] = {row.label: [row.label] for row in rows}
@@ -299,7 +351,11 @@ def _described(row: Rq3Row) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """Run the experiment with the arguments after the command's name."""
     given = vars(_parser().parse_all(arguments))
+    if given["ks"] and given["chosen"]:
+        raise UserError("--k and --k-from exclude each other: remove one of them")
     config = Rq3Config(**parse_arguments(given, Rq3Config))
+    for place in product(config.contests, config.contenders):
+        config.ks_of(*place)  # Find what --k-from lacks before the tracker is measured.
     ground, folder = begin(given, config.contenders, "rq3", arguments)
     hand_out(tables(run_rq3(ground, config)), folder)
     return 0
@@ -314,6 +370,14 @@ def _parser() -> Parser:
         help=f"searches to compare (default: {_SEARCHES})",
         dest="contenders",
         default=_SEARCHES,
+    )
+    parser.value(
+        "--k-from",
+        read_chosen_ks,
+        "RQ3.CSV",
+        help="use the best k of each search in this table, which was made on other dialogues, "
+        "instead of --k",
+        dest="chosen",
     )
     budgets = "numbers of variants per turn (default: 8,32)"
     parser.value("--budgets", several(integer(1)), "N,...", help=budgets)

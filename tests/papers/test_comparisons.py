@@ -101,6 +101,34 @@ def test_ways_of_counting_and_profiles(capsys: pytest.CaptureFixture[str]) -> No
     assert "by k" not in out
 
 
+def test_each_search_uses_its_k_of_another_table(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "val.csv").write_text(
+        "validity,until_broken,budget,search,k,best_k\n"
+        "strict,yes,1,random,2,no\n"
+        "strict,yes,1,random,5,yes\n"
+        "strict,yes,1,near-value,3,yes\n",
+        encoding="utf-8",
+    )
+    arguments = [*COMMON[:4], "--max-dialogues", "2", "--budgets", "1", "--seeds", "0,1"]
+    arguments += ["--output", "out", "--until-broken", "yes", "--k-from", "val.csv"]
+    assert rq3.main([*arguments, "--searches", "random,greedy,near-value"]) == 0
+    out = capsys.readouterr().out
+    assert "Each search uses the best k in `val.csv`" in out
+    assert "by k" not in out
+    rows = read(place / "out" / "rq3.csv")
+    assert [(row["search"], row["k"], row["runs"], row["best_k"]) for row in rows] == [
+        ("random", "5", "2", "yes"),
+        ("greedy", "", "2", "yes"),
+        ("near-value", "3", "2", "yes"),
+    ]
+    with pytest.raises(UserError, match=r"val\.csv has no best k for --searches other"):
+        rq3.main([*arguments, "--searches", "other=random,greedy"])
+    with pytest.raises(UserError, match="exclude each other"):
+        rq3.main([*arguments, "--k", "2"])
+
+
 def test_all_right_dialogues_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--model", "memory_bot:track", "--split", "test", "--k", "1", "--budgets", "1"]
     arguments += ["--searches", "random", "--seeds", "0", "--until-broken", "yes"]
@@ -236,6 +264,8 @@ def test_mistakes(name: str, arguments: list[str], message: str) -> None:
         ("rq3", ["--searches", "x=agent:nowhere"], "nowhere"),
         ("rq3", ["--budgets", "8,0"], "--budgets: '8,0' must be a whole number of at least 1"),
         ("rq3", ["--until-broken", "maybe"], "--until-broken: 'maybe' must be yes, no or yes,no"),
+        ("rq3", ["--k-from", "none.csv"], "--k-from: 'none.csv' must be an rq3.csv"),
+        ("rq3", ["--k-from", "memory_bot.py"], "--k-from: 'memory_bot.py' must be an rq3.csv"),
     ],
 )
 def test_mistakes_of_one_of_them(name: str, arguments: list[str], message: str) -> None:
