@@ -105,7 +105,8 @@ class WhiteBoxAttack:
         """Rewrite an utterance so that the agent's answer leads to a bad selection.
 
         The attack assumes the agent's most likely answer, but the agent may give another one. With
-        ``draws``, it uses the mean loss over drawn answers instead, as the published code does.
+        ``draws``, it uses the mean loss over drawn answers instead. The published code does so if
+        the loss for a first drawn answer is negative.
         """
         view, draws = self._view, self._draws
 

@@ -53,8 +53,8 @@ class Metal(Relation):
     """Expects the same reply after words of the question were changed.
 
     The shipped embedding measures how far a rewrite's meaning is from the question. If the distance
-    exceeds a threshold, another rewrite is drawn, as in METAL. A subclass defines ``name``,
-    ``none``, `places` and `changed`.
+    exceeds a threshold, another rewrite is drawn. In the source, such a rewrite is dropped. A
+    subclass defines ``name``, ``none``, `places` and `changed`.
     """
 
     on = ("reply",)

@@ -35,8 +35,8 @@ from pytest_dstfuzz.seeding import derive
 class NegotiatorAgent:
     """A trained negotiator for `DealGame`, which speaks and selects by its network.
 
-    The agent draws its words at a temperature, 0.5 as in the source. The draws depend only on the
-    seed, the goal and the talk so far, so games can be repeated.
+    The agent draws its words at a temperature, 0.5 as in the published code. The draws depend only
+    on the seed, the goal and the talk so far, so games can be repeated.
     """
 
     def __init__(
