@@ -497,7 +497,8 @@ def _is_ours(table: str) -> bool:
     """Return whether the name of a table equals or resembles the name of this package."""
     own = re.sub(r"^(tool[.:])?(pytest[.:])?(ini_options[.:])?", "", table.lower())
     plain = re.sub(r"^pytest|[^a-z]", "", re.split(r"[.:]", own)[0])
-    return nearest(plain, ["dstfuzz"], cutoff=_SAME_NAME) is not None
+    # The options, fixtures and the marker are called `dst`.
+    return plain == "dst" or nearest(plain, ["dstfuzz"], cutoff=_SAME_NAME) is not None
 
 
 def table_keys(path: Path) -> dict[str, str]:

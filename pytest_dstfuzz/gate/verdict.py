@@ -278,11 +278,21 @@ def read_gates(path: Path, known: tuple[Limit, ...] = LIMITS) -> Gates:
         raise UserError(f"{path}: {error}") from None
 
 
-def check_relations(gates: Gates, known: Sequence[str]) -> None:
-    """Raise an error for limits of unknown relations. A known relation need not be tested."""
-    for part in gates.parts:
-        if part.kind == "relation" and part.name not in known:
-            raise unknown_name(f"relation in {_TABLE}", part.name, known)
+def check_relations(
+    gates: Gates, known: Sequence[str], families: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise an error for limits of unknown relations, and of families of relations.
+
+    A known relation need not be tested.
+    """
+    for name in (part.name for part in gates.parts if part.kind == "relation"):
+        if name in families:
+            raise UserError(
+                f"[{_TABLE.strip('[]')}.relation.{name}] names several relations, and each has "
+                f"limits of its own: write a table for each of {', '.join(families[name])}"
+            )
+        if name not in known:
+            raise unknown_name(f"relation in {_TABLE}", name, known)
 
 
 def check_names(gates: Gates, slots: Sequence[str], tools: Sequence[str] = ()) -> None:

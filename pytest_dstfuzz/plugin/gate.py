@@ -55,7 +55,7 @@ from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.results import ModelResults
 from pytest_dstfuzz.plugin.selection import NODE, selection_of
 from pytest_dstfuzz.printable import format_count, format_list
-from pytest_dstfuzz.relations.registry import ALL, RELATIONS, relations_named
+from pytest_dstfuzz.relations.registry import ALL, FAMILIES, RELATIONS, relations_named
 from pytest_dstfuzz.report.figures import (
     describe_expected,
     describe_unlimited,
@@ -280,7 +280,8 @@ class SessionGate:
             check_names(self.gates, (*slots, *arguments_of(data.tools), *arguments), tools)
         elif data.ontology is not None and data.ontology.complete:
             check_names(self.gates, slots)
-        check_relations(self.gates, [name for name in RELATIONS.names if name != ALL])
+        alone = [name for name in RELATIONS.names if name not in (ALL, *FAMILIES)]
+        check_relations(self.gates, alone, FAMILIES)
         labels = any(
             kind.label(each, turn.index) is not None
             for each in data.dialogues

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from configparser import ConfigParser
+from configparser import Error as ConfigError
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -131,6 +134,7 @@ def _keys_of_tracker(config: pytest.Config) -> list[GivenOption]:
     if config.inipath is not None and config.inipath != path:
         check_sections(config.inipath)
     _refuse_table_elsewhere(config, path)
+    _refuse_unread_settings(config)
     if _is_off(config, item.name):
         return []
     table = table_keys(path) if path.is_file() else {}
@@ -157,6 +161,44 @@ def _refuse_table_elsewhere(config: pytest.Config, read: Path) -> None:
             f"{read.parent}: move the table to {read}, or the ini file of pytest to "
             f"{path.parent}; to run without these limits, add an empty [tool.dstfuzz] to {read}"
         )
+
+
+#: File of pytest's settings -> the sections that it may have there.
+_SECTIONS: Final = {
+    **dict.fromkeys(("pytest.ini", ".pytest.ini", "tox.ini"), ("pytest",)),
+    "setup.cfg": ("tool:pytest",),
+}
+
+
+def _refuse_unread_settings(config: pytest.Config) -> None:
+    """Raise an error for options of this plugin in a file beside the one that pytest reads."""
+    read = config.inipath
+    if read is None:
+        return
+    for name in ("pyproject.toml", "pytest.toml", ".pytest.toml", *_SECTIONS):
+        path = read.parent / name
+        if path == read or not path.is_file():
+            continue
+        if found := sorted(key for key in _keys_in(path) if key.startswith("dst_")):
+            raise UserError(
+                f"{path}: {found[0]} has no effect, because pytest reads its settings from {read}: "
+                f"move it to {read.name}"
+            )
+
+
+def _keys_in(path: Path) -> Iterator[str]:
+    """Yield the names of the settings of pytest in a file. An unreadable file has none."""
+    if path.suffix == ".toml":
+        root = "tool.pytest" if path.name == "pyproject.toml" else "pytest"
+        for name in (root, f"{root}.ini_options"):
+            table = read_table(path, f"[{name}]")
+            yield from table if isinstance(table, Mapping) else ()
+        return
+    sections = ConfigParser(interpolation=None, strict=False, allow_no_value=True)
+    with suppress(ConfigError, UnicodeDecodeError):  # Pytest does not read this file.
+        sections.read(path, encoding="utf-8")
+    for name in _SECTIONS[path.name]:
+        yield from sections[name] if sections.has_section(name) else ()
 
 
 def _folders_of_project(file: Path) -> Sequence[Path]:

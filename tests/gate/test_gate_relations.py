@@ -340,8 +340,8 @@ def test_the_file_keeps_the_relation_with_the_group(tmp_path: Path) -> None:
 def test_limits_of_unknown_relations_are_refused_with_the_nearest() -> None:
     gates = Gates(parts={Part("relation", "value-swop"): Limits(0.1)})
     with pytest.raises(UserError, match="value-swap"):
-        check_relations(gates, ("metamorphic", "value-swap"))
-    check_relations(gates, ("value-swop",))
+        check_relations(gates, ("metamorphic", "value-swap"), {})
+    check_relations(gates, ("value-swop",), {})
 
 
 def test_reports_have_each_relation_of_the_comparison() -> None:

@@ -15,6 +15,7 @@ import pytest
 import pytest_dstfuzz.gate.comparison
 import pytest_dstfuzz.plugin.hooks  # noqa: F401
 from pytest_dstfuzz import __version__
+from pytest_dstfuzz.relations.registry import FAMILIES
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
@@ -784,6 +785,7 @@ def test_options_go_before_the_table(known: pytest.Pytester) -> None:
         ("slot.hotel-aera = {}", "*unknown slot in *'hotel-aera'. Did you mean 'hotel-area'*"),
         ("domain.hotl = {}", "*unknown domain in *'hotl'. Did you mean 'hotel'*"),
         ("relation.all = {}", "*unknown relation in *'all'*value-swap*"),
+        *((f"relation.{name} = {{}}", f"*{name}*{FAMILIES[name][0]}*") for name in FAMILIES),
     ],
 )
 def test_a_wrong_table_is_one_message(bot: pytest.Pytester, text: str, message: str) -> None:
@@ -791,6 +793,24 @@ def test_a_wrong_table_is_one_message(bot: pytest.Pytester, text: str, message: 
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", *OPTIONS)
     assert result.ret == 4
     result.stderr.fnmatch_lines([message])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", "[tool.pytest.ini_options]\ndst_max_failure_rate = '1%'\n"),
+        ("tox.ini", "[pytest]\ndst_max_failure_rate = 1%\n"),
+        ("setup.cfg", "[tool:pytest]\ndst_max_failure_rate = 1%\n"),
+    ],
+)
+def test_a_limit_in_a_file_that_pytest_does_not_read(
+    bot: pytest.Pytester, name: str, text: str
+) -> None:
+    (bot.path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (bot.path / name).write_text(text, encoding="utf-8")
+    result = bot.runpytest_inprocess("--dst-model=mybot:broken", *OPTIONS)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"*{name}*dst_max_failure_rate*pytest.ini*"])
 
 
 def test_without_limits_the_report_has_no_verdict(bot: pytest.Pytester) -> None:

@@ -147,6 +147,7 @@ def test_limits_on_a_part_are_refused_before_anything_is_asked(
         ("[tool.dstfuzz.gate]\nmax-failure-rate = 1\n", (), "Did you mean 'gates'"),
         ("[tool.dstfuzz]\nturns = 3\n", (), "unknown table of"),
         ("[tool.dstfuz.gates]\nmax-failure-rate = 1\n", (), "unknown table [tool.dstfuz]"),
+        ("[tool.dst.gates]\nmax-failure-rate = 1\n", (), "unknown table [tool.dst]"),
         ("[tool.pytest-dstfuzz.gates]\nmax-failure-rate = 1\n", (), "mean [tool.dstfuzz]"),
         ("[dstfuzz.gates]\nmax-failure-rate = 1\n", (), "mean [tool.dstfuzz]"),
         ("[tool.pytest.dstfuzz.gates]\nmax-failure-rate = 1\n", (), "mean [tool.dstfuzz]"),
