@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import Folding
-from pytest_dstfuzz.campaign.figures import Counts
+from pytest_dstfuzz.campaign.figures import Counts, weight_of
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.config import JUDGE
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
@@ -28,13 +29,14 @@ from pytest_dstfuzz.gate.verdict import (
     Gates,
     Judgement,
     LimitFinding,
+    Limits,
     Part,
     failure_rate,
     judge_figure,
 )
 from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.totals.tallies import describe_applied
-from pytest_dstfuzz.totals.totals import Totals
+from pytest_dstfuzz.totals.totals import RelationFacts, RelationTotals, Totals
 
 
 def worst_status(*statuses: int) -> int:
@@ -106,15 +108,14 @@ def judge(
         found, short = [short], ""
     figures = _judge_figures(session, gates, every)
     left_out = list_unjudged(every, gates, compared=baseline is not None)
+    uncounted = Uncounted()
     if baseline is None and not found:
-        figures = _with_idle_limits(every, gates, figures, recorded=recorded)
+        if recorded and _judges_violations(gates, figures):
+            uncounted = _count_uncounted(session, gates, every, left_out)
+        figures = _with_idle_limits(every, gates, figures, uncounted, recorded=recorded)
     if baseline is None and len(left_out) == len(every):  # The finding above reports it.
         left_out = ()
-    said = {
-        one.name: describe_applied(one.name, one.totals.applicable, one.totals.inapplicable, unit)
-        for one in every
-        if (unit := (asked or {}).get(one.name))
-    }
+    said = _say_applied(every, asked or {})
     applied = {one.name for one in every if one.totals.applicable}
     nowhere = [
         report_unapplied(name, text) for name, text in said.items() if text and name not in applied
@@ -123,7 +124,7 @@ def judge(
     rates = (*judge_answers(session.totals), *nowhere, *figures, *unestimated)
     beside: dict[str, Any] = {
         "cut_short": short,
-        "covered": (partly,) if partly else (),
+        "covered": (*filter(None, [partly]), *uncounted.notes),
         "not_judged": left_out,
         "raised": troubles.raised(),
         "partly_applied": tuple(text for name, text in said.items() if text and name in applied),
@@ -136,6 +137,15 @@ def judge(
     compared = compare(baseline, session, gates, every)
     every_finding = (*compared.findings, *rates)
     return replace(compared, findings=every_finding, **beside)
+
+
+def _say_applied(every: Sequence[RelationGate], asked: Mapping[str, str]) -> dict[str, str]:
+    """Return a sentence for each relation in ``asked``, empty if it applied to all turns."""
+    return {
+        one.name: describe_applied(one.name, one.totals.applicable, one.totals.inapplicable, unit)
+        for one in every
+        if (unit := asked.get(one.name))
+    }
 
 
 def no_result_text(missing: int) -> str:
@@ -232,6 +242,7 @@ def _with_idle_limits(
     every: Sequence[RelationGate],
     gates: Gates,
     figures: list[LimitFinding],
+    uncounted: Uncounted,
     *,
     recorded: bool,
 ) -> list[LimitFinding]:
@@ -241,7 +252,15 @@ def _with_idle_limits(
     """
     if gates.given and every and not figures:
         figures = [idle(gates, every)]
-    return [*figures, *(_judge_idle_limits(every, gates, figures) if recorded else ())]
+    if not recorded:
+        return figures
+    return [*figures, *_judge_idle_limits(every, gates, figures), *uncounted.findings]
+
+
+def _judges_violations(gates: Gates, figures: Iterable[LimitFinding]) -> bool:
+    """Return whether a limit on failures of the bot has a figure to judge."""
+    judging = {limit.name for limit in gates.known if limit.of_violations}
+    return any(one.gate in judging and one.value is not None for one in figures)
 
 
 def _judge_idle_limits(
@@ -253,12 +272,9 @@ def _judge_idle_limits(
     the gate. An estimate that only lacks data stays inconclusive.
     """
     broken = sum(one.summary.violations for one in every)
-    judging = {limit.name for limit in gates.known if limit.of_violations}
     if not (broken and gates.of_violations) or "max_estimated_failures" in gates.whole:
         return
-    judged = [one for one in figures if one.gate in judging and one.value is not None]
-    if judged:
-        yield from _judge_uncredited(every, judged)
+    if _judges_violations(gates, figures):
         return
     verb = "violation is" if broken == 1 else "violations are"
     reason = (
@@ -269,24 +285,87 @@ def _judge_idle_limits(
     yield LimitFinding(None, _FAILURE_RATE.name, None, "regression", reason)
 
 
-def _judge_uncredited(
-    every: Sequence[RelationGate], judged: Sequence[LimitFinding]
-) -> Iterator[LimitFinding]:
-    """Yield a regression if all limits are of transformations, and no limit counts a violation.
+class Uncounted(NamedTuple):
+    """Violations that count in no limit, of relations that have a limit."""
 
-    A violation that edits of earlier turns caused counts for no transformation.
-    """
-    parts = [one.part for one in judged if one.part and one.part.kind == "transformation"]
-    main = main_of(every)
-    if main is None or len(parts) < len(judged):
-        return
-    if uncredited := max(main.counts_of(part).uncredited for part in parts):
+    violations: int = 0
+    #: The violations that count in no limit.
+    others: int = 0
+    #: Those of them that a limit of a transformation must not let pass.
+    of_transformations: int = 0
+    #: The table for a limit that counts all of them.
+    table: str = ""
+
+    @property
+    def findings(self) -> tuple[LimitFinding, ...]:
+        """A regression if limits of transformations do not count a violation of their edits."""
+        if not self.of_transformations:
+            return ()
+        verb = "violation is" if self.of_transformations == 1 else "violations are"
         reason = (
-            f"at least {format_count(uncredited, 'violation')} under no limit, because edits of "
-            "earlier turns caused them, which count for no transformation: set a limit for the "
-            "session"
+            f"{self.of_transformations:,} {verb} under no limit, because edits of earlier turns "
+            "are a cause, and limits of transformations count only the edits of the turn itself: "
+            f"set max-failure-rate for the relation {self.table}"
         )
-        yield LimitFinding(None, _FAILURE_RATE.name, None, "regression", reason)
+        return (LimitFinding(None, _FAILURE_RATE.name, None, "regression", reason),)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence if limits judge only a part of the violations."""
+        if self.others == self.of_transformations:
+            return ()
+        verb = "counts" if self.others == 1 else "count"
+        return (
+            (
+                f"the gate judged only a part of the run: {self.others:,} of "
+                f"{format_count(self.violations, 'violation')} {verb} in no limit. To judge all, "
+                f"set max-failure-rate for the relation {self.table}"
+            ),
+        )
+
+
+def _count_uncounted(
+    session: Session, gates: Gates, every: Sequence[RelationGate], left_out: Collection[str]
+) -> Uncounted:
+    """Count the violations that no limit on failures counts, whatever their cause.
+
+    ``left_out`` are the relations without any limit, which the gate names.
+    """
+    whole, main = gates.whole.get("max_failure_rate"), main_of(every)
+    parts = {
+        part
+        for part, each in gates.parts.items()
+        if part.kind != "relation" and "max_failure_rate" in each
+    }
+    estimated = "max_estimated_failures" in gates.whole
+    relations = {
+        one.name: parts if one is main else set[Part]()
+        for one in every
+        if one.name not in left_out
+        and one.limit(whole, one.own.get("max_failure_rate")) is None
+        and one.summary.violations
+    }
+    violations = others = of_transformations = 0
+    for turn in session.results if relations else ():
+        limited = relations.get(turn.relation, set())
+        for one in turn.violations if turn.relation in relations else ():
+            violations += 1
+            if _counts(turn, one, limited) or (estimated and weight_of(turn, one)):
+                continue
+            others += 1
+            edits = [*one.edits, *(edit for each in one.context_edits for edit in each.edits)]
+            edited = {Part("transformation", edit.transformation) for edit in edits}
+            of_transformations += one.cause != "turn" and not edited.isdisjoint(limited)
+    table = own_tables([*relations]) if relations else ""
+    return Uncounted(violations, others, of_transformations, table)
+
+
+def _counts(turn: TurnResult, violation: VariantResult, limited: Iterable[Part]) -> bool:
+    """Return whether a violation counts in the figure of a limited part."""
+    alone = RelationTotals(turn.relation, turn.side, RelationFacts(), turn.kind)
+    alone.add(replace(turn, variants=(violation,)))
+    of_it = RelationGate(alone, None, Limits())
+    return any(of_it.counts_of(part).violations for part in limited)
 
 
 def _judge_rates(every: Sequence[RelationGate], gates: Gates) -> Iterator[LimitFinding]:

@@ -413,7 +413,8 @@ class Judgement:
     comparison: Mapping[str, Any] | None = None
     #: Why fewer turns were tested than planned, if too few were for a pass; otherwise ``""``.
     cut_short: str = ""
-    #: If a budget ended the session after enough turns: the part that was tested.
+    #: The part that was judged, if a budget ended the session after enough turns or if violations
+    #: count in no limit.
     covered: tuple[str, ...] = ()
     #: Names of the tested relations without a limit.
     not_judged: tuple[str, ...] = ()

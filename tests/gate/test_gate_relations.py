@@ -13,7 +13,7 @@ import pytest
 from gate_cases import CAMPAIGN, Contents, build, saved, totals_of, turn, variant
 
 from pytest_dstfuzz.campaign.figures import tally_results
-from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import ContextEdits, SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.gate.baseline import (
@@ -129,6 +129,51 @@ def test_violations_that_no_limit_judges_fail_the_gate(gates: Gates) -> None:
     beside = Gates(Limits(**{**gates.whole, "max_failure_rate": 0.9}), gates.parts)
     assert judged(broken, beside).verdict != "regression"
     assert judged(broken, Gates(Limits(min_accuracy=0.0))).verdict != "regression"
+
+
+DROP, SWAPPED = Part("transformation", "char_drop"), Part("transformation", "word_swap")
+AREA, DAY = Part("slot", "hotel-area"), Part("slot", "train-day")
+
+
+@pytest.mark.parametrize(
+    ("cause", "parts", "earlier", "verdict", "noted"),
+    [
+        ("context", [DROP], "char_drop", "regression", False),
+        ("context", [DROP, DAY], "char_drop", "regression", False),
+        (None, [DROP, DAY], "char_drop", "regression", False),
+        # The earlier turn has the edit of the limit.
+        ("context", [SWAPPED, DAY], "word_swap", "regression", False),
+        ("both", [SWAPPED, DAY], "word_swap", "regression", False),
+        # A limit counts the violations.
+        ("context", [DROP, AREA], "char_drop", "pass", False),
+        ("both", [DROP, DAY], "char_drop", "pass", False),
+        ("turn", [DROP, DAY], "char_drop", "pass", False),
+        # No limit is about their transformations or slots.
+        ("context", [SWAPPED, DAY], "char_drop", "pass", True),
+        ("turn", [SWAPPED, DAY], "word_swap", "pass", True),
+        ("context", [DAY], "char_drop", "pass", True),
+    ],
+)
+def test_violations_by_edits_of_earlier_turns_count_in_a_limit_or_fail_the_gate(
+    cause: str | None, parts: list[Part], earlier: str, verdict: str, noted: bool
+) -> None:
+    edited = (ContextEdits(0, (Edit(earlier, "any", 0, 1, "v", ""),)),)
+    made = variant(0, "v", cause=cause)
+    broken = [made if cause == "turn" else replace(made, context_edits=edited), variant(1, "h")]
+    if SWAPPED in parts:
+        # The limit has a figure of its own.
+        broken.append(variant(2, "h", transformation="word_swap"))
+    groups = {"only": [turn(f"D{number:03}", 0, broken) for number in range(40)]}
+    found = judged(groups, Gates(parts={part: Limits(max_failure_rate=1.0) for part in parts}))
+    assert (found.verdict, bool(found.covered)) == (verdict, noted)
+    session = Session(groups, totals_of(groups), CAMPAIGN, Contents(groups), seed=0)
+    limits = Gates(parts={part: Limits(max_failure_rate=1.0) for part in parts})
+    # Violations that fail their tests need no limit.
+    failing = judge(session, limits, recorded=False)
+    assert (failing.verdict, failing.covered) == ("pass", ())
+    own = {Part("relation", "metamorphic"): Limits(max_failure_rate=1.0)}
+    whole = judged(groups, Gates(parts={**limits.parts, **own}))
+    assert (whole.verdict, whole.covered) == ("pass", ())
 
 
 def test_relations_without_a_limit_are_named_and_the_verdict_stays() -> None:

@@ -161,6 +161,103 @@ def test_limits_of_transformations_let_no_violation_of_earlier_turns_pass(
         result.stdout.fnmatch_lines(["*under no limit, because edits of earlier turns*"])
 
 
+_TOUCHY = """
+import json
+from pytest_dstfuzz.dialogue.load import load_dialogues
+
+CLEAN = {turn.user for each in load_dialogues("talk.jsonl").dialogues for turn in each.turns}
+
+def seats(earlier):
+    '''Breaks at every edit of an earlier turn.'''
+    return "nine" if set(earlier) - CLEAN else "two"
+
+def track(context):
+    earlier = [one.user for one in context.exchanges[:-1]]
+    return {"train-day": "monday", "train-seats": seats(earlier)}
+
+def users(messages):
+    return [each["content"] for each in messages if each["role"] == "user"]
+
+def call(messages, tools=None):
+    found = {"name": "ann", "people": seats(users(messages)[:-1])}
+    made = {"name": "book", "arguments": json.dumps(found)}
+    return {"tool_calls": [{"id": "1", "type": "function", "function": made}]}
+
+def reply(messages):
+    return f"We have {seats(users(messages)[:-1])} rooms."
+"""
+_WISHES = ("a nice hotel near the harbour", "a large garden", "a quiet bar", "a good breakfast")
+
+
+@pytest.fixture
+def touchy(pytester: pytest.Pytester) -> pytest.Pytester:
+    """Bots that break only at edits of earlier turns, and dialogues of four turns."""
+    pytester.makepyfile(mybot=_TOUCHY)
+    talk = []
+    for number in range(3):
+        said = [f"please look for {wish} for party {number}" for wish in _WISHES]
+        words = [text for user in said for text in (user, "Sure, what else?")][:-1]
+        talk.append(json.dumps({"dialogue_id": f"d{number}", "utterances": words}))
+    pytester.path.joinpath("talk.jsonl").write_text("\n".join(talk), encoding="utf-8")
+    return pytester
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "beside"),
+    [
+        ("track", (), 'slot."train-day"'),
+        ("call", ("--dst-outcome=tool-calls",), 'slot."book.name"'),
+        (
+            "reply",
+            ("--dst-outcome=reply", "--dst-relation=metamorphic,synonyms"),
+            "relation.synonyms",
+        ),
+    ],
+)
+@pytest.mark.parametrize("counting", [False, True])
+def test_another_limit_lets_no_violation_of_earlier_turns_pass(
+    touchy: pytest.Pytester, model: str, options: tuple[str, ...], beside: str, counting: bool
+) -> None:
+    tables = [f"transformation.{name}" for name in transformation_names()] + [beside]
+    tables += ["relation.metamorphic"] if counting else []
+    limits = [f'[tool.dstfuzz.gates.{name}]\nmax-failure-rate = "99%"\n' for name in tables]
+    touchy.makepyprojecttoml("\n".join(limits))
+    words = (f"--dst-model=mybot:{model}", "--dst-data=talk.jsonl", "--dst-shrink=no", *options)
+    result = touchy.runpytest_inprocess(*words, "-p", "no:cacheprovider", "--dst-report=out.json")
+    found = gate(touchy)
+    violations = read_report(touchy.path / "out.json")["summary"]["violations"]
+    assert violations > 0
+    assert (result.ret, found["verdict"]) == ((0, "pass") if counting else (1, "regression"))
+    reasons = [one["reason"] for one in found["findings"] if one["verdict"] == "regression"]
+    assert [reason.split()[0] for reason in reasons] == ([] if counting else [str(violations)])
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ('[tool.dstfuzz.gates.slot."train-day"]\nmax-failure-rate = "0%"\n', True),
+        ('[tool.dstfuzz.gates.slot."train-seats"]\nmax-failure-rate = "99%"\n', False),
+        ("[tool.dstfuzz.gates]\nmax-estimated-failures = 0\n", True),
+    ],
+)
+def test_a_gate_says_how_many_violations_count_in_no_limit(
+    touchy: pytest.Pytester, limit: str, told: bool
+) -> None:
+    touchy.makepyprojecttoml(limit)
+    words = ("--dst-model=mybot:track", "--dst-data=talk.jsonl", "--dst-shrink=no")
+    result = touchy.runpytest_inprocess(
+        *words, "--dst-variants=24", "-p", "no:cacheprovider", "--dst-report=out.json"
+    )
+    found = gate(touchy)
+    violations = read_report(touchy.path / "out.json")["summary"]["violations"]
+    assert (result.ret, found["verdict"]) == (0, "pass")
+    notes = [
+        text for text in found["covered"] if f"{violations} of {violations} violations" in text
+    ]
+    assert bool(notes) == told
+    assert any("note: the gate judged only a part" in line for line in result.outlines) == told
+
+
 @WORKERS
 def test_a_build_that_got_worse_is_a_regression(
     known: pytest.Pytester, workers: tuple[str, ...]
