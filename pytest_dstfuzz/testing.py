@@ -18,10 +18,14 @@ The checks need neither options of the plugin nor a campaign.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
+from pytest_dstfuzz.comparisons.arguments import ArgumentTable
 from pytest_dstfuzz.comparisons.calls import comparison_of_calls, comparison_of_states
 from pytest_dstfuzz.comparisons.comparison import (
     Comparison,
@@ -32,10 +36,16 @@ from pytest_dstfuzz.comparisons.comparison import (
 )
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
 from pytest_dstfuzz.config import ReplySettings, Settings
-from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.calls import (
+    REPLY,
+    AnswerPath,
+    Outcome,
+    OutcomeKind,
+    canonical,
+)
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn, in_own_names
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
-from pytest_dstfuzz.dialogue.normalise import normalise_slot
+from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.kinds import KINDS
@@ -48,6 +58,13 @@ from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.conformance import Conformance, Finding
 from pytest_dstfuzz.trackers.conformance import check_tracker as _check
 from pytest_dstfuzz.trackers.validation import check_predictions
+
+#: The marks between the parts of a slot, and all characters that are neither letter nor digit, with
+#: the number of a call.
+_JOINT: Final = re.compile(r"[-.]")
+_NO_LETTER: Final = re.compile(r"\[\d+\]|[\W_]")
+#: Slots with shorter last words often differ in one letter.
+_SHORTEST: Final = 3
 
 __all__ = [
     "ComparisonCheck",
@@ -184,7 +201,7 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
         tracker: see `check_tracker`.
         clean: the unmodified dialogue.
         seen: the same dialogue with an edited utterance, or with rounds in another order.
-        expected: the changes of slots, in any order; all other slots must stay.
+        expected: the changes of slots, normalised like answers; all other slots must stay.
         slots: the only slots that count; ``None`` = all. For tool calls, ``book_table.people``
             counts the argument in every call, and ``book_table[0].people`` in the first one.
         normalisation: the normalisation of slots and values before the comparison.
@@ -200,25 +217,25 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
     Raises:
         AssertionError: a slot is not as expected; the message lists actual and expected values.
         TrackerError: an answer of the tracker is not a state.
-        UserError: ``tracker`` is not a tracker, ``outcome`` is unknown, ``slots`` is empty or has a
-            blank name, or an expected change is at a slot that does not count.
+        UserError: an argument is not valid, or a name of a slot is blank, does not count, or is a
+            misspelt or incomplete slot of the answers.
     """
     __tracebackhide__ = True
     kind = _kind_of(outcome)
-    counted = None if slots is None else _counted(slots, normalisation, kind, expected)
+    deltas = _in_words(expected, normalisation, kind)
+    counted = None if slots is None else _counted(slots, normalisation, kind, deltas)
     made = as_tracker(tracker, normalisation=normalisation, outcome=outcome)
     before, after = check_predictions(made.predict([clean, seen]), 2, normalisation, outcome)
-    wanted, found = Expectation(tuple(sorted(expected, key=lambda one: one.slot))), after.state
+    _refuse_unknown(kind, clean, [before.state, after.state], counted or (), deltas)
+    wanted, found = Expectation(deltas), after.state
     if not kind.words.values:
-        # A reply is free text, so the expected change begins with the reply that the bot gives now.
-        wanted = Expectation(differs=tuple(one.slot for one in expected)).against(before.state)
+        wanted = _other_replies(deltas, before.state)
         found = as_before(_of_replies(compare, threshold), clean, before.state, found)
     elif arguments and kind.has_slots:
         found = _alike(_of_states(arguments, normalisation), clean, before.state, found, wanted)
     elif kind.has_tools:
         how = Settings.of(outcome=outcome, arguments=arguments, call_order=call_order).reply
-        known = Outcome(dict.fromkeys(counted or (), ""))
-        found = _calls_alike(before.state, _named(seen, found), clean, how, known, wanted)
+        found = _calls_alike(before.state, _named(seen, found), clean, how, counted or (), wanted)
     changes = wanted.judge(before.state, found).changes
     if told := [miss.told() for miss in changes if counted is None or _counts(miss.slot, counted)]:
         raise AssertionError("\n".join([f"the {kind.words.subject} not as expected:", *told]))
@@ -253,8 +270,102 @@ def _counted(
     return frozenset(names)
 
 
+def _in_words(expected: Iterable[Delta], normalisation: str, kind: AnswerKind) -> tuple[Delta, ...]:
+    """Return the expected changes, sorted, with slots and values in the words of the answers."""
+    found: dict[str, Delta] = {}
+    for delta in expected:
+        slot = delta.slot
+        if kind.has_slots:
+            slot = normalise_slot(slot, normalisation) or slot
+        if slot in found:
+            raise UserError(f"assert_follows() expects two changes of {slot!r}: remove one")
+        given = delta.after.values
+        every = [given] if isinstance(given, str) else [*given]
+        before, *values = (_value(one, slot, normalisation, kind) for one in [delta.before, *every])
+        try:
+            found[slot] = Delta(slot, before, replace(delta.after, values=tuple(values)))
+        except ValueError:
+            raise UserError(
+                f"assert_follows() expects a change of {slot!r} from {delta.before!r} to "
+                f"{delta.after}, which is the same value: expect another value"
+            ) from None
+    return tuple(found[slot] for slot in sorted(found))
+
+
+def _value(value: object, slot: str, normalisation: str, kind: AnswerKind) -> str | None:
+    """Return an expected value in the form of the checked answers; ``None`` = absent."""
+    if value is None:
+        return None
+    if kind.has_slots:
+        return normalise_state({slot: value}, normalisation).get(slot)
+    return value if isinstance(value, str) else canonical(value)
+
+
+def _refuse_unknown(
+    kind: AnswerKind,
+    clean: Context,
+    answers: Iterable[Outcome],
+    counted: Iterable[str],
+    deltas: Iterable[Delta],
+) -> None:
+    """Raise an error for a name that no answer has and that must mean a slot of the answers.
+
+    A name may be right although neither answer has it: a bot fills a slot only after an edit, and
+    its next version no longer does.
+    """
+    paths = {REPLY} if not kind.words.values else {path for answer in answers for path in answer}
+    arguments = {AnswerPath.of(path).part[1] for path in paths}
+    if kind.has_tools and clean.transcript is not None:
+        arguments |= {*ArgumentTable(tools=clean.transcript.tools).slots}
+    named = [(name, {*paths, *arguments}) for name in counted]
+    # An expected change is at one call.
+    named += [(delta.slot, paths or arguments) for delta in deltas]
+    for name, known in named:
+        path = AnswerPath.of(name)
+        base = path.part[1]
+        if name in known or not known or (path.in_call and base in arguments):
+            continue
+        joined = kind.has_tools or all(map(_JOINT.search, known))
+        meant = sorted(slot for slot in known if _may_mean(base, slot, joined=joined))
+        if meant or "*" in name or not kind.words.values:
+            slots = ", ".join(map(repr, meant or sorted(known)))
+            raise UserError(
+                f"assert_follows() names the {kind.words.slot} {name!r}, which no answer has, so "
+                f"it would check nothing: name {'one of ' if ', ' in slots else ''}{slots}"
+            )
+
+
+def _may_mean(name: str, slot: str, *, joined: bool) -> bool:
+    """Return whether a name is a pattern, a part or a misspelling of a slot.
+
+    ``joined`` says whether all slots have a domain or a tool.
+    """
+    part = AnswerPath.of(slot).part[1]
+    one, two = (_NO_LETTER.sub(" ", text.casefold()).split() for text in (name, part))
+    if "".join(one) == "".join(two) or fnmatchcase(slot, name):
+        return True
+    if not _JOINT.search(name):
+        return joined and f" {' '.join(one)} " in f" {' '.join(two)} "
+    return len(two[-1]) >= _SHORTEST and _is_slip(name, part)
+
+
+def _is_slip(one: str, two: str) -> bool:
+    """Return whether two names differ in one letter, or in two swapped ones."""
+    pairs = [*zip(one, two, strict=False)]
+    start = next((at for at, (a, b) in enumerate(pairs) if a != b), len(pairs))
+    one, two = one[start:], two[start:]
+    swapped = one[:2] == two[1::-1] and one[2:] == two[2:]
+    slip = one[1:] == two[1:] or one[1:] == two or one == two[1:]
+    return swapped or (slip and f"{one[:1]}{two[:1]}".isalpha())
+
+
 def _counts(slot: str, counted: Collection[str]) -> bool:
     return slot in counted or AnswerPath.of(slot).part[1] in counted
+
+
+def _other_replies(deltas: Iterable[Delta], before: Outcome) -> Expectation:
+    """Return the expected changes from the reply that the bot gives now, as it is free text."""
+    return Expectation(differs=tuple(one.slot for one in deltas)).against(before)
 
 
 def _of_replies(compare: object, threshold: float | None) -> Comparison:
@@ -278,7 +389,7 @@ def _calls_alike(
     found: Outcome,
     clean: Context,
     settings: ReplySettings,
-    known: Outcome,
+    known: Iterable[str],
     wanted: Expectation,
 ) -> Outcome:
     """Return the found calls. Replace values by equivalent values of earlier or expected calls.
@@ -286,7 +397,9 @@ def _calls_alike(
     ``known`` has the names of additional arguments that may have rules.
     """
     tools = () if clean.transcript is None else clean.transcript.tools
-    turn = Turn(0, clean.system, clean.user, calls=Outcome({**known, **before, **found}))
+    turn = Turn(
+        0, clean.system, clean.user, calls=Outcome({**dict.fromkeys(known, ""), **before, **found})
+    )
     data = DialogueSet("clean", "test", (Dialogue("clean", (turn,), tools),))
     comparison = comparison_of_calls(data, settings)
     return _alike(comparison, clean, before, found, wanted)
@@ -299,7 +412,6 @@ def _alike(
     admitted = {
         delta.slot: [value for value in delta.after.values if value is not None]
         for delta in wanted.deltas
-        if not delta.after.anything_but
     }
     return as_admitted(comparison, clean, admitted, as_before(comparison, clean, before, found))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -12,6 +14,7 @@ from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.comparisons.arguments import rules_of_slots
 from pytest_dstfuzz.comparisons.calls import comparison_of_calls, comparison_of_states
 from pytest_dstfuzz.comparisons.comparison import EXACT
+from pytest_dstfuzz.dialogue.calls import ToolCall
 from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, Exchange, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.regressions.promote import write_promoted
@@ -201,3 +204,125 @@ def test_a_blank_name_of_a_slot_is_refused(
 ) -> None:
     with pytest.raises(UserError, match="blank"):
         assert_follows(track, ASKED, ASKED, slots=slots, outcome=outcome)
+
+
+def rail(context: Context) -> dict[str, str]:
+    """Lose the day after an edit, and give the other values."""
+    day = {"train-day": "friday"} if context.user == ASKED.user else {}
+    return {**day, "train-leaveat": "18:00", "hotel-area": "centre", "hotel-book day": "monday"}
+
+
+EDITED = Context((Exchange("", "an edit"),))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("train-*", "train-day"),
+        ("day", "train-day"),
+        ("book day", "hotel-book day"),
+        ("train", "train-leaveat"),
+        ("train_day", "train-day"),
+        ("train.day", "train-day"),
+        ("train-dya", "train-day"),
+        ("trian-day", "train-day"),
+        ("train-days", "train-day"),
+        ("hotel-bookday", "hotel-book day"),
+    ],
+)
+def test_a_name_that_means_a_slot_but_is_none_is_refused(name: str, meant: str) -> None:
+    with pytest.raises(UserError, match=f"{re.escape(repr(name))}.*{meant}"):
+        assert_follows(rail, ASKED, EDITED, slots=[name])
+    with pytest.raises(UserError, match=f"{re.escape(repr(name))}.*{meant}"):
+        assert_follows(rail, ASKED, EDITED, Delta(name, "friday", Admissible(("sunday",))))
+
+
+@pytest.mark.parametrize("name", ["train-arriveby", "hotel-book stay", "taxi-day", "hotel-name"])
+def test_a_slot_that_only_an_earlier_build_filled_still_counts(name: str) -> None:
+    assert_follows(rail, ASKED, EDITED, slots=[name])
+    with pytest.raises(AssertionError, match=name):
+        assert_follows(rail, ASKED, ASKED, Delta(name, None, Admissible(("two",))))
+
+
+@pytest.mark.parametrize(
+    ("slot", "after", "rules"),
+    [
+        ("Hotel-Area", Admissible(("  Centre",)), {}),
+        ("hotel-area", Admissible(("Town Centre",)), {"normalisation": "multiwoz"}),
+        ("train-leaveat", Admissible(("6 pm",)), {"normalisation": "multiwoz"}),
+        ("train-leaveat", Admissible(("6:00 PM",)), {}),
+        ("train-leaveat", Admissible(("6 pm",)), {"arguments": {"train-leaveat": "instant"}}),
+        ("train-day", Admissible(("not mentioned",)), {"normalisation": "multiwoz"}),
+    ],
+)
+def test_expected_values_are_normalised_like_answers(
+    slot: str, after: Admissible, rules: dict[str, Any]
+) -> None:
+    delta = Delta(slot, "another value", after)
+    assert_follows(rail, ASKED, EDITED, delta, slots=[slot], **rules)
+    but = Delta(slot, after.values[0], replace(after, anything_but=True))
+    with pytest.raises(AssertionError, match=slot.lower()):
+        assert_follows(rail, ASKED, EDITED, but, slots=[slot], **rules)
+    other = Delta(slot, None, Admissible(("another value",)))
+    with pytest.raises(AssertionError, match=slot.lower()):
+        assert_follows(rail, ASKED, EDITED, other, slots=[slot], **rules)
+
+
+def test_one_expected_value_may_be_given_as_text() -> None:
+    text: Any = "18:00"
+    leaving = Delta("train-leaveat", "9:00", Admissible(text))
+    assert_follows(rail, ASKED, EDITED, leaving, slots=["train-leaveat"])
+    part: Any = "18:0"
+    with pytest.raises(AssertionError, match="train-leaveat"):
+        assert_follows(
+            rail,
+            ASKED,
+            EDITED,
+            Delta("train-leaveat", "9:00", Admissible(part)),
+            slots=["train-leaveat"],
+        )
+
+
+def test_expected_changes_that_expect_nothing_or_too_much_are_refused() -> None:
+    same = Delta("hotel-area", "Centre", Admissible(("centre",)))
+    with pytest.raises(UserError, match="same value"):
+        assert_follows(rail, ASKED, EDITED, same)
+    twice = [Delta(name, "east", Admissible(("west",))) for name in ("hotel-area", "Hotel-Area")]
+    with pytest.raises(UserError, match="two changes"):
+        assert_follows(rail, ASKED, EDITED, *twice)
+
+
+def seats(messages: list[dict[str, Any]]) -> list[ToolCall]:
+    return [ToolCall("book", {"people": 2, "town": "Ely"})] if messages else []
+
+
+@pytest.mark.parametrize(
+    "name", ["people", "book.poeple", "book[0].poeple", "book_people", "book.*"]
+)
+def test_a_name_that_is_no_argument_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match=r"book\.people"):
+        assert_follows(seats, ASKED, EDITED, slots=[name], outcome="tool-calls")
+
+
+def test_arguments_count_by_their_names() -> None:
+    for name in ("book", "book.people", "book[0].people", "book.when", "book[1].people"):
+        assert_follows(seats, ASKED, EDITED, slots=[name], outcome="tool-calls")
+    two: Any = 2
+    here = Delta("book[0].people", "3", Admissible((two,)))
+    assert_follows(seats, ASKED, EDITED, here, outcome="tool-calls")
+    with pytest.raises(UserError, match=r"book\[0\].people"):
+        assert_follows(
+            seats, ASKED, EDITED, replace(here, slot="book.people"), outcome="tool-calls"
+        )
+
+
+def test_a_reply_has_one_name() -> None:
+    def answer(messages: list[dict[str, Any]]) -> str:
+        return messages[-1]["content"] and "We have 2 rooms."
+
+    assert_follows(answer, ASKED, EDITED, slots=["reply"], outcome="reply")
+    with pytest.raises(UserError, match="'reply'"):
+        assert_follows(answer, ASKED, EDITED, slots=["answer"], outcome="reply")
+    other = Delta("answer", "We have 2 rooms.", Admissible(("We have 9 rooms.",)))
+    with pytest.raises(UserError, match="'reply'"):
+        assert_follows(answer, ASKED, EDITED, other, outcome="reply")
