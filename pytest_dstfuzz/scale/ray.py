@@ -180,7 +180,8 @@ def _refuse_silent(address: str) -> None:
 def connect_to_ray(options: RayOptions) -> Iterator[Room]:
     """Start Ray or join a cluster. Close the connection at the end of the context.
 
-    Ray's messages about dead actors go only to its log files. The caller reports them in one line.
+    Ray's messages, about dead actors too, go only to its log files. The caller reports them in one
+    line.
 
     Raises:
         UserError: Ray is not installed, the cluster does not respond, or no node has room.
@@ -202,7 +203,7 @@ def connect_to_ray(options: RayOptions) -> Iterator[Room]:
         # Ray prints on this stream if one of its own processes has a problem.
         with redirect_stdout(io.StringIO()):
             try:
-                ray.init(**how, log_to_driver=False, logging_level=logging.ERROR)
+                ray.init(**how, log_to_driver=False, logging_level=logging.CRITICAL)
             except Exception as error:  # noqa: BLE001 - Ray raises plain exceptions in init()
                 where = options.address or "on this machine"
                 reason = str(error).strip().partition("\n")[0]
