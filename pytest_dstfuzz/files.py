@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import hashlib
 import json
 import os
@@ -24,11 +25,13 @@ from pytest_dstfuzz.json_data import parse_json
 __all__ = [
     "check_apart",
     "check_outside",
+    "check_path",
     "check_writable",
     "content_of",
     "digest_of",
     "is_pickled",
     "lock_file",
+    "names_file",
     "read_json",
     "read_table",
     "read_text",
@@ -62,8 +65,59 @@ _MARKS: Final = (
 )
 #: Number of bytes to inspect if a text has no byte order mark.
 _LOOKED_AT: Final = 4096
+#: Maximum number of bytes of a name in a path, on all common file systems.
+_LONGEST: Final = 255
 #: Seconds between two attempts to lock.
 _PAUSE: Final = 0.02
+
+
+def check_path(path: str | Path, shown_as: str) -> None:
+    """Raise an error if the system refuses to look for a path. Nothing needs to be there.
+
+    ``Path.exists`` raises an `OSError` for such a path, instead of returning whether it exists.
+
+    Args:
+        path: the path. It may also be a name, such as that of a data set.
+        shown_as: the user's spelling of the option, for the message. The path itself is not shown
+            if it is too long, because it may be another text, such as one with a credential.
+    """
+    try:
+        problem = _number_of_error(os.path.expanduser(path))  # noqa: PTH111 - never fails
+    except ValueError:  # A NUL, or a lone surrogate.
+        raise UserError(
+            f"{shown_as}: the value has a character that no path can have: remove it"
+        ) from None
+    if problem == errno.ENAMETOOLONG:
+        raise UserError(
+            f"{shown_as}: the value is too long for a name or a path, in which each part can "
+            f"have at most {_LONGEST} bytes: give a shorter one"
+        )
+    # The user of the path says what is missing.
+    if problem not in (0, errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+        raise UserError(
+            f"{shown_as}: cannot read {path}: {os.strerror(problem)}: give another path, or "
+            "change the permissions"
+        )
+
+
+def _number_of_error(place: str) -> int:
+    """Return the number of the system's error for a path, or 0 if there is none."""
+    if max(map(len, os.fsencode(place).split(os.fsencode(os.sep)))) > _LONGEST:
+        return errno.ENAMETOOLONG
+    try:
+        mode = os.stat(place).st_mode  # noqa: PTH116 - Path drops a slash at the end
+    except OSError as error:
+        return error.errno or errno.EIO
+    is_locked = stat.S_ISDIR(mode) and not os.access(place, os.R_OK | os.X_OK)
+    return errno.EACCES if is_locked else 0
+
+
+def names_file(text: str) -> bool:
+    """Return whether a text is the path of a file. Any text may be given, such as a prompt."""
+    try:
+        return Path(text).expanduser().is_file()
+    except (OSError, RuntimeError, ValueError):  # No name of a file, or no home folder.
+        return False
 
 
 def refuse_special(path: Path, what: str = "") -> None:

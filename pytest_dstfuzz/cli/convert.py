@@ -21,7 +21,9 @@ _EXAMPLES = """\
 
 def _options(parser: Parser) -> None:
     parser.shared(*_READ, required=("data",))
-    parser.option("--output", required=True, metavar="PATH", help="file to write, in JSON Lines")
+    parser.option(
+        "--output", type=Path, required=True, metavar="PATH", help="file to write, in JSON Lines"
+    )
 
 
 def _convert(given: Namespace) -> None:
@@ -31,7 +33,7 @@ def _convert(given: Namespace) -> None:
 
     given.outcome = given.outcome or TOOL_CALLS
     settings = build_given_settings(given, _READ)
-    how, path = settings.data, Path(given.output)
+    how, path = settings.data, given.output
     check_writable(path)
     check_output({"--output": path}, {"--tools": how.tools}, {"--data": how.data})
     outcome = settings.reply.outcome

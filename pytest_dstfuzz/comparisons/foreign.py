@@ -12,7 +12,7 @@ import numpy as np
 
 from pytest_dstfuzz.comparisons.embedding import TextDistance, Vector
 from pytest_dstfuzz.errors import UserError, needs_extra
-from pytest_dstfuzz.files import content_of, read_unchanged
+from pytest_dstfuzz.files import check_path, content_of, read_unchanged
 from pytest_dstfuzz.trackers.validation import cause_of, passes_through
 
 #: Batch size of the encoder, and the number of cached vectors.
@@ -34,6 +34,7 @@ class SentenceEmbedding:
         """
         self.name = name
         looks_like_a_path = name.startswith((".", "/", "~")) or "\\" in name
+        check_path(name, "embedding")
         folder = Path(name).expanduser()
         if looks_like_a_path and not folder.is_dir():
             raise UserError(f"embedding:{name}: the folder {str(folder)!r} does not exist")

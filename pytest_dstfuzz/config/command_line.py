@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_dstfuzz.config import (
@@ -19,8 +21,9 @@ from pytest_dstfuzz.config import (
     parse_option,
     split_named,
 )
-from pytest_dstfuzz.config.settings import split_keys
+from pytest_dstfuzz.config.settings import check_paths, split_keys
 from pytest_dstfuzz.errors import UserError, nearest
+from pytest_dstfuzz.files import check_path
 
 __all__ = ["Parser", "adapter_options"]
 
@@ -57,6 +60,13 @@ class Parser(argparse.ArgumentParser):
         """Raise ``message`` as an error of the user."""
         raise UserError(f"{message} (see {self.prog} --help)")
 
+    def add_argument(self, *names: Any, **how: Any) -> argparse.Action:
+        """Add an argument as argparse does. A path is checked, see `check_path`."""
+        if how.get("type") is Path:
+            shown_as = names[-1] if names[-1].startswith("-") else how.get("metavar", names[-1])
+            how["type"] = partial(_path, shown_as=shown_as)
+        return super().add_argument(*names, **how)
+
     def option(self, flag: str, **how: Any) -> None:
         """Add an option as `add_argument` does, and use its name in suggestions."""
         self._flags.append(flag)
@@ -74,7 +84,7 @@ class Parser(argparse.ArgumentParser):
             except ValueError as error:
                 raise UserError(f"{flag}: {text!r} {error}") from None
 
-        self.option(flag, type=parsed, metavar=metavar, **how)
+        self.option(flag, type=Path if parse is Path else parsed, metavar=metavar, **how)
 
     def shared(self, *names: str, required: Sequence[str] = ()) -> None:
         """Add options that pytest shares, with the same names but without ``dst-``.
@@ -111,7 +121,11 @@ class Parser(argparse.ArgumentParser):
     def _reader(self, item: Option, flag: str) -> Callable[[str], Any]:
         def read(text: str) -> Any:
             self._named.add(item.name)
-            return text if item.name in NAMED else parse_option(item.name, text, flag)
+            if item.name in NAMED:
+                return text
+            value = parse_option(item.name, text, flag)
+            check_paths(item.name, value, flag)
+            return value
 
         return read
 
@@ -147,6 +161,11 @@ class Parser(argparse.ArgumentParser):
             setattr(namespace, owner, listed)
         namespace.named = frozenset(self._named)
         return namespace
+
+
+def _path(text: str, shown_as: str) -> Path:
+    check_path(text, shown_as)
+    return Path(text)
 
 
 def _action(item: Option) -> str:

@@ -19,7 +19,7 @@ from pytest_dstfuzz.config.parsers import Option, unquote_value
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey
 from pytest_dstfuzz.config.settings import Settings
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.files import content_of
+from pytest_dstfuzz.files import content_of, names_file
 
 __all__ = ["identity_of", "is_own_function"]
 
@@ -83,7 +83,7 @@ def input_files(settings: Settings) -> dict[str, str]:
         value = settings.option(item.name) if item.part in _PARTS else None
         for one in value if isinstance(value, tuple) else (value,):
             text = _read(one) if isinstance(one, OwnKey) else one if isinstance(one, str) else ""
-            for piece in filter(_is_file, map(unquote_value, _pieces(text))):
+            for piece in filter(names_file, map(unquote_value, _pieces(text))):
                 found[f"the file {piece} of the option {item.name}"] = piece
     return found
 
@@ -91,13 +91,6 @@ def input_files(settings: Settings) -> dict[str, str]:
 def _pieces(text: str) -> tuple[str, ...]:
     """Return the parts of a text that may be a path, as in NAME:PATH or PATH:WEIGHT."""
     return text, text.partition(":")[2], text.rpartition(":")[0]
-
-
-def _is_file(text: str) -> bool:
-    try:
-        return Path(text).expanduser().is_file()
-    except (OSError, RuntimeError, ValueError):  # No name of a file, or no home folder.
-        return False
 
 
 def _identity(item: Option, value: object) -> object:
@@ -190,7 +183,7 @@ def _with_contents(item: Option, text: str) -> str:
     if "content" in item.scopes:
         for piece in _pieces(text):
             path = unquote_value(piece)
-            if _is_file(path):
+            if names_file(path):
                 return text.replace(piece, f"{Path(path).name} {content_of(path)}")
     return text
 

@@ -20,7 +20,13 @@ from pytest_dstfuzz.config.options import (
     refuse_without_replies,
     rule_lines,
 )
-from pytest_dstfuzz.config.parsers import QUOTES, entries, entry_parts, unquote_value
+from pytest_dstfuzz.config.parsers import (
+    QUOTES,
+    entries,
+    entry_parts,
+    parse_weight,
+    unquote_value,
+)
 from pytest_dstfuzz.config.secret import (
     Address,
     Header,
@@ -28,6 +34,7 @@ from pytest_dstfuzz.config.secret import (
     without_credentials,
 )
 from pytest_dstfuzz.errors import DataError, UserError, mask_credentials, unknown_name
+from pytest_dstfuzz.files import check_path
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
@@ -251,6 +258,8 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
     if "tracker" in given:
         given = {**split_keys(given["tracker"], "tracker"), **given}
         given["tracker"] = tuple(key for key in given["tracker"] if key.name not in KEYS)
+    for name, value in given.items():
+        check_paths(name, value, option(name).spelled)
     settings = _with(base or Settings(), given)
     gated = any(given.get(name) is not None for name in _GATING)
     if gated and "fail_on" not in given:
@@ -283,6 +292,24 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
             f"transformations, not {settings.variant.transformations}"
         )
     return settings
+
+
+def check_paths(name: str, value: object, shown_as: str) -> None:
+    """Raise an error if the value of an option names a path that the system refuses.
+
+    Args:
+        name: the option.
+        value: its parsed value. Values of options without files are not checked.
+        shown_as: the user's spelling of the option, for the message.
+    """
+    scopes = option(name).scopes
+    for one in value if isinstance(value, tuple) else (value,):
+        if isinstance(one, str) and "path" in scopes:
+            check_path(one, shown_as)
+        elif isinstance(one, str) and "content" in scopes:
+            # NAME, NAME:PATH or PATH:WEIGHT.
+            path = parse_weight(one)[0] if name == "noise" else one.partition(":")[2] or one
+            check_path(path, shown_as)
 
 
 def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:

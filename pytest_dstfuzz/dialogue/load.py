@@ -50,7 +50,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.dialogue.sampling import gather_dialogues
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
-from pytest_dstfuzz.files import check_apart
+from pytest_dstfuzz.files import check_apart, check_path
 from pytest_dstfuzz.garbage import gc_paused
 
 #: A function of the file's name, the number of bytes received, and the total number if known.
@@ -566,6 +566,7 @@ def locate(source: str | Path) -> Location:
     if text in (SAMPLE, SAMPLE_TOOLS):
         shipped = resources.files("pytest_dstfuzz") / "resources" / "dialogues" / text
         return Location(Path(str(shipped)), text)
+    check_path(text, "data")
     path = Path(text).expanduser()
     if text and path.exists():
         return Location(path, _name_of(path))

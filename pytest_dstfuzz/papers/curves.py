@@ -18,7 +18,7 @@ from pytest_dstfuzz.config import PROFILES, Settings
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.files import read_text
+from pytest_dstfuzz.files import names_file, read_text
 from pytest_dstfuzz.papers.command_line import (
     begin,
     comparison_options,
@@ -921,6 +921,6 @@ def _ks(text: str) -> Mapping[str, int]:
 
 def _ids(text: str) -> tuple[str, ...]:
     """Read dialogue ids separated by commas, or from a file."""
-    path = Path(text)
-    listed = read_text(path, "list of dialogues") if path.is_file() else text
+    path = Path(text).expanduser()
+    listed = read_text(path, "list of dialogues") if names_file(text) else text
     return tuple(dict.fromkeys(listed.replace(",", " ").split()))

@@ -31,6 +31,7 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import check_path
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
 from pytest_dstfuzz.report.json_report import RunInfo
@@ -139,6 +140,7 @@ def load_stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> 
             results or needs a tracker.
     """
     where = Path(given["results"])
+    check_path(where, option("results").spelled)
     run = find_stored_run(where)
     held = run.settings
     for name in ("shard", "replay"):
