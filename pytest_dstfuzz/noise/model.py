@@ -21,7 +21,7 @@ import numpy as np
 
 from pytest_dstfuzz.config.parsers import parse_weight
 from pytest_dstfuzz.errors import UserError, did_you_mean
-from pytest_dstfuzz.files import content_of
+from pytest_dstfuzz.files import content_of, names_file
 from pytest_dstfuzz.noise.casual import ANY_WORD, RESPELLED, Place, places, respell_word, word_slips
 from pytest_dstfuzz.noise.tables import (
     LETTER_KINDS,
@@ -770,12 +770,18 @@ def load_models(names: tuple[str, ...]) -> NoiseModel:
     """Return the mixture of models, given by names or paths with weights.
 
     Raises:
-        UserError: a model or a file does not exist, or a name is repeated.
+        UserError: a model or a file does not exist, a name is repeated, or a name may be that of a
+            shipped model and of a file.
     """
     given = tuple(parse_weight(text) for text in names)
     for name, _ in given:
         if [other for other, _ in given].count(name) > 1:
             raise UserError(f"the noise model {name!r} is named twice")
+        if name in SHIPPED and names_file(name):
+            raise UserError(
+                f"the noise model {name!r} may be the shipped one or the file {name!r} in this "
+                f"folder: write ./{name} for the file, or rename the file to use the shipped one"
+            )
     contents = ("" if name in SHIPPED else content_of(name) for name, _ in given)
     return _load_models(given, tuple(contents))
 

@@ -67,3 +67,14 @@ def test_a_kind_that_two_have_is_made_as_the_first_does() -> None:
 def test_names_that_cannot_be(names: tuple[str, ...], message: str) -> None:
     with pytest.raises(UserError, match=message):
         load_models(names)
+
+
+def test_a_file_with_the_name_of_a_shipped_model_is_ambiguous(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shipped = load_models(("typing",))
+    write_json(tmp_path / "typing", plain(NoiseModel.load("speech").file))
+    with pytest.raises(UserError, match=r"\./typing"):
+        load_models(("typing", "casual"))
+    assert load_models(("./typing",)).fingerprint != shipped.fingerprint
