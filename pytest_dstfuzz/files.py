@@ -25,6 +25,7 @@ from pytest_dstfuzz.json_data import parse_json
 __all__ = [
     "check_apart",
     "check_outside",
+    "check_own",
     "check_path",
     "check_writable",
     "content_of",
@@ -405,6 +406,29 @@ def check_outside(written: Iterable[str | Path], folder: str | Path | None) -> N
     for path in written:
         if Path(path).expanduser().resolve().parent == Path(folder).expanduser().resolve():
             raise UserError(f"{path} is in the folder of results, {folder}: write it elsewhere")
+
+
+def check_own(path: str | Path, mark: str, what: str) -> None:
+    """Raise an error if a file to write exists, and another program or a person wrote it.
+
+    Args:
+        path: the file. An empty file may be overwritten.
+        mark: a text at the beginning of each file that this package writes here.
+        what: a noun for these files, for the message.
+    """
+    place = Path(path).expanduser()
+    if not names_file(str(path)):
+        return
+    try:
+        with place.open("rb") as file:
+            head = file.read(_LOOKED_AT)
+    except OSError as error:
+        raise _unwritable(place, error) from None
+    if head.strip() and mark not in head.decode(encoding_of(head), "replace"):
+        raise UserError(
+            f"{path} exists and is not {what}, so it is not overwritten: give another path, or "
+            "move the file away"
+        )
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -76,6 +76,8 @@ _NAMES: Final = {
     "policy": "the agent's policy",
     "validity": "the validity profile",
 }
+#: The first key of each file of baselines.
+VERSION_KEY: Final = "baseline_version"
 #: Settings that control how variants are drawn. Campaigns that differ only in these estimate the
 #: same failures.
 _OF_DRAWS: Final = frozenset(
@@ -498,13 +500,13 @@ def baselines_text(baselines: Mapping[str, Baseline]) -> str:
         f"{json.dumps(name)}: {baseline_text(one).rstrip()}" for name, one in baselines.items()
     )
     models = ",\n".join(entries)
-    return f'{{\n"baseline_version": {MODELS_VERSION},\n"models": {{\n{models}\n}}\n}}\n'
+    return f'{{\n"{VERSION_KEY}": {MODELS_VERSION},\n"models": {{\n{models}\n}}\n}}\n'
 
 
 def baseline_text(baseline: Baseline) -> str:
     """Return the baseline of a tracker as the text of its file."""
     head = {
-        "baseline_version": BASELINE_VERSION,
+        VERSION_KEY: BASELINE_VERSION,
         "tool": baseline.version,
         "model": baseline.model,
         "campaign": dict(baseline.campaign),
@@ -526,11 +528,9 @@ def read_baselines(path: Path) -> dict[str, Baseline]:
     """Read the baselines of a file by tracker name. A single tracker has the name ``""``."""
     if not path.exists():
         raise DataError(f"there is no baseline {path}: write one with --dst-update-baseline")
-    content = read_versioned(
-        path, "baseline", "baseline_version", MODELS_VERSION, oldest=BASELINE_VERSION
-    )
+    content = read_versioned(path, "baseline", VERSION_KEY, MODELS_VERSION, oldest=BASELINE_VERSION)
     try:
-        if content["baseline_version"] < MODELS_VERSION:
+        if content[VERSION_KEY] < MODELS_VERSION:
             return {"": _baseline(from_json(_File, content))}
         found = from_json(_ModelsFile, content).models
         return {name: _baseline(one) for name, one in found.items()}

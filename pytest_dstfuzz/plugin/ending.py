@@ -32,7 +32,8 @@ from pytest_dstfuzz.config import (
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import check_apart_of_data
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import check_apart, check_outside, check_writable
+from pytest_dstfuzz.files import check_apart, check_outside, check_own, check_writable
+from pytest_dstfuzz.gate.baseline import VERSION_KEY
 from pytest_dstfuzz.gate.judge import no_result_text
 from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, STATUSES
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
@@ -87,6 +88,8 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
     (written if settings.output.remember else read)["the file of regressions"] = memory.path
     check_apart(written, {**read, **input_files(settings)})
     check_outside(settings.output.report, settings.output.results)
+    if settings.gate.update_baseline and settings.gate.baseline is not None:
+        check_own(settings.gate.baseline, VERSION_KEY, "a baseline")
     check_apart_of_data(written, {"--dst-data": settings.data.data})
     for output in (*settings.output.report, memory.written):
         if output is not None:

@@ -29,7 +29,7 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import check_apart, check_outside, check_writable
+from pytest_dstfuzz.files import check_apart, check_outside, check_own, check_writable
 from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
@@ -309,6 +309,7 @@ def _sweep(given: Namespace) -> int:
     # Imported late: help and usage errors should not wait for numpy.
     from pytest_dstfuzz.report.html import check_installed  # noqa: PLC0415
     from pytest_dstfuzz.scale.sweeps import (  # noqa: PLC0415
+        SWEEP_FILES,
         read_sweep,
         run_sweep,
     )
@@ -318,6 +319,8 @@ def _sweep(given: Namespace) -> int:
         import pytest_dstfuzz.scale.parquet  # noqa: F401, PLC0415 - says which extra it needs
     plan = read_sweep(given.file)
     check_apart({"--output": given.output}, {"the file of the sweep": given.file})
+    for name, mark in SWEEP_FILES.items():
+        check_own(given.output / name, mark, "a file of a sweep")
     line = _Cells(plan)
     swept: list[SweptCell] = []
     try:

@@ -397,6 +397,16 @@ def _axis(name: str) -> str:
     return f"axis_{name}" if name == "relation" else name
 
 
+#: Files in the folder of a sweep, each with a text at its beginning. A file of Parquet begins with
+#: ``PAR1`` whoever writes it.
+SWEEP_FILES: Final = {
+    "index.html": "<title>Sweep: ",
+    "sweep.md": "# Sweep: ",
+    "table.csv": ",problem,relation,dialogues,turns,valid,violations,",
+    "table.parquet": "PAR1",
+}
+
+
 def write_csv(path: Path, rows: Sequence[SweepRow], axes: Sequence[str]) -> None:
     """Write the table as CSV, atomically."""
     text = io.StringIO()

@@ -227,3 +227,18 @@ def test_a_report_of_a_part_is_refused_before_anything_is_asked(
     assert suite.runpytest_inprocess(*options, "--dst-shard=1/3").ret in (0, 1)
     suite.runpytest_inprocess(*options, "--dst-shard=1/1", output)
     assert [*suite.path.glob("part.*")]
+
+
+@pytest.mark.parametrize("content", ['{"scores": [1, 2]}', "notes\n", "[]"])
+def test_a_baseline_replaces_no_file_of_others(folder: pytest.Pytester, content: str) -> None:
+    kept = Path("mine.json")
+    kept.write_text(content, encoding="utf-8")
+    given = ("--dst-data=data", "--dst-baseline=mine.json", "--dst-update-baseline")
+    result = folder.runpytest(*ARGS, *given)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*mine.json exists and is not a baseline*"])
+    assert kept.read_text(encoding="utf-8") == content
+    # An empty file and an earlier baseline may be overwritten.
+    kept.write_text("", encoding="utf-8")
+    for _ in range(2):
+        assert folder.runpytest(*ARGS, *given).ret == 0

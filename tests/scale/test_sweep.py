@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from processes import run_python
 
+from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.scale.sweeps import SweepPlan, read_sweep
 
@@ -183,3 +184,16 @@ def test_names_of_cells_hang_on_what_is_run(tmp_path: Path) -> None:
     assert len(set(names)) == len(names) == 8
     assert not {cell.name for cell in other.cells} & set(names)
     assert [cell.name for cell in plan(SWEEP).cells] == names
+
+
+@pytest.mark.parametrize("name", ["index.html", "sweep.md", "table.csv", "table.parquet"])
+def test_a_sweep_replaces_no_file_of_others(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = folder / "out" / name
+    kept.parent.mkdir()
+    kept.write_text("cell,mine\n", encoding="utf-8")
+    assert main(["sweep", str(folder / "s.toml"), "--output", str(kept.parent)]) == 2
+    assert "is not a file of a sweep" in capsys.readouterr().err
+    assert kept.read_text(encoding="utf-8") == "cell,mine\n"
+    assert [path.name for path in kept.parent.iterdir()] == [name]
