@@ -88,9 +88,9 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
     (written if settings.output.remember else read)["the file of regressions"] = memory.path
     check_apart(written, {**read, **input_files(settings)})
     check_outside(settings.output.report, settings.output.results)
+    check_apart_of_data(written, {"--dst-data": settings.data.data})
     if settings.gate.update_baseline and settings.gate.baseline is not None:
         check_own(settings.gate.baseline, VERSION_KEY, "a baseline")
-    check_apart_of_data(written, {"--dst-data": settings.data.data})
     for output in (*settings.output.report, memory.written):
         if output is not None:
             check_writable(Path(output))
