@@ -121,13 +121,24 @@ def _of_key(item: Option, value: OwnKey) -> str:
     """Return a digest of the text of a key, and the contents of the files that it names."""
     text = _read(value)
     # A path, several ones, or an address of a file.
-    parts = {unquote(urlsplit(one).path) for one in re.split(r"[,;\s]+", text) if "file:" in one}
-    parts.add(text)
+    paths = {unquote(urlsplit(one).path) for one in re.split(r"[,;\s]+", text) if "file:" in one}
+    paths.add(text)
+    parts = set(paths)
     for separators in _SEPARATORS:
-        parts.update(part.strip(_AROUND) for part in re.split(separators, text))
-    contents = [_content_of_part(one, whole=one == text) for one in sorted(parts) if one]
+        pieces = {part.strip(_AROUND) for part in re.split(separators, text)} - {""}
+        parts |= pieces
+        if all(map(_is_there, pieces)):
+            paths |= pieces
+    contents = [_content_of_part(one, named=one in paths) for one in sorted(parts - {""})]
     found = [_keyed(item.name, value.name, _relocated(text)), *filter(None, contents)]
     return " ".join(found)
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return Path(path).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):  # No name of a file, or no home folder.
+        return False
 
 
 def _relocated(text: str) -> str:
@@ -139,12 +150,13 @@ def _relocated(text: str) -> str:
     return re.sub(f"{_BEFORE}{re.escape(here)}{_AFTER}", ".", text) if here in text else text
 
 
-def _content_of_part(part: str, *, whole: bool) -> str:
+def _content_of_part(part: str, *, named: bool) -> str:
     """Return the content of the file or folder that a part of a key's text names, or ``""``.
 
-    A part may be any text, such as a token or a word of a prompt. So a folder counts only if it is
-    the ``whole`` text or its path has a separator. Folders of the system, and those with the
-    working folder or the home folder in them, never count.
+    A part may be any text, such as a token or a word of a prompt. So a folder counts only if its
+    path has a separator, or if it is ``named``: the part is the whole text, the path of an address,
+    or one of a list of existing paths. Folders of the system, and those with the working folder or
+    the home folder in them, never count.
     """
     try:
         place = Path(part).expanduser()
@@ -156,7 +168,7 @@ def _content_of_part(part: str, *, whole: bool) -> str:
     around = found.parts[1:2] in _OF_SYSTEM or any(one.is_relative_to(found) for one in inner)
     if around or not is_there:
         return ""
-    if is_folder and not whole and os.sep not in part:
+    if is_folder and not named and os.sep not in part:
         return ""
     try:
         return content_of(place)

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -205,7 +206,9 @@ class SessionCampaigns:
         self._listener = listener
         self._origins = Origins()
         #: The values of the tests' fixtures.
-        self.fixtures = FixtureValues(self._origins, context.settings.variant.relation)
+        self.fixtures = FixtureValues(
+            self._origins, context.settings.variant.relation, shared=context.workers > 0
+        )
         #: The parameters of the selected tests, with the origins of their trackers.
         self._params: list[tuple[TurnParam, str]] = []
         #: (outcome, origin) -> name of the tracker, see `Origins.model`.
@@ -282,7 +285,8 @@ class SessionCampaigns:
 
     def predictor(self, model: object, item: pytest.Item, outcome: OutcomeKind) -> Predictor:
         """Return the predictor for the tracker of a test."""
-        return self._pool.predictor(model, self._origins.of(item), outcome)
+        made = self.fixtures.made(item, "dst_model", model)
+        return self._pool.predictor(model, f"{made.origin} {made.name}", outcome)
 
     def result(
         self, param: TurnParam, model: object, key: CampaignKey, planned: Settings
@@ -292,7 +296,9 @@ class SessionCampaigns:
         ``planned`` holds the settings that `plan` recorded for the turn.
         """
         # An unusable tracker is refused before the settings are checked.
-        predictor = self._pool.predictor(model, key.origin, key.effective.reply.outcome)
+        made = {one.fixture: one.name for one in key.made}
+        source = f"{key.origin} {made['dst_model']}"
+        predictor = self._pool.predictor(model, source, key.effective.reply.outcome)
         if key not in self._engines:
             data, turns = self._context.data_of(key.effective), self._plans[planned, key.origin]
             worker, config = self._context.workers > 0, self._context.config
@@ -350,6 +356,7 @@ class SessionCampaigns:
             ),
             chosen={} if "search" in param.marked or search == OWN_EDITS else {"search": search},
             worker=worker,
+            made=tuple(replace(one, test=param.item_id) for one in key.made if worker),
             facts=self._pool.facts() if worker else None,
         )
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -268,6 +271,27 @@ _CALLED = {"compare": "comparison"}
 _PLAIN = (str, int, float, bool, type(None))
 
 
+@dataclass(frozen=True, slots=True)
+class MadeObject:
+    """The object that a fixture returned for a test, by a name that holds in all processes."""
+
+    fixture: str
+    scope: str
+    #: Name of the test, and of its origin.
+    test: str
+    origin: str
+    #: ``""`` if all tests of the origin get one object.
+    name: str = ""
+
+    @property
+    def refusal(self) -> str:
+        """The message if another test of the origin got another object."""
+        return (
+            f"the fixture {self.fixture} has the scope '{self.scope}' and returned a new object "
+            f"for {self.test}. Make it session-scoped: @pytest.fixture(scope='session')"
+        )
+
+
 class CampaignKey(NamedTuple):
     """Two tests with the same key share a campaign."""
 
@@ -283,6 +307,8 @@ class CampaignKey(NamedTuple):
     search_id: int = 0
     relation_id: int = 0
     compare_id: int = 0
+    #: The objects of the fixtures, see `FixtureValues.made`.
+    made: tuple[MadeObject, ...] = ()
 
 
 class Origins:
@@ -325,10 +351,16 @@ class Origins:
 class FixtureValues:
     """The checked values of a session's fixtures. Each fixture must keep one value."""
 
-    def __init__(self, origins: Origins, relations: str) -> None:
-        """Store the shared origins and the ``relations`` of the session."""
+    def __init__(self, origins: Origins, relations: str, *, shared: bool = False) -> None:
+        """Store the shared origins and the ``relations`` of the session.
+
+        ``shared`` says whether other processes run tests of the same origins.
+        """
         self._origins = origins
         self._relations = relations
+        self._shared = shared
+        #: ``id()`` of an object -> the object, and its name in a module.
+        self._names: dict[int, tuple[object, str]] = {}
         #: (origin, name of a fixture) -> its first value.
         self._made: dict[tuple[str, str], object] = {}
         #: ``id()`` of a search, relation or comparison -> the object, and the checked version.
@@ -370,10 +402,30 @@ class FixtureValues:
                 given[f"dst_{name}"] = value
                 known, ids[name] = self._checked(name, value, settings).name, id(value)
             settings = settings.replace_options(**{name: known})
-        for fixture, value in given.items():
-            self._refuse_another(item, origin, fixture, value)
+        made = tuple(self.made(item, fixture, value) for fixture, value in given.items())
+        for made_object in made:
+            self._refuse_another(made_object, given[made_object.fixture])
         key = (param.settings, settings, origin, id(model), lexicon)
-        return CampaignKey(*key, ids["search"], ids["relation"], ids["compare"])
+        named = tuple(replace(one, test="") for one in made)
+        return CampaignKey(*key, ids["search"], ids["relation"], ids["compare"], named)
+
+    def made(self, item: pytest.Item, fixture: str, value: object) -> MadeObject:
+        """Return the object that a fixture returned, with a name if other processes make it, too.
+
+        The name is that of the object in a module. Any other object belongs to the place of the
+        test for which the fixture made it: in another process, it may be another one.
+        """
+        scope = scope_of(item, fixture)
+        about = MadeObject(fixture, scope, item.name, self._origins.of(item))
+        params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        # The origin has the parameters, and the folder of a package.
+        known = scope in ("session", "package") or any(one is value for one in params.values())
+        if known or not self._shared:
+            return about
+        if id(value) not in self._names:
+            # Keep a reference to the value: otherwise a new one could get the same id.
+            self._names[id(value)] = value, _name_in_module(value)
+        return replace(about, name=self._names[id(value)][1] or _place_of_scope(item, scope))
 
     def _checked(self, name: str, value: object, settings: Settings) -> Any:
         """Return the object that a fixture returned instead of a name. Check each object once."""
@@ -404,18 +456,40 @@ class FixtureValues:
                 "by @pytest.mark.dst(relation=...) at the test"
             )
 
-    def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
+    def _refuse_another(self, made: MadeObject, value: object) -> None:
         """Raise an error if a fixture makes a new object for each test.
 
-        Each new tracker would receive all requests again.
+        Each new tracker would receive all requests again. `ResultCollector` compares the objects of
+        several processes.
         """
-        first = self._made.setdefault((origin, fixture), value)
+        first = self._made.setdefault((made.origin, made.fixture), value)
         # Even a session-scoped fixture is created again if its parameter alternates.
-        if first is not value and (scope := scope_of(item, fixture)) != "session":
-            raise UserError(
-                f"the fixture {fixture} has the scope '{scope}' and returned a new object for "
-                f"{item.name}. Make it session-scoped: @pytest.fixture(scope='session')"
-            )
+        if first is not value and made.scope != "session":
+            raise UserError(made.refusal)
+
+
+def _name_in_module(value: object) -> str:
+    """Return the name of a module's attribute that is or directly contains an object, or ``""``."""
+    found = []
+    for place, module in [*sys.modules.items()]:
+        if not isinstance(module, ModuleType):
+            continue
+        # A module that loads itself late must not be loaded.
+        for name, one in [*ModuleType.__getattribute__(module, "__dict__").items()]:
+            inner = [*one.values()] if type(one) is dict else one
+            if one is value:
+                found.append(f"{place}:{name}")
+            elif type(inner) in (list, tuple):
+                found += [f"{place}:{name}:{at}" for at, it in enumerate(inner) if it is value]
+    return min(found, default="")
+
+
+def _place_of_scope(item: pytest.Item, scope: str) -> str:
+    """Return the id of the node for which a fixture of this scope makes one object."""
+    if scope == "function":
+        return item.nodeid
+    within = item.getparent(pytest.Class) if scope == "class" else None
+    return (within or item.getparent(pytest.Module) or item).nodeid
 
 
 def scope_of(item: pytest.Item, fixture: str) -> str:

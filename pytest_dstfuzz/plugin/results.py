@@ -23,7 +23,7 @@ from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.perturb.spelling import words_of_ontology
 from pytest_dstfuzz.plugin.context import TrackerFacts
-from pytest_dstfuzz.plugin.items import own_items
+from pytest_dstfuzz.plugin.items import MadeObject, own_items
 from pytest_dstfuzz.plugin.relations import PARTED, SUITES
 from pytest_dstfuzz.plugin.selection import NODE
 from pytest_dstfuzz.plugin.stored import StoredRun
@@ -146,6 +146,8 @@ class ItemOutcome:
     #: Id of the worker if the process is one, and the costs of its trackers so far.
     worker: str = ""
     facts: TrackerFacts | None = None
+    #: The objects of the test's fixtures, if the process is a worker.
+    made: tuple[MadeObject, ...] = ()
     #: File and line if the test belongs to the suite.
     place: tuple[str, int] | None = None
     #: Id of a remembered violation, and its outcome.
@@ -192,11 +194,15 @@ class ResultCollector:
         self.problem = ""
         #: Its exit status.
         self.problem_status = 0
+        #: The same message if no test shows it.
+        self.conflict = ""
         #: Whether the conformance kit has checked a tracker.
         self.conformance = False
         #: Id of a remembered violation -> its outcome.
         self.regressions: dict[str, str] = {}
         self._planned: dict[str, int] = {}
+        #: (origin, fixture) -> name of the first object that the fixture returned in any process.
+        self._made: dict[tuple[str, str], str] = {}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -240,6 +246,11 @@ class ResultCollector:
         one = found if isinstance(found, ItemOutcome) else from_json(ItemOutcome, found)
         if one.problem and not self.problem:
             self.problem, self.problem_status = one.problem, one.status
+        for made in one.made:
+            first = self._made.setdefault((made.origin, made.fixture), made.name)
+            if first != made.name and not self.problem:
+                self.problem = self.conflict = made.refusal
+                self.problem_status = pytest.ExitCode.USAGE_ERROR
         self.conformance = self.conformance or one.conformance
         if one.regression:
             self.regressions[one.regression] = one.outcome

@@ -171,12 +171,20 @@ class RunManifest:
     def unlike_answers(self, other: RunManifest) -> str:
         """Say that the bots of two runs answer many of the same turns differently, or ``""``.
 
-        A bot whose answers vary may answer some turns differently.
+        A bot whose answers vary may answer some turns differently. It may also fail on some.
         """
         differing, both = compare_answers(self.answers, other.answers)
-        if len(differing) <= both * _MOST_UNLIKE:
-            return ""
-        return f"the bots answer {len(differing)} of {both} unmodified turns differently"
+        if len(differing) > both * _MOST_UNLIKE:
+            return f"the bots answer {len(differing)} of {both} unmodified turns differently"
+        for one, another in ((self, other), (other, self)):
+            failed, known = failed_answers(one.answers, another.answers)
+            if len(failed) > known * _MOST_FAILED:
+                return (
+                    f"one bot fails on {len(failed)} of {known} unmodified turns that the other "
+                    "answers, so nothing shows that they are the same. Run the command of the bot "
+                    "that fails again when it answers"
+                )
+        return ""
 
     def read_settings(self) -> Settings:
         """Return the settings of the run from the stored ones."""
@@ -250,19 +258,55 @@ class RunManifest:
 
 #: Maximum share of different answers in two processes. A bot may vary, or run on two machines.
 _MOST_UNLIKE: Final = 0.25
+#: Maximum share of failures on turns that were answered before. A service may fail now and then.
+_MOST_FAILED: Final = 0.5
+#: In place of the digest of an answer: the bot failed. A turn that was not asked is ``""``.
+FAILED: Final = "failed"
+
+
+def _is_answer(text: str) -> bool:
+    return text not in ("", FAILED)
 
 
 def compare_answers(one: Sequence[str], other: Sequence[str]) -> tuple[list[int], int]:
     """Return the indices of different answers, and the number of turns that both answered."""
     pairs = zip(one, other, strict=False)
-    both = [(at, pair) for at, pair in enumerate(pairs) if all(pair)]
+    both = [(at, pair) for at, pair in enumerate(pairs) if all(map(_is_answer, pair))]
     return [at for at, (mine, others) in both if mine != others], len(both)
+
+
+def failed_answers(before: Sequence[str], now: Sequence[str]) -> tuple[list[int], int]:
+    """Return the indices of answered turns on which the bot fails now, and the answered turns."""
+    pairs = zip_longest(before, now, fillvalue="")
+    known = [(at, text) for at, (answer, text) in enumerate(pairs) if _is_answer(answer)]
+    return [at for at, text in known if text == FAILED], len(known)
+
+
+def refuse_failing(failed: int, known: int, reason: str, where: Path) -> None:
+    """Raise an error if the bot fails on most of the turns that it answered before.
+
+    Args:
+        failed: the number of turns on which it fails now.
+        known: the number of turns that it answered.
+        reason: the first failure.
+        where: the folder of results.
+
+    Raises:
+        AnotherRunError: it fails on most of them.
+    """
+    if failed > known * _MOST_FAILED:
+        raise AnotherRunError(
+            f"{where} has the results of a bot that answered, and cannot be continued: the bot now "
+            f"fails on {failed} of {known} unmodified turns that it answered before, so nothing "
+            f"shows that it is the same ({reason}). Start the bot again and repeat the command, or "
+            "use another folder"
+        )
 
 
 def fill_answers(before: Sequence[str], now: Sequence[str]) -> tuple[str, ...]:
     """Add answers to turns that the budget of an earlier call left out, or on which it failed."""
     pairs = zip_longest(before, now, fillvalue="")
-    return tuple(old or new for old, new in pairs)
+    return tuple(old if _is_answer(old) else new or old for old, new in pairs)
 
 
 def data_of(info: RunInfo) -> dict[str, Any]:

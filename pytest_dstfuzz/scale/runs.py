@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz import Campaign, __version__
-from pytest_dstfuzz.campaign.answers import Answer
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.engine import (
     CampaignEngine,
     PlannedTurn,
@@ -24,15 +24,19 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.sampling import in_shard
 from pytest_dstfuzz.json_data import json_encoded
 from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.printable import shorten_text
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.scale.manifest import (
+    FAILED,
     AnotherRunError,
     RunManifest,
     compare_answers,
     data_of,
+    failed_answers,
     fill_answers,
     plan_digest,
+    refuse_failing,
 )
 from pytest_dstfuzz.scale.results import DialogueResults, ResultFolder, closed_on_error, open_folder
 from pytest_dstfuzz.search.registry import describe_trained
@@ -168,20 +172,30 @@ def _found(
 CHECKED_TURNS: Final = 16
 #: Number of times that such a turn is asked again if the answer has changed.
 _REPEATS: Final = 4
+#: Maximum number of characters of a failure in a note.
+_LONGEST_REASON: Final = 200
 
 
 def sample_answers(campaign: Campaign) -> tuple[str, ...]:
     """Return digests of a bot's answers to some unmodified turns, for a bot without a fingerprint.
 
-    A failure, or a turn that the budget leaves out, is ``""``. Equal campaigns ask the same turns,
-    whatever their shard. The turns are in the first block of all dialogues, so an unsharded
-    campaign has to ask them anyway.
+    A failure is `FAILED`, and a turn that the budget leaves out is ``""``. Equal campaigns ask the
+    same turns, whatever their shard. The turns are in the first block of all dialogues, so an
+    unsharded campaign has to ask them anyway.
     """
+    return tuple(_digest(answer) for answer in _sample(campaign))
+
+
+def _sample(campaign: Campaign) -> list[Answer | None]:
+    """Return the answers to the turns of `sample_answers`. ``None`` = the budget left it out."""
     if campaign.identity["fingerprint"]:
-        return ()
+        return []
     contexts = _sample_contexts(campaign)
     answers = campaign.predictor.predict(contexts)
-    return tuple(_digest(answers.get(context)) for context in contexts)
+    # If the bot gave up, it failed on the rest.
+    stopped = campaign.predictor.budget.stopped
+    missing = TrackerFailure(stopped, asked=False) if stopped else None
+    return [answers.get(context, missing) for context in contexts]
 
 
 def _sample_contexts(campaign: Campaign) -> list[Context]:
@@ -200,28 +214,37 @@ def _sample_contexts(campaign: Campaign) -> list[Context]:
 
 def _digest(answer: Answer | None) -> str:
     if not isinstance(answer, Prediction):
-        return ""
+        return "" if answer is None else FAILED
     return hashlib.sha256(json_encoded(sorted(answer.state.items()))).hexdigest()[:16]
 
 
-def _same_answers(campaign: Campaign, before: Sequence[str], where: Path) -> tuple[str, ...]:
+def _same_answers(
+    campaign: Campaign, before: Sequence[str], where: Path
+) -> tuple[tuple[str, ...], str]:
     """Return the answers to the unmodified turns, those of earlier calls for the folder first.
 
     A turn with another answer than before is asked again several times. It does not count if these
-    answers differ, because then the bot varies.
+    answers differ, because then the bot varies. Also return a note on the turns that the bot
+    answered before and that it fails on now, or ``""``.
 
     Raises:
-        AnotherRunError: the bot now answers turns in another way.
+        AnotherRunError: the bot now answers turns in another way, or fails on most of them.
     """
-    now = sample_answers(campaign)
+    found = _sample(campaign)
+    now = tuple(map(_digest, found))
     if not before:
-        return now
+        return now, ""
+    failed, known = failed_answers(before, now)
+    reason = next((_reason(campaign, found[at]) for at in failed), "")
+    refuse_failing(len(failed), known, reason, where)
     differing, both = compare_answers(before, now)
     contexts = _sample_contexts(campaign)
     again = {at: [contexts[at].again(n + 1) for n in range(_REPEATS)] for at in differing}
     answers = campaign.predictor.predict(one for some in again.values() for one in some)
     changed = [
-        at for at in differing if {_digest(answers.get(one)) for one in again[at]} <= {now[at], ""}
+        at
+        for at in differing
+        if {_digest(answers.get(one)) for one in again[at]} <= {now[at], "", FAILED}
     ]
     if changed:
         raise AnotherRunError(
@@ -229,7 +252,18 @@ def _same_answers(campaign: Campaign, before: Sequence[str], where: Path) -> tup
             f"{len(changed)} of {both} unmodified turns differently than the one that wrote the "
             "folder. Use another folder"
         )
-    return fill_answers(before, now)
+    note = (
+        f"the bot fails on {len(failed)} of {known} unmodified turns that it answered in earlier "
+        f"calls, so they do not show whether it is the same ({reason})"
+    )
+    return fill_answers(before, now), note * bool(failed)
+
+
+def _reason(campaign: Campaign, answer: Answer | None) -> str:
+    """Return the reason of a failure for a message. It may repeat utterances."""
+    if campaign.settings.output.redact or not isinstance(answer, TrackerFailure):
+        return "redact keeps the reason back"
+    return f"first: {shorten_text(answer.reason, _LONGEST_REASON)}"
 
 
 #: Called with the number of results so far and the total number.
@@ -291,8 +325,10 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
     runner = BlockRunner(campaign)
     with closed_on_error(folder):
         before = folder.manifest.answers
-        if (answers := _same_answers(campaign, before, path)) != before:
-            folder.keep(replace(folder.manifest, answers=answers))
+        answers, note = _same_answers(campaign, before, path)
+        if answers != before or note:
+            notes = (*folder.manifest.notes, *filter(None, [note]))
+            folder.keep(replace(folder.manifest, answers=answers, notes=notes))
 
     def keep(found: DialogueResults) -> None:
         folder.append(found)

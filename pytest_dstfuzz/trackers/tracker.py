@@ -8,8 +8,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from numbers import Real
-from types import FunctionType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Final, Protocol, cast, runtime_checkable
 
 from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
@@ -24,6 +26,11 @@ __all__ = ["Prediction", "Tracker", "fingerprint_of", "gini_impurity"]
 _OURS: Final = f"{__name__.partition('.')[0]}."
 #: Attributes that Python adds to a class.
 _OF_CLASSES: Final = frozenset({"_abc_impl", "_is_protocol", "_is_runtime_protocol"})
+#: How far a copied fingerprint is looked for, and among how many objects at each distance.
+_DEPTH: Final = 3
+_MOST_USED: Final = 500
+#: Types of objects that are no bots.
+_NO_BOTS: Final = (str, bytes, int, float, complex, type, ModuleType, type(None))
 _DUNDER: Final = re.compile("__.*__").fullmatch
 
 #: Name of a tracker from a fixture, if the fixture gives it none.
@@ -269,23 +276,98 @@ def _owner_of_fingerprint(thing: object) -> str:
 
 
 def _is_copied(thing: object) -> bool:
-    """Return whether the fingerprint of an object may be that of the object that it wraps.
+    """Return whether the fingerprint of an object may be that of an object that it uses.
 
     `functools.update_wrapper` copies the fingerprint, and a proxy of `wrapt` hands it out. A
-    decorator that copies the attributes itself leaves the function only in the closure.
+    decorator that copies the attributes itself leaves the inner object only in the closure, the
+    defaults, the global names or the attributes of the outer one.
     """
     text = read_attribute(thing, "fingerprint")
-    inner = [read_attribute(thing, "__wrapped__"), *_functions_in(thing)]
-    return isinstance(text, str) and text in [read_attribute(one, "fingerprint") for one in inner]
+    if not isinstance(text, str) or not text:
+        return False
+    if text == read_attribute(read_attribute(thing, "__wrapped__"), "fingerprint"):
+        return True
+    if not isinstance(thing, FunctionType | partial) and not _is_set_from_outside(thing):
+        return False
+    return any(text == _static_fingerprint(one) for one in _used_by(thing))
 
 
-def _functions_in(thing: object) -> Iterator[FunctionType]:
-    """Yield the other functions in the closure of a function."""
-    for cell in (thing.__closure__ or ()) if isinstance(thing, FunctionType) else ():
-        with suppress(ValueError):  # It is not set yet.
-            inner = cell.cell_contents
-            if isinstance(inner, FunctionType) and inner is not thing:
-                yield inner
+def _is_set_from_outside(thing: object) -> bool:
+    """Return whether an object has a fingerprint that none of its methods sets by name."""
+    own, kind = read_attribute(thing, "__dict__"), type(thing)
+    if isinstance(thing, type) or kind.__module__.startswith(_OURS) or not isinstance(own, dict):
+        return False
+    by_name = any(map(_sets_fingerprint, kind.__mro__)) or any(
+        map(_takes_fingerprint, kind.__mro__)
+    )
+    return "fingerprint" in own and not by_name
+
+
+def _takes_fingerprint(kind: type) -> bool:
+    """Return whether the ``__init__`` of a class has the fingerprint as an argument."""
+    made = vars(kind).get("__init__")
+    return isinstance(made, FunctionType) and "fingerprint" in made.__code__.co_varnames
+
+
+def _static_fingerprint(thing: object) -> object:
+    """Return the fingerprint of an object without a call of a user's ``__getattr__``."""
+    try:
+        found = inspect.getattr_static(thing, "fingerprint")
+    except AttributeError:
+        return None
+    return found if isinstance(found, str) else read_attribute(thing, "fingerprint")
+
+
+def _used_by(thing: object) -> Iterator[object]:
+    """Yield the objects that an object uses, nearest first, without itself."""
+    seen, near = {id(thing)}, [thing]
+    for _ in range(_DEPTH):
+        found = islice((part for one in near for part in _parts_of(one)), _MOST_USED)
+        near = []
+        for one in found:
+            # A class or a module is used by many.
+            if id(one) not in seen and not isinstance(one, _NO_BOTS):
+                seen.add(id(one))
+                near.append(one)
+        yield from near
+
+
+def _parts_of(thing: object) -> Iterator[object]:
+    """Yield the objects in a function, a container, a partial or another object."""
+    match thing:
+        case FunctionType():
+            for cell in thing.__closure__ or ():
+                with suppress(ValueError):  # It is not set yet.
+                    yield cell.cell_contents
+            yield from thing.__defaults__ or ()
+            yield from (thing.__kwdefaults__ or {}).values()
+            yield from _globals_of(thing)
+        case MethodType():
+            yield from (thing.__self__, thing.__func__)
+        case partial():
+            yield from (thing.func, *thing.args, *thing.keywords.values())
+        case dict():
+            yield from [*thing.values()]
+        case list() | tuple() | set() | frozenset():
+            yield from [*thing]
+    with suppress(AttributeError, TypeError):
+        own = object.__getattribute__(thing, "__dict__")
+        yield from [*own.values()]
+
+
+def _globals_of(function: FunctionType) -> Iterator[object]:
+    """Yield the objects that a function uses by a global name, or by a name in a module."""
+    codes, names = [function.__code__], dict[str, None]()
+    for code in codes:
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+        names |= dict.fromkeys(code.co_names)
+    for name in names:
+        found = function.__globals__.get(name)
+        if isinstance(found, ModuleType):
+            known = ModuleType.__getattribute__(found, "__dict__")
+            yield from (known[other] for other in names if other in known)
+        else:
+            yield found
 
 
 def _base_with_fingerprint(thing: object, kind: type) -> type | None:

@@ -7,9 +7,10 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -415,6 +416,108 @@ def test_a_decorator_does_not_pass_a_fingerprint_on() -> None:
     one = copies(known)
     assert fingerprint_of(one) is fingerprint_of(as_tracker(one)) is None
     assert "wrapped object" in fingerprint_problem(one)
+
+
+class Known:
+    fingerprint = "1"
+
+    def __call__(self, context: Context) -> dict[str, str]:
+        return known(context)
+
+
+@functools.lru_cache
+def remembering(_: Context) -> None:
+    """Answer nothing."""
+
+
+remembering.fingerprint = "1"  # type: ignore[attr-defined]  # as users do
+
+
+class Holder:
+    def __init__(self, held: object) -> None:
+        self.held = held
+        self.__dict__.update(fingerprint="1")
+
+    def __call__(self, context: Context) -> object:
+        return {**self.held(context), "hotel-area": "west"}  # type: ignore[operator]
+
+
+def in_closure(held: Any) -> Any:
+    def outer(context: Context) -> Any:
+        return held, context
+
+    return outer
+
+
+def in_default(held: Any) -> Any:
+    def outer(context: Context, held: Any = held) -> Any:
+        return held, context
+
+    return outer
+
+
+def in_keyword(held: Any) -> Any:
+    def outer(context: Context, *, held: Any = held) -> Any:
+        return held, context
+
+    return outer
+
+
+def in_global(held: Any) -> Any:
+    names = {"held": held}
+    exec("def outer(context): return [held(one) for one in context]", names)  # noqa: S102 - a fixed text
+    return names["outer"]
+
+
+#: How a user's own wrapper holds the bot that it calls.
+HOLDING = {
+    "closure": in_closure,
+    "default": in_default,
+    "keyword": in_keyword,
+    "global name": in_global,
+    "module": lambda held: in_global(SimpleNamespace(bot=held)),
+    "argument of a partial": lambda held: functools.partial(in_closure, held),
+    "partial itself": functools.partial,
+    "attribute": Holder,
+    "list": lambda held: in_closure([held]),
+    "tuple": lambda held: in_closure((0, held)),
+    "set": lambda held: in_closure({held}),
+    "dictionary": lambda held: in_default({"bot": held}),
+    "partial in a closure": lambda held: in_closure(functools.partial(held)),
+    "another function": lambda held: in_closure(in_closure(held)),
+}
+#: The bots that it holds.
+HELD = {
+    "function": known,
+    "object": Known(),
+    "method": Known().__call__,
+    "remembering": remembering,
+}
+
+
+@pytest.mark.parametrize("held", HELD.values(), ids=HELD)
+@pytest.mark.parametrize("holds", HOLDING.values(), ids=HOLDING)
+def test_no_wrapper_passes_a_fingerprint_on(holds: Callable[[Any], Any], held: object) -> None:
+    one = holds(held)
+    one.__dict__.update(fingerprint="1")
+    assert fingerprint_of(one) is fingerprint_of(as_tracker(one)) is None
+    assert "wrapped object" in fingerprint_problem(one)
+    # Its own one counts, though, and that of the inner one.
+    one.__dict__.update(fingerprint="1, with x")
+    assert fingerprint_of(one) == fingerprint_of(as_tracker(one)) == "1, with x"
+    assert fingerprint_of(known) == fingerprint_of(Known()) == "1"
+
+
+def test_a_fingerprint_that_a_class_takes_is_its_own() -> None:
+    @dataclass(frozen=True)
+    class Versioned:
+        fingerprint: str
+        network: object
+
+        def __call__(self, _: Context) -> dict[str, str]:
+            return {}
+
+    assert fingerprint_of(Versioned("1", Known())) == "1"
 
 
 class Says:

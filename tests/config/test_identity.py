@@ -381,6 +381,34 @@ def test_each_file_of_a_key_counts_by_its_content(tmp_path: Path, form: str) -> 
     assert identity_of(settings) != before
 
 
+#: Keys with the bare names of the folders "a" and "b", or the first of them.
+BARE = ("a", "a,b", "b, a", "a b", "a;b", "a{0}b", "'a','b'", "a,b,", "b\na", "file:a", "b,file:a")
+
+
+@pytest.mark.parametrize("form", BARE)
+def test_each_folder_of_a_key_counts_by_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rules.txt").write_text("first", encoding="utf-8")
+    settings = Settings().replace_options(tracker=named("tracker", form.format(os.pathsep)))
+    before = identity_of(settings)
+    assert identity_of(settings) == before
+    (tmp_path / "a" / "rules.txt").write_text("second", encoding="utf-8")
+    assert identity_of(settings) != before
+
+
+def test_a_word_of_a_text_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    settings = Settings().replace_options(tracker=named("tracker", "say please, read docs"))
+    before = identity_of(settings)
+    (tmp_path / "docs" / "new.md").write_text("new", encoding="utf-8")
+    assert identity_of(settings) == before
+
+
 #: When a bot's file changes -> the text that it has for the next run.
 CHANGES = {"never": "north", "while it loads": "south", "while it answers": "north"}
 

@@ -178,6 +178,39 @@ def test_one_tracker_may_come_from_a_fixture_of_any_scope(bot: pytest.Pytester) 
     bot.runpytest_inprocess(*FEW).assert_outcomes(passed=4)
 
 
+#: A fixture of two modules -> whether all its objects are one bot.
+OF_MODULES = {
+    "request.module.bot": False,
+    "mybot.Stateful()": False,
+    "mybot.steady": True,
+    "{'a': mybot.steady}['a']": True,
+}
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2", "--dist=loadfile")], ids=["alone", "workers"])
+@pytest.mark.parametrize("value", OF_MODULES)
+def test_two_bots_of_one_fixture_are_refused(
+    bot: pytest.Pytester, value: str, workers: tuple[str, ...]
+) -> None:
+    bot.makeconftest(
+        "import pytest, mybot\n@pytest.fixture(scope='module')\n"
+        f"def dst_model(request): return {value}\n"
+    )
+    for name, kind in (("a", "steady"), ("b", "fragile")):
+        test = TEST.format(name="test_state")
+        own = f"import mybot\ndef bot(context): return mybot.{kind}(context)\n"
+        bot.makepyfile(**{f"test_{name}": own + test})
+    result = bot.runpytest_inprocess(*FEW, *workers)
+    if OF_MODULES[value]:
+        result.assert_outcomes(passed=8)
+    else:
+        assert result.ret == 4
+        printed = result.stdout.str() + result.stderr.str()
+        assert "dst_model has the scope 'module'" in printed
+        assert "session-scoped" in printed
+        assert not (bot.path / "out.json").exists()
+
+
 def test_two_trackers_share_one_budget(bot: pytest.Pytester) -> None:
     bot.makepyfile(test_two=SESSION_PARAMS)
     result = bot.runpytest_inprocess(*FEW, "--dst-fail-on=gate", "--dst-max-calls=26")

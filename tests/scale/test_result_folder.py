@@ -27,8 +27,9 @@ from pytest_dstfuzz.campaign import engine
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.scale import runs, stored
+from pytest_dstfuzz.scale.manifest import AnotherRunError
 from pytest_dstfuzz.scale.results import DialogueResults, EncodedResults, ResultFolder
-from pytest_dstfuzz.scale.runs import CHECKED_TURNS, blocks_of, run_into
+from pytest_dstfuzz.scale.runs import CHECKED_TURNS, _sample_contexts, blocks_of, run_into
 from pytest_dstfuzz.scale.stored import FolderRun
 
 SETTINGS = Settings.of(variants=3, turns=40, relation="metamorphic,negation")
@@ -46,8 +47,8 @@ def quiet(done: int, total: int) -> None:
     assert 0 < done <= total
 
 
-def campaign(tracker: Callable[[Context], BeliefState] = heard) -> Campaign:
-    return Campaign(tracker, settings=SETTINGS)
+def campaign(tracker: Callable[[Context], BeliefState] = heard, **options: object) -> Campaign:
+    return Campaign(tracker, settings=SETTINGS.replace_options(**options))
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +289,63 @@ def test_a_bot_that_answers_otherwise_is_another_run(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "run.json").read_bytes() == before
     words["north"] = WORDS["north"]
     assert len(run_into(campaign(noted), tmp_path / "run", quiet)) == len(first)
+
+
+#: Which of the turns a bot fails on -> whether a later call refuses the folder.
+FAILING = {"all": True, "most": True, "some": False}
+
+
+@pytest.mark.parametrize("partly", [False, True], ids=["done", "begun"])
+@pytest.mark.parametrize("which", FAILING)
+def test_a_bot_that_fails_now_is_not_taken_for_the_same(
+    tmp_path: Path, which: str, *, partly: bool
+) -> None:
+    down = ""
+    fails = {"": 0, "some": 4, "most": 12, "all": 16}
+
+    def bot(context: Context) -> BeliefState:
+        if down and context in checked[: fails[down]]:
+            raise OSError("nobody is there")
+        return heard(context)
+
+    few = campaign(bot, **{"max_calls": 40} if partly else {})
+    checked = _sample_contexts(few)
+    assert len(checked) == CHECKED_TURNS
+    first = run_into(few, tmp_path / "run", quiet)
+    assert first.complete is not partly
+    before, results = (tmp_path / "run" / "run.json").read_bytes(), list(first.results)
+    down = which
+    if FAILING[which]:
+        with pytest.raises(AnotherRunError, match="nobody is there"):
+            run_into(campaign(bot), tmp_path / "run", quiet)
+        assert (tmp_path / "run" / "run.json").read_bytes() == before
+        assert list(ResultFolder.open(tmp_path / "run").results) == results
+    else:
+        folder = run_into(campaign(bot), tmp_path / "run", quiet)
+        told = [note for note in folder.manifest.notes if "4 of 16" in note]
+        assert len(told) == 1
+        assert "nobody is there" in told[0]
+    # When it answers again, the folder goes on, and nothing is told any more.
+    down = ""
+    folder = run_into(campaign(bot), tmp_path / "run", quiet)
+    assert folder.complete
+    assert not [note for note in folder.manifest.notes if "nobody" in note]
+
+
+def test_a_failure_on_a_checked_turn_is_kept_back_from_redacted_runs(tmp_path: Path) -> None:
+    down, checked = False, _sample_contexts(campaign())
+
+    def bot(context: Context) -> BeliefState:
+        if down and context == checked[3]:
+            raise OSError(f"cannot read {context.user}")
+        return heard(context)
+
+    run_into(campaign(bot, redact=True), tmp_path / "run", quiet)
+    down = True
+    folder = run_into(campaign(bot, redact=True), tmp_path / "run", quiet)
+    told = [note for note in folder.manifest.notes if "1 of 16" in note]
+    assert len(told) == 1
+    assert "cannot read" not in told[0]
 
 
 def test_a_bot_that_varies_goes_on(tmp_path: Path) -> None:

@@ -119,6 +119,18 @@ def test_parts_of_bots_that_answer_otherwise_are_refused(tmp_path: Path) -> None
         merge([first, ran(tmp_path / "2", "2/2", noted)], tmp_path / "whole")
 
 
+@pytest.mark.parametrize("worse", [0, 1])
+def test_parts_of_which_one_bot_failed_are_refused(tmp_path: Path, worse: int) -> None:
+    folders = [ran(tmp_path / "1", "1/2"), ran(tmp_path / "2", "2/2")]
+    manifest = folders[worse].manifest
+    answers = *(["failed"] * 9), *manifest.answers[9:]
+    folders[worse].keep(replace(manifest, answers=answers))
+    with pytest.raises(UserError, match="fails on 9 of 16"):
+        merge(folders, tmp_path / "whole")
+    folders[worse].keep(replace(manifest, answers=("failed", *manifest.answers[1:])))
+    assert merge(folders, tmp_path / "whole").complete
+
+
 def test_parts_that_nothing_compares_are_refused(tmp_path: Path) -> None:
     first, second = ran(tmp_path / "1", "1/2"), ran(tmp_path / "2", "2/2")
     for folder, left_out in ((first, slice(8)), (second, slice(8, None))):
