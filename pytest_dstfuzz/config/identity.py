@@ -97,8 +97,10 @@ def _identity(item: Option, value: object) -> object:
     if isinstance(value, tuple):
         return [_identified(item, one) for one in value]
     found = _identified(item, value)
-    token = os.environ.get(item.variable, "").strip() if item.variable else ""
-    if token and isinstance(value, Address):
+    # A bot in Python may read the token, too. Without a judge, nothing reads the token of one.
+    used = isinstance(value, Address) or item.part == "tracker"
+    token = os.environ.get(item.variable, "").strip() if item.variable and used else ""
+    if token:
         return [found, _keyed(item.variable, str(value), token)]
     return found
 

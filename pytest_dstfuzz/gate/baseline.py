@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
@@ -341,7 +341,7 @@ def campaign_identity(
     lexicon: str,
     policy: str,
     noise: str,
-    comparison: Comparison = EXACT,
+    compared: Collection[str] = (),
     code: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return all settings that determine the variants of a dialogue, as plain JSON values.
@@ -349,7 +349,8 @@ def campaign_identity(
     The dialogues and their ontology are not included, because both may grow. Each turn has a key,
     and each variant has a digest. Only turns with equal keys and variants with equal digests are
     compared. The word lists, the agent's policy and the noise model are identified by fingerprints.
-    If replies are compared, the comparison is included. ``code`` has the digests of the user's own
+    ``compared`` has the identities of the comparisons of answers, which tests and fixtures may have
+    chosen; empty if states were compared for equality. ``code`` has the digests of the user's own
     code, see `campaign.code.code_of_rules`.
     """
     options = settings_json(settings)
@@ -364,9 +365,9 @@ def campaign_identity(
     # An agent is identified by its policy, not by the path of its file.
     decided["search"] = str(decided["search"]).partition(":")[0]
     found = {NORMALISATION: data.normalisation, **decided, "lexicon": lexicon, "policy": policy}
-    if not comparison.exact:
+    if compared:
         # Only for replies, so that identities of states stay as in earlier versions.
-        found |= {"outcome": settings.reply.outcome, "compare": comparison.identity}
+        found |= {"outcome": settings.reply.outcome, "compare": " ".join(sorted(compared))}
     # Only if they are not the default ones, because earlier baselines lack them.
     plain = settings_json(Settings())
     found |= {name: options[name] for name in _OF_CONTEXTS if options[name] != plain[name]}

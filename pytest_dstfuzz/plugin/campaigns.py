@@ -347,6 +347,7 @@ class SessionCampaigns:
             own=own,
             relation=relation.name,
             compared="" if comparison.exact else comparison.name,
+            comparison="" if comparison.exact else comparison.identity,
             code=self._code(key),
             about_relation=RelationFacts(
                 KINDS[key.effective.reply.outcome].words.fill(relation.expects),

@@ -369,7 +369,7 @@ class SessionGate:
             lexicon=info.lexicon,
             policy=info.policy,
             noise=NoiseInUse.of(how.noise, how.slip_rate).identity if how.noisy else "",
-            comparison=comparison,
+            compared=record.compared_by or ([] if comparison.exact else [comparison.identity]),
             code=record.code,
         )
         session = Session(

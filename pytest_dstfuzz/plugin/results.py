@@ -139,6 +139,8 @@ class ItemOutcome:
     about_relation: RelationFacts = field(default_factory=RelationFacts)
     #: Name of the comparison of replies; ``""`` if no reply was tested.
     compared: str = ""
+    #: Its identity.
+    comparison: str = ""
     #: Digests of the user's own code, see `code_of_rules`.
     code: Mapping[str, str] = field(default_factory=dict)
     #: ``search`` -> the name from a fixture, if no marker set it.
@@ -178,6 +180,8 @@ class ResultCollector:
         self.policies: dict[str, str] = {}
         #: Names of the comparisons of replies.
         self.comparisons: set[str] = set()
+        #: Their identities, see `Comparison.identity`.
+        self.compared_by: set[str] = set()
         #: Digests of the user's own code behind the results.
         self.code: dict[str, str] = {}
         #: ``search`` -> the names from fixtures.
@@ -268,6 +272,7 @@ class ResultCollector:
         self.lexicons.add(found.lexicon)
         if found.compared:
             self.comparisons.add(found.compared)
+            self.compared_by.add(found.comparison)
         for name, digest in found.code.items():
             # Fixtures of two folders may return different objects with one name.
             known = self.code.get(name, digest).split()
@@ -419,6 +424,8 @@ class StoredCollector(ResultCollector):
         self.relations = {name: info.relations[name] for name in self._run.relations}
         self.lexicons = {info.lexicon}
         self.comparisons = set(filter(None, [info.compared]))
+        comparison = self._comparison()
+        self.compared_by = set() if comparison.exact else {comparison.identity}
         code = self._run.decided.get("code", {})
         self.code = {name: code[name] for name in code if name not in OF_TRACKER}
         # The notes of the run include those on the policy.

@@ -35,6 +35,7 @@ from pytest_dstfuzz.files import check_path
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
 from pytest_dstfuzz.report.json_report import RunInfo
+from pytest_dstfuzz.search.registry import find_training
 
 __all__ = ["StoredRun"]
 
@@ -230,8 +231,9 @@ def refuse_other_rules(
 ) -> None:
     """Raise an error if a rule of the run has changed since, because results would be stale.
 
-    The rules are the comparison, the noise, and the user's own code except the tracker. Relations
-    and searches that are not installed here are not checked.
+    The rules are the comparison, the noise, the policy of the search, and the user's own code
+    except the tracker. Relations, searches and policies that are not installed here are not
+    checked.
 
     Args:
         run: the run.
@@ -248,8 +250,10 @@ def refuse_other_rules(
     relations = [relation_by_name(name) for name in run.relations if name in RELATIONS.single]
     here, before = code_of_rules(settings, relations, None, search_path), decided.get("code", {})
     found = [f"the code of {name}" for name in sorted(here) if here[name] != before.get(name)]
-    if decided.get("noise") != identity_of(settings)["noise"]:
+    if decided.get("noise") != identity_of(settings, "variant")["noise"]:
         found.append("the noise")
+    if _is_other_policy(decided, settings):
+        found.append("the policy of the search")
     if ("" if comparison.exact else comparison.identity) != decided.get("the comparison"):
         found = found or ["the comparison of answers"]
     if found:
@@ -257,6 +261,22 @@ def refuse_other_rules(
             f"--dst-results: since the run in {settings.output.results}, this has changed: "
             f"{', '.join(found)}. The results may be stale: run the campaign again"
         )
+
+
+def _is_other_policy(decided: Mapping[str, Any], settings: Settings) -> bool:
+    """Return whether the search of a run now has another policy than in the run."""
+    before = decided.get("policy")
+    # Relations that make their own edits use no policy.
+    if not before:
+        return False
+    search = settings.variant.search
+    here = identity_of(settings, "variant")["search"]
+    try:
+        found = find_training(search)
+    except UserError:  # Its file or its package is not here.
+        return False
+    policy = None if found is None else [found.fingerprint, found.code]
+    return policy != before or here not in (search, decided.get("search"))
 
 
 def refuse_workers(config: pytest.Config) -> None:

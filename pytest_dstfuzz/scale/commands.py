@@ -327,7 +327,8 @@ def _sweep(given: Namespace) -> int:
         for one in run_sweep(plan, given.output, line.show):
             swept.append(one)
             line.close()
-            print(printable(f"{one.cell.name}: {one.problem or 'done'}"), flush=True)
+            told = "; ".join(filter(None, (one.problem or "done", one.doubt)))
+            print(printable(f"{one.cell.name}: {told}"), flush=True)
     finally:
         line.close()
         if swept:

@@ -60,7 +60,12 @@ def list_differences(found: Mapping[str, Difference], shown: Callable[[str, Any,
             )
         elif isinstance(one, Mapping) and isinstance(other, Mapping):
             keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
-            texts += [f"the code of {key} differs" for key in keys]
+            texts += [
+                f"the code of {key} differs"
+                if name == "code"
+                else shown(f"{key}, one of {name},", one.get(key), other.get(key))
+                for key in keys
+            ]
         else:
             texts.append(shown(name, one, other))
     return "; ".join(texts)
@@ -135,6 +140,16 @@ class RunManifest:
     def has_changed(self) -> bool:
         """Whether code or a file changed during the run, see `closed_by`."""
         return self.run != self.begun
+
+    @property
+    def doubt(self) -> str:
+        """Why the results may be of two versions of the bot, or ``""``."""
+        if not self.has_changed:
+            return ""
+        return (
+            "code or a file of the bot or of a rule changed during the run, so the results may "
+            "belong to two versions: run the campaign again"
+        )
 
     def differing(self, other: RunManifest) -> dict[str, Difference]:
         """Return the values of `identity` that differ, each as a pair (this run, the other run)."""

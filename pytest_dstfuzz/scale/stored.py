@@ -51,12 +51,8 @@ class FolderRun(StoredRun):
     @property
     def doubt(self) -> str:
         """Why the results may be of two versions of the bot, or ``""``."""
-        if not self._manifest.has_changed:
-            return ""
-        return (
-            f"code or a file of the bot or of a rule changed during the run in {self.path}, so its "
-            "results may belong to two versions: run the campaign again"
-        )
+        doubt = self._manifest.doubt
+        return f"{self.path}: {doubt}" if doubt else ""
 
     @property
     def info(self) -> RunInfo:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_dstfuzz import Campaign, __version__
+from pytest_dstfuzz.campaign.engine import data_digest
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import (
     MASK,
@@ -34,12 +36,12 @@ from pytest_dstfuzz.config import (
 from pytest_dstfuzz.config.parsers import percent, points
 from pytest_dstfuzz.errors import DataError, DstFuzzError, UserError, needs_extra, unknown_name
 from pytest_dstfuzz.files import content_of, read_table, write_text
-from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.printable import format_list, printable
 from pytest_dstfuzz.report.figures import undecided_text
 from pytest_dstfuzz.report.wording import visible
-from pytest_dstfuzz.scale.manifest import AnotherRunError
+from pytest_dstfuzz.scale.manifest import MOST_NAMED
 from pytest_dstfuzz.scale.results import ResultFolder
-from pytest_dstfuzz.scale.runs import run_into
+from pytest_dstfuzz.scale.runs import Progress, run_into
 from pytest_dstfuzz.search.registry import default_search
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Tracker
@@ -69,6 +71,25 @@ class SweepCell:
     name: str
     values: Mapping[str, str]
     settings: Settings
+    #: The identity of the settings when the sweep file was read, see `identity_of`.
+    decided: Mapping[str, Any]
+    #: Option -> the identity of the dialogues that it names.
+    read: Mapping[str, str | None]
+
+    def change_of(self, campaign: Campaign) -> str:
+        """Say that a campaign of this cell has other settings than its folder's name, or ``""``."""
+        now = campaign.identity
+        found = {name for name, value in self.decided.items() if now[name] != value}
+        read = _read_by(self.settings)
+        found |= {name for name, value in self.read.items() if read[name] != value}
+        if not found:
+            return ""
+        names = format_list(sorted(name.replace("_", "-") for name in found), MOST_NAMED)
+        return (
+            f"a file, a credential or an environment variable that {names} uses has changed since "
+            "the sweep began, so cells before and after may be of two bots: run the same command "
+            "again, which runs all cells with the change"
+        )
 
 
 @dataclass(frozen=True)
@@ -177,6 +198,10 @@ def _shown(name: str, value: Any) -> str:
     return mask_credentials(text)
 
 
+def _read_by(settings: Settings) -> dict[str, str | None]:
+    return {name: _named_file(settings.option(name)) for name in _READ}
+
+
 def _named_file(path: str | None) -> str | None:
     """Return the identity of dialogues: a file's digest, or the name of a folder or data set.
 
@@ -207,13 +232,13 @@ def _make_cell(shown: Mapping[str, str], given: Mapping[str, Any], path: Path) -
         raise UserError(f"{path}: {error} (in the cell {of})") from None
     if "search" not in given:
         settings = settings.replace_options(search=default_search(settings))
-    read = {name: _named_file(settings.option(name)) for name in _READ}
-    plain = [dict(shown), identity_of(settings), read]
+    decided, read = identity_of(settings), _read_by(settings)
+    plain = [dict(shown), decided, read]
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:8]
     words = [
         re.sub(r"[^A-Za-z0-9.]+", "-", value).strip("-.")[-_SHOWN:] for value in shown.values()
     ]
-    return SweepCell("_".join([*filter(None, words), digest]), shown, settings)
+    return SweepCell("_".join([*filter(None, words), digest]), shown, settings, decided, read)
 
 
 CELLS: Final = "cells"
@@ -230,7 +255,7 @@ class SweptCell:
     path: Path
     #: Why the cell failed or is incomplete; ``""`` if it is complete.
     problem: str = ""
-    #: Whether the folder has the results of another run.
+    #: Whether the folder has results that this call did not accept as those of its bot.
     refused: bool = False
 
     @property
@@ -239,6 +264,12 @@ class SweptCell:
         if self.refused or not ResultFolder.is_one(self.path):
             return None
         return ResultFolder.open(self.path)
+
+    @property
+    def doubt(self) -> str:
+        """Why the cell's results may be of two versions of the bot, or ``""``."""
+        folder = self.folder
+        return "" if folder is None else folder.manifest.doubt
 
 
 def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterator[SweptCell]:
@@ -250,31 +281,29 @@ def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterato
     known = _LastTracker()
     for number, cell in enumerate(plan.cells, start=1):
         path = output / CELLS / cell.name
-        try:
-            swept = SweptCell(cell, path, _problem_of(cell, path, known, number, progress))
-        except AnotherRunError as error:
-            swept = SweptCell(cell, path, str(error), refused=True)
-        yield swept
+        yield _run_cell(cell, path, known, partial(progress, cell, number))
 
 
-def _problem_of(
-    cell: SweepCell, path: Path, known: _LastTracker, number: int, progress: SweepProgress
-) -> str:
-    """Run a cell. Return the reason if it failed or is incomplete, otherwise ``""``.
+def _run_cell(cell: SweepCell, path: Path, known: _LastTracker, progress: Progress) -> SweptCell:
+    """Run the missing part of a cell. Return how it ended."""
+    # Without a new result, nothing shows that earlier results are of the present bot.
+    refused = True
 
-    Raises:
-        AnotherRunError: its folder has the results of another run.
-    """
+    def accepted(done: int, total: int) -> None:
+        nonlocal refused
+        refused = False
+        progress(done, total)
+
     try:
         campaign = known.campaign(cell.settings)
-        folder = run_into(campaign, path, lambda done, total: progress(cell, number, done, total))
-    except AnotherRunError:
-        raise
+        if problem := cell.change_of(campaign):
+            return SweptCell(cell, path, problem, refused=True)
+        folder = run_into(campaign, path, accepted)
     except DstFuzzError as error:
-        return str(error)
+        return SweptCell(cell, path, str(error), refused=refused)
     if not folder.complete:
-        return folder.manifest.ended or "not finished"
-    return "" if folder.judge is None else undecided_text(folder.judge)
+        return SweptCell(cell, path, folder.manifest.ended or "not finished")
+    return SweptCell(cell, path, "" if folder.judge is None else undecided_text(folder.judge))
 
 
 class _LastTracker:
@@ -283,16 +312,20 @@ class _LastTracker:
     def __init__(self) -> None:
         self._key: Any = None
         self._tracker: Tracker | None = None
+        self._data = ""
 
     def campaign(self, settings: Settings) -> Campaign:
         """Return the campaign of a cell."""
-        # A tracker may depend on the settings of data and replies.
+        # A tracker may depend on the settings of data and replies, and on the dialogues.
         key = settings.tracker, settings.data, settings.reply
         timed = settings.budget.max_seconds is not None
         if self._tracker is not None and key == self._key and not timed:
-            return Campaign(self._tracker, settings=settings)
+            campaign = Campaign(self._tracker, settings=settings)
+            if data_digest(campaign.data) == self._data:
+                return campaign
         campaign = Campaign(settings.tracker.model, settings=settings)
         self._key, self._tracker = (None, None) if timed else (key, campaign.tracker)
+        self._data = data_digest(campaign.data)
         return campaign
 
 
@@ -309,6 +342,8 @@ class SweepRow:
     values: Mapping[str, str] = field(default_factory=dict)
     #: Why the cell failed or is incomplete.
     problem: str = ""
+    #: Why its results may be of two versions of the bot.
+    doubt: str = ""
     relation: str = ""
     dialogues: int = 0
     turns: int = 0
@@ -329,6 +364,11 @@ class SweepRow:
     #: Estimated failures per 1,000 user turns; only for a search by density.
     estimated_failures: float | None = None
 
+    @property
+    def remark(self) -> str:
+        """The problem and the doubt."""
+        return "; ".join(filter(None, (self.problem, self.doubt)))
+
 
 def rows_of(swept: SweptCell) -> Iterator[SweepRow]:
     """Yield the rows of a cell. A cell without results has one row without a relation."""
@@ -337,6 +377,7 @@ def rows_of(swept: SweptCell) -> Iterator[SweepRow]:
         "cell": cell.name,
         "values": dict(cell.values),
         "problem": swept.problem,
+        "doubt": swept.doubt,
     }
     if folder is None or not len(folder):
         yield SweepRow(**about)
@@ -588,7 +629,9 @@ class SweepPage:
         cells = len({row.cell for row in self.rows})
         broken = len({row.cell for row in self.rows if row.problem})
         text = f"{cells} cells: {' x '.join(f'{len(v)} {n}' for n, v in self.axes.items())}"
-        return f"{text}; {broken} of them unfinished" if broken else text
+        doubtful = len({row.cell for row in self.rows if row.doubt})
+        text += f"; {broken} of them unfinished" if broken else ""
+        return f"{text}; {doubtful} may belong to two versions of the bot" if doubtful else text
 
     @property
     def shown_axes(self) -> list[str]:
@@ -610,7 +653,7 @@ class SweepPage:
     def markdown(self) -> str:
         """Return the tables of cells and differences as Markdown."""
         head = [*self.head(), "problem"]
-        rows = [[*self.texts(row), row.problem] for row in self.rows]
+        rows = [[*self.texts(row), row.remark] for row in self.rows]
         parts = [f"# Sweep: {self.name}", self.lead, _show_table(head, rows)]
         if self.differences:
             rows = list(map(_difference_texts, self.differences))
@@ -625,7 +668,7 @@ class SweepPage:
             {
                 "texts": [visible(text) for text in self.texts(row)],
                 "link": self.links.get(row.cell, ""),
-                "problem": visible(row.problem),
+                "problem": visible(row.remark),
             }
             for row in self.rows
         ]

@@ -461,6 +461,22 @@ def test_results_are_not_continued_if_a_file_of_a_key_changes_during_the_run(
             run()
 
 
+def test_another_option_of_a_factory_is_called_an_option(
+    manifest: RunManifest, tmp_path: Path
+) -> None:
+    of_factory = "the options of the tracker's factory"
+    decided = {**manifest.decided, "code": {"the tracker": "a"}, of_factory: {"batch_size": "64"}}
+    first = replace(manifest, decided=decided)
+    second = replace(manifest, decided={**decided, of_factory: {"batch_size": "7"}})
+    with pytest.raises(UserError, match="option") as told:
+        first.refuse_another(second, tmp_path)
+    assert "batch_size" in str(told.value)
+    assert "the code of" not in str(told.value)
+    third = replace(manifest, decided={**decided, "code": {"the tracker": "b"}})
+    with pytest.raises(UserError, match="the code of the tracker"):
+        first.refuse_another(third, tmp_path)
+
+
 def test_options_that_reach_a_factory_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     def create(timeout: float = 1.0) -> object:
         return lambda _: {"hotel-name": str(timeout)}
@@ -549,6 +565,10 @@ def test_a_secret_decides_and_is_not_shown(
     ("variable", "given"),
     [
         ("DSTFUZZ_TOKEN", {"model": "http://host/track"}),
+        # A bot in Python may read it, too.
+        ("DSTFUZZ_TOKEN", {"model": "my_bot:track"}),
+        ("DSTFUZZ_TOKEN", {"model": "mine"}),
+        ("DSTFUZZ_TOKEN", {}),
         ("DSTFUZZ_JUDGE_TOKEN", {"outcome": "reply", "compare": "judge:openai+http://host/v1"}),
         ("BOT_TEAM", {"header": "X-Team: $BOT_TEAM"}),
         ("BOT_TEAM", {"tracker": "team=$BOT_TEAM"}),
@@ -564,6 +584,14 @@ def test_a_variable_of_the_environment_decides(
         found.append(identity_of(settings))
     assert found[0] != found[1]
     assert "second" not in repr(found)
+
+
+def test_the_token_of_a_judge_does_not_count_without_a_judge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = identity_of(Settings.of(model="my_bot:track"))
+    monkeypatch.setenv("DSTFUZZ_JUDGE_TOKEN", "first")
+    assert identity_of(Settings.of(model="my_bot:track")) == before
 
 
 AXES = {
@@ -706,8 +734,9 @@ def test_a_baseline_knows_all_code_of_a_rule(
             if settings.reply.outcome == "tool-calls"
             else as_comparison("rulebook:same", "here", settings.reply, judges)
         )
-        told = {"lexicon": "", "policy": "", "noise": "", "comparison": comparison}
-        found.append(campaign_identity(settings, data, **told))
+        told = {"lexicon": "", "policy": "", "noise": ""}
+        compared = [comparison.identity]
+        found.append(campaign_identity(settings, data, **told, compared=compared))
     monkeypatch.delitem(sys.modules, "rulebook")
     assert not changes(found[0], found[1])
     assert changes(found[1], found[2])

@@ -59,6 +59,7 @@ class Tabled:
     def compare(self, path, before, found, asked):
         return ComparisonResult(before == found or not self.strict)
 """
+PLAIN = "def test_replies(dst_turn):\n    dst_turn.assert_unchanged()\n"
 #: The rule of a suite -> its `conftest.py` and the options.
 RULES = {
     "relation": (RELATION, ("--dst-model=bot:heard", "--dst-relation=mine")),
@@ -87,6 +88,53 @@ def test_a_changed_rule_is_not_compared_with_the_baseline(tmp_path: Path, rule: 
     changed = "has changed since the baseline"
     assert changed not in reasons(False)
     assert changed in reasons(True)
+
+
+FIXTURE = """
+import pytest
+import rules
+@pytest.fixture(scope="session")
+def dst_compare():
+    return {value}
+"""
+MARKER = """
+import pytest
+import rules
+@pytest.mark.dst(compare={value})
+def test_replies(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+SAME = "def same(before, found):\n    return {}\n"
+#: How a suite chooses the comparison -> its `conftest.py` and test, each before and after.
+CHOSEN = {
+    "function": [(FIXTURE.format(value="rules.same"), PLAIN, strict) for strict in (False, True)],
+    "name": [(FIXTURE.format(value=f"'{name}'"), PLAIN, True) for name in ("numbers", "exact")],
+    "marker": [("", MARKER.format(value=f"'{name}'"), True) for name in ("numbers", "exact")],
+}
+
+
+@pytest.mark.parametrize("chosen", CHOSEN.values(), ids=CHOSEN)
+def test_another_comparison_of_a_suite_is_not_compared_with_the_baseline(
+    tmp_path: Path, chosen: list[tuple[str, str, bool]]
+) -> None:
+    (tmp_path / "bot.py").write_text(BOT, encoding="utf-8")
+
+    def reasons(conftest: str, test: str, strict: bool, *more: str) -> str:
+        rule = SAME.format("before == found" if strict else "True")
+        files = {"conftest": conftest, "test_replies": test, "rules": rule}
+        for name, text in files.items():
+            (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        line = ("--dst-model=bot:reply", "--dst-outcome=reply", "--dst-turns=4", "--dst-variants=2")
+        base = ("--dst-baseline=base.json", *more)
+        done = run_python("-m", "pytest", "-p", "no:cacheprovider", *line, *base, cwd=tmp_path)
+        assert done.returncode in (0, 1, 9), done.stdout + done.stderr
+        return " ".join(done.stdout.split())
+
+    before, after = chosen
+    reasons(*before, "--dst-update-baseline")
+    changed = "compare:"
+    assert changed not in reasons(*before)
+    assert changed in reasons(*after)
 
 
 def test_plain_values_of_a_comparison_count() -> None:

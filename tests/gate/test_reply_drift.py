@@ -119,9 +119,9 @@ def test_runs_with_other_comparisons_are_other_campaigns() -> None:
     data = DialogueSet("shop", "test", ())
     settings = Settings.of(outcome="reply")
     words = {"lexicon": "", "policy": "", "noise": ""}
-    replies = campaign_identity(settings, data, **words, comparison=NUMBERS)
+    replies = campaign_identity(settings, data, **words, compared=[NUMBERS.identity])
     other = comparison_by_name("exact", settings.reply)
-    exact = campaign_identity(settings, data, **words, comparison=other)
+    exact = campaign_identity(settings, data, **words, compared=[other.identity])
     states = campaign_identity(Settings(), data, **words)
     assert "compare" not in states
     assert changes(replies, exact) == ["compare: numbers in the baseline, exact now"]

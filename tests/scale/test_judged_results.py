@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from processes import run_python
 
+import pytest_dstfuzz.agents
+
 # Loaded before any inner run, which forgets the modules that it was the first to load.
 import pytest_dstfuzz.plugin.hooks  # noqa: F401 - see above
 from pytest_dstfuzz import __version__
@@ -382,6 +384,27 @@ def test_results_of_a_rule_that_has_changed_are_refused(
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "the code of ownrule:same" in done.stderr
     assert not (pytester.path / "base.json").exists()
+
+
+def test_results_of_another_policy_of_the_search_are_refused(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(wordbot=BOT)
+    policy, gate = pytester.path / "p.safetensors", "--dst-max-failure-rate=100%"
+    shipped = Path(pytest_dstfuzz.agents.__file__).parent / "resources" / "agents"
+    shutil.copy(shipped / "trade.safetensors", policy)
+    line = ("--validity=strict", "--search=agent:./p.safetensors", "--turns=4", "--variants=1")
+    campaign(pytester.path, "--model=wordbot:heard", *line, "--results=found")
+
+    def judge() -> subprocess.CompletedProcess[str]:
+        return run_python("-m", "pytest", *PLAIN, "--dst-results=found", gate, cwd=pytester.path)
+
+    assert judge().returncode == 0
+    shutil.copy(shipped / "simpletod.safetensors", policy)
+    done = judge()
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "policy" in done.stderr
+    # Results may be judged on a machine without the policy.
+    policy.unlink()
+    assert judge().returncode == 0
 
 
 def test_settings_of_a_judge_and_of_credentials_come_back() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import json
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ import pytest
 from processes import run_python
 
 from pytest_dstfuzz.cli import main
+from pytest_dstfuzz import register_tracker
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.scale.sweeps import SweepPlan, read_sweep
+from pytest_dstfuzz.scale.sweeps import SweepPlan, read_sweep, run_sweep
+from pytest_dstfuzz.trackers.registry import TRACKERS
 
 BOT = """
 import time
@@ -150,6 +154,99 @@ def test_a_refused_cell_shows_no_figures(folder: Path) -> None:
     for row in rows:
         assert "another run" in row["problem"]
         assert (row["turns"], row["failure_rate"]) == ("0", "")
+
+
+#: A bot that cannot run.
+BROKEN = {
+    "import": lambda text: text + "def track(context) return",
+    "first answer": lambda text: text.replace("    said", "    raise RuntimeError\n    said"),
+}
+
+
+@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
+def test_a_cell_that_cannot_run_shows_no_figures_of_an_earlier_bot(
+    folder: Path, change: Callable[[str], str]
+) -> None:
+    text = SWEEP.replace(', "sweepbot:last"', "").replace(', "near-value"', "")
+    (folder / "s.toml").write_text(text, encoding="utf-8")
+    assert swept(folder, "s.toml", "--output=out").returncode == 0
+    (folder / "sweepbot.py").write_text(change(BOT), encoding="utf-8")
+    assert swept(folder, "s.toml", "--output=out").returncode == 1
+    rows = table(folder / "out" / "table.csv")
+    assert rows
+    for row in rows:
+        assert row["problem"]
+        assert (row["turns"], row["failure_rate"]) == ("0", "")
+    # The folder still has them.
+    (folder / "sweepbot.py").write_text(BOT, encoding="utf-8")
+    assert swept(folder, "s.toml", "--output=out").returncode == 0
+
+
+LATE = """
+import importlib
+
+def late(context):
+    number = min(len(context.user_utterances), 2)
+    return {"hotel-area": importlib.import_module(f"area_{number}").AREA}
+"""
+
+
+def test_a_sweep_says_which_cells_may_be_of_two_versions(folder: Path) -> None:
+    (folder / "latebot.py").write_text(LATE, encoding="utf-8")
+    for number in (1, 2):
+        (folder / f"area_{number}.py").write_text("AREA = 'north'\n", encoding="utf-8")
+    text = (
+        '[settings]\nturns = 8\nvariants = 1\n[axes]\nmodel = ["latebot:late", "sweepbot:last"]\n'
+    )
+    (folder / "s.toml").write_text(text, encoding="utf-8")
+    done = swept(folder, "s.toml", "--output=out")
+    assert done.returncode == 0
+    doubt = "two versions"
+    lines = [line for line in done.stdout.splitlines() if ": done" in line]
+    assert [doubt in line for line in lines] == [True, False]
+    rows = table(folder / "out" / "table.csv")
+    assert [doubt in row["doubt"] for row in rows] == [True, False]
+    for name in ("sweep.md", "index.html"):
+        assert doubt in (folder / "out" / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("changed", ["file of a key", "dialogues"])
+def test_a_cell_does_not_run_after_a_change_of_what_its_name_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    """Its tracker may have read the file before the change."""
+    area, data = tmp_path / "area.txt", tmp_path / "data.json"
+    area.write_text("north", encoding="utf-8")
+    turns = [{"user": f"Hello number {number}", "state": {}} for number in range(3)]
+    data.write_text(json.dumps([{"id": "one", "turns": turns}]), encoding="utf-8")
+    made = []
+
+    def create(path: str) -> object:
+        made.append(text := Path(path).read_text(encoding="utf-8"))
+        return lambda _: {"hotel-area": text}
+
+    monkeypatch.setattr(TRACKERS, "_registered", {})
+    register_tracker("filed", create)
+    file = tmp_path / "s.toml"
+    file.write_text(
+        f"[settings]\nmodel = 'filed'\ntracker = 'path={area}'\ndata = '{data}'\n"
+        "turns = 2\nvariants = 1\n[axes]\nseed = [0, 1]\n",
+        encoding="utf-8",
+    )
+    cells = run_sweep(read_sweep(file), tmp_path / "out", lambda *_: None)
+    assert not next(cells).problem
+    if changed == "dialogues":
+        data.write_text(data.read_text(encoding="utf-8").replace("Hello", "Good"), encoding="utf-8")
+    else:
+        area.write_text("south", encoding="utf-8")
+    second = next(cells)
+    assert "since the sweep began" in second.problem
+    assert second.folder is None
+    # The same command then runs all cells, each in a new folder.
+    again = list(run_sweep(read_sweep(file), tmp_path / "out", lambda *_: None))
+    assert not any(one.problem for one in again)
+    assert len(list((tmp_path / "out" / "cells").iterdir())) == 3
+    assert made[-1] == area.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
