@@ -18,7 +18,7 @@ from processes import run_python
 import pytest_dstfuzz.agents
 
 # Loaded before any inner run, which forgets the modules that it was the first to load.
-import pytest_dstfuzz.plugin.hooks  # noqa: F401 - see above
+import pytest_dstfuzz.plugin.hooks
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.config import Settings, settings_json, settings_of_json

@@ -215,10 +215,10 @@ def test_a_cell_does_not_run_after_a_change_of_what_its_name_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
     """Its tracker may have read the file before the change."""
-    area, data = tmp_path / "area.txt", tmp_path / "data.json"
+    area, data = tmp_path / "area.txt", tmp_path / "data.jsonl"
     area.write_text("north", encoding="utf-8")
-    turns = [{"user": f"Hello number {number}", "state": {}} for number in range(3)]
-    data.write_text(json.dumps([{"id": "one", "turns": turns}]), encoding="utf-8")
+    said = {"messages": [{"role": "user", "content": "Hello, I want a hotel in the north"}]}
+    data.write_text(json.dumps(said), encoding="utf-8")
     made = []
 
     def create(path: str) -> object:
