@@ -350,8 +350,7 @@ class SessionEnd:
         self._last_lines += [StyledLine(problem, "warning") for problem in facts.problems]
         if self._collector.problem:
             session.exitstatus = self._collector.problem_status
-            if self._collector.conflict:
-                self._last_lines.append(StyledLine(self._collector.conflict, "bad"))
+            self._last_lines += map(partial(StyledLine, style="bad"), self._collector.conflicts)
             return
         if self._broken_off:
             for found in self._campaigns.finished():

@@ -198,8 +198,8 @@ class ResultCollector:
         self.problem = ""
         #: Its exit status.
         self.problem_status = 0
-        #: The same message if no test shows it.
-        self.conflict = ""
+        #: Such mistakes that no test shows.
+        self.conflicts: list[str] = []
         #: Whether the conformance kit has checked a tracker.
         self.conformance = False
         #: Id of a remembered violation -> its outcome.
@@ -253,7 +253,8 @@ class ResultCollector:
         for made in one.made:
             first = self._made.setdefault((made.origin, made.fixture), made.name)
             if first != made.name and not self.problem:
-                self.problem = self.conflict = made.refusal
+                self.problem = made.refusal
+                self.conflicts.append(made.refusal)
                 self.problem_status = pytest.ExitCode.USAGE_ERROR
         self.conformance = self.conformance or one.conformance
         if one.regression:

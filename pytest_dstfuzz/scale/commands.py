@@ -339,7 +339,7 @@ def _sweep(given: Namespace) -> int:
 def _write(given: Namespace, plan: SweepPlan, swept: list[SweptCell]) -> None:
     """Write the reports of the cells, and the table and page of the sweep."""
     from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - as above
-    from pytest_dstfuzz.scale.sweeps import (  # noqa: PLC0415  # noqa: PLC0415
+    from pytest_dstfuzz.scale.sweeps import (  # noqa: PLC0415 - as above
         SweepPage,
         columns_of,
         differences_of,

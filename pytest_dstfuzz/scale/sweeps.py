@@ -443,7 +443,7 @@ def _axis(name: str) -> str:
 SWEEP_FILES: Final = {
     "index.html": "<title>Sweep: ",
     "sweep.md": "# Sweep: ",
-    "table.csv": ",problem,relation,dialogues,turns,valid,violations,",
+    "table.csv": ",relation,dialogues,turns,valid,violations,",
     "table.parquet": "PAR1",
 }
 

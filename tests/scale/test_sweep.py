@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from processes import run_python
 
-from pytest_dstfuzz.cli import main
 from pytest_dstfuzz import register_tracker
+from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.scale.sweeps import SweepPlan, read_sweep, run_sweep
 from pytest_dstfuzz.trackers.registry import TRACKERS
