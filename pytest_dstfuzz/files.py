@@ -30,6 +30,7 @@ __all__ = [
     "check_writable",
     "content_of",
     "digest_of",
+    "find_path",
     "is_pickled",
     "lock_file",
     "names_file",
@@ -113,12 +114,19 @@ def _number_of_error(place: str) -> int:
     return errno.EACCES if is_locked else 0
 
 
+def find_path(text: str) -> Path | None:
+    """Return the path of a file or folder that exists, or ``None`` for any other text."""
+    try:
+        path = Path(text).expanduser()
+        return path if path.exists() else None
+    except (OSError, RuntimeError, ValueError):  # No name of a file, or no home folder.
+        return None
+
+
 def names_file(text: str) -> bool:
     """Return whether a text is the path of a file. Any text may be given, such as a prompt."""
-    try:
-        return Path(text).expanduser().is_file()
-    except (OSError, RuntimeError, ValueError):  # No name of a file, or no home folder.
-        return False
+    path = find_path(text)
+    return path is not None and path.is_file()
 
 
 def refuse_special(path: Path, what: str = "") -> None:

@@ -19,7 +19,7 @@ from pytest_dstfuzz.config.parsers import Option, unquote_value
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey
 from pytest_dstfuzz.config.settings import Settings
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.files import content_of, names_file
+from pytest_dstfuzz.files import content_of, find_path, names_file
 
 __all__ = ["identity_of", "is_own_function"]
 
@@ -129,18 +129,11 @@ def _of_key(item: Option, value: OwnKey) -> str:
     for separators in _SEPARATORS:
         pieces = {part.strip(_AROUND) for part in re.split(separators, text)} - {""}
         parts |= pieces
-        if all(map(_is_there, pieces)):
+        if all(map(find_path, pieces)):
             paths |= pieces
     contents = [_content_of_part(one, named=one in paths) for one in sorted(parts - {""})]
     found = [_keyed(item.name, value.name, _relocated(text)), *filter(None, contents)]
     return " ".join(found)
-
-
-def _is_there(path: str) -> bool:
-    try:
-        return Path(path).expanduser().exists()
-    except (OSError, RuntimeError, ValueError):  # No name of a file, or no home folder.
-        return False
 
 
 def _relocated(text: str) -> str:

@@ -83,7 +83,7 @@ class ChosenKs:
     """The best k of each search in an earlier table, which was made on other dialogues."""
 
     file: Path
-    best: Mapping[tuple[str, ...], str] = field(repr=False)  #: Contest and search -> k.
+    best: Mapping[tuple[str, ...], int] = field(repr=False)  #: Contest and search -> k.
 
     def k(self, contest: Contest, item: Contender) -> int:
         """Return the best k of a search. Raise `UserError` if the table does not have it."""
@@ -91,8 +91,8 @@ class ChosenKs:
             return 1  # The search ignores it.
         place = (contest.validity, yes_no(contest.until_broken), str(contest.budget), item.label)
         try:
-            return int(self.best[place])
-        except (KeyError, ValueError):
+            return self.best[place]
+        except KeyError:
             validity, until_broken, budget, search = place
             raise UserError(
                 f"{self.file} has no best k for --searches {search} with --validity {validity}, "
@@ -107,16 +107,17 @@ def read_chosen_ks(text: str) -> ChosenKs:
         with Path(text).open(encoding="utf-8", newline="") as lines:
             rows = list(csv.DictReader(lines))
         names = ("validity", "until_broken", "budget", "search")
-        best = {tuple(row[name] for name in names): row["k"] for row in _best_rows(rows)}
+        # A search that ignores k has none.
+        best = {
+            tuple(row[name] for name in names): int(row["k"])
+            for row in rows
+            if row["best_k"] == yes_no(True) and row["k"]
+        }
     except (OSError, ValueError, KeyError, csv.Error) as fault:
         raise ValueError(f"must be an rq3.csv of this command ({fault})") from None
     if not best:
         raise ValueError("must be an rq3.csv of this command, and has no row with a best k")
     return ChosenKs(Path(text), best)
-
-
-def _best_rows(rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    return [row for row in rows if row["best_k"] == yes_no(True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -286,7 +285,7 @@ class SessionCampaigns:
     def predictor(self, model: object, item: pytest.Item, outcome: OutcomeKind) -> Predictor:
         """Return the predictor for the tracker of a test."""
         made = self.fixtures.made(item, "dst_model", model)
-        return self._pool.predictor(model, f"{made.origin} {made.name}", outcome)
+        return self._pool.predictor(model, made.source, outcome)
 
     def result(
         self, param: TurnParam, model: object, key: CampaignKey, planned: Settings
@@ -296,8 +295,7 @@ class SessionCampaigns:
         ``planned`` holds the settings that `plan` recorded for the turn.
         """
         # An unusable tracker is refused before the settings are checked.
-        made = {one.fixture: one.name for one in key.made}
-        source = f"{key.origin} {made['dst_model']}"
+        source = key.made[0].source
         predictor = self._pool.predictor(model, source, key.effective.reply.outcome)
         if key not in self._engines:
             data, turns = self._context.data_of(key.effective), self._plans[planned, key.origin]
@@ -347,7 +345,7 @@ class SessionCampaigns:
             own=own,
             relation=relation.name,
             compared="" if comparison.exact else comparison.name,
-            comparison="" if comparison.exact else comparison.identity,
+            compared_by="" if comparison.exact else comparison.identity,
             code=self._code(key),
             about_relation=RelationFacts(
                 KINDS[key.effective.reply.outcome].words.fill(relation.expects),
@@ -357,7 +355,7 @@ class SessionCampaigns:
             ),
             chosen={} if "search" in param.marked or search == OWN_EDITS else {"search": search},
             worker=worker,
-            made=tuple(replace(one, test=param.item_id) for one in key.made if worker),
+            made=key.made if worker else (),
             facts=self._pool.facts() if worker else None,
         )
 

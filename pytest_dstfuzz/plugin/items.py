@@ -6,7 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -277,11 +277,17 @@ class MadeObject:
 
     fixture: str
     scope: str
-    #: Name of the test, and of its origin.
-    test: str
+    #: Name of the test, for the message.
+    test: str = field(compare=False)
+    #: Origin of the test, see `Origins`.
     origin: str
     #: ``""`` if all tests of the origin get one object.
     name: str = ""
+
+    @property
+    def source(self) -> str:
+        """The name of the object's source for all processes, which may share its answers."""
+        return f"{self.origin} {self.name}"
 
     @property
     def refusal(self) -> str:
@@ -307,7 +313,7 @@ class CampaignKey(NamedTuple):
     search_id: int = 0
     relation_id: int = 0
     compare_id: int = 0
-    #: The objects of the fixtures, see `FixtureValues.made`.
+    #: The objects of the fixtures, that of the tracker first, see `FixtureValues.made`.
     made: tuple[MadeObject, ...] = ()
 
 
@@ -406,8 +412,7 @@ class FixtureValues:
         for made_object in made:
             self._refuse_another(made_object, given[made_object.fixture])
         key = (param.settings, settings, origin, id(model), lexicon)
-        named = tuple(replace(one, test="") for one in made)
-        return CampaignKey(*key, ids["search"], ids["relation"], ids["compare"], named)
+        return CampaignKey(*key, ids["search"], ids["relation"], ids["compare"], made)
 
     def made(self, item: pytest.Item, fixture: str, value: object) -> MadeObject:
         """Return the object that a fixture returned, with a name if other processes make it, too.

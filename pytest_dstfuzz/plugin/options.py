@@ -189,10 +189,10 @@ def _refuse_unread_settings(config: pytest.Config) -> None:
 def _keys_in(path: Path) -> Iterator[str]:
     """Yield the names of the settings of pytest in a file. An unreadable file has none."""
     if path.suffix == ".toml":
-        root = "tool.pytest" if path.name == "pyproject.toml" else "pytest"
-        for name in (root, f"{root}.ini_options"):
-            table = read_table(path, f"[{name}]")
-            yield from table if isinstance(table, Mapping) else ()
+        table = read_table(path, "[tool.pytest]" if path.name == "pyproject.toml" else "[pytest]")
+        inner = table.get("ini_options") if isinstance(table, Mapping) else None
+        for one in (table, inner):
+            yield from one if isinstance(one, Mapping) else ()
         return
     sections = ConfigParser(interpolation=None, strict=False, allow_no_value=True)
     with suppress(ConfigError, UnicodeDecodeError):  # Pytest does not read this file.

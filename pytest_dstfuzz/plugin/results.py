@@ -139,8 +139,8 @@ class ItemOutcome:
     about_relation: RelationFacts = field(default_factory=RelationFacts)
     #: Name of the comparison of replies; ``""`` if no reply was tested.
     compared: str = ""
-    #: Its identity.
-    comparison: str = ""
+    #: Its identity, see `Comparison.identity`.
+    compared_by: str = ""
     #: Digests of the user's own code, see `code_of_rules`.
     code: Mapping[str, str] = field(default_factory=dict)
     #: ``search`` -> the name from a fixture, if no marker set it.
@@ -273,7 +273,7 @@ class ResultCollector:
         self.lexicons.add(found.lexicon)
         if found.compared:
             self.comparisons.add(found.compared)
-            self.compared_by.add(found.comparison)
+            self.compared_by.add(found.compared_by)
         for name, digest in found.code.items():
             # Fixtures of two folders may return different objects with one name.
             known = self.code.get(name, digest).split()

@@ -250,9 +250,10 @@ def refuse_other_rules(
     relations = [relation_by_name(name) for name in run.relations if name in RELATIONS.single]
     here, before = code_of_rules(settings, relations, None, search_path), decided.get("code", {})
     found = [f"the code of {name}" for name in sorted(here) if here[name] != before.get(name)]
-    if decided.get("noise") != identity_of(settings, "variant")["noise"]:
+    now = identity_of(settings, "variant")
+    if decided.get("noise") != now["noise"]:
         found.append("the noise")
-    if _is_other_policy(decided, settings):
+    if _is_other_policy(decided, now["search"], settings.variant.search):
         found.append("the policy of the search")
     if ("" if comparison.exact else comparison.identity) != decided.get("the comparison"):
         found = found or ["the comparison of answers"]
@@ -263,14 +264,12 @@ def refuse_other_rules(
         )
 
 
-def _is_other_policy(decided: Mapping[str, Any], settings: Settings) -> bool:
-    """Return whether the search of a run now has another policy than in the run."""
+def _is_other_policy(decided: Mapping[str, Any], here: object, search: str) -> bool:
+    """Return whether a run's ``search`` now has another policy, and ``here`` as its identity."""
     before = decided.get("policy")
     # Relations that make their own edits use no policy.
     if not before:
         return False
-    search = settings.variant.search
-    here = identity_of(settings, "variant")["search"]
     try:
         found = find_training(search)
     except UserError:  # Its file or its package is not here.

@@ -252,11 +252,13 @@ def _same_answers(
             f"{len(changed)} of {both} unmodified turns differently than the one that wrote the "
             "folder. Use another folder"
         )
-    note = (
-        f"the bot fails on {len(failed)} of {known} unmodified turns that it answered in earlier "
-        f"calls, so they do not show whether it is the same ({reason})"
-    )
-    return fill_answers(before, now), note * bool(failed)
+    note = ""
+    if failed:
+        note = (
+            f"the bot fails on {len(failed)} of {known} unmodified turns that it answered in "
+            f"earlier calls, so they do not show whether it is the same ({reason})"
+        )
+    return fill_answers(before, now), note
 
 
 def _reason(campaign: Campaign, answer: Answer | None) -> str:

@@ -36,6 +36,9 @@ SHARED = Path(os.environ.get("DSTFUZZ_SHARED", Path(__file__).parents[3] / "shar
 MULTIWOZ = SHARED / "data" / "multiwoz21"
 CANARD = SHARED / "data" / "canard" / "dev.json"
 EXAMPLES = Path(__file__).parents[2] / "examples"
+needs_multiwoz = pytest.mark.skipif(
+    not MULTIWOZ.is_dir(), reason="needs the MultiWOZ files of ../shared"
+)
 
 
 def made(table: str, /, **cell: str) -> list[dict[str, str]]:
@@ -103,11 +106,10 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("simpletod", "simpletod", "drop", 100, 2),
     ],
 )
+@needs_multiwoz
 def test_a_cell_of_the_relations(
     table: str, model: str, relation: str, dialogues: int, variants: int
 ) -> None:
-    if not MULTIWOZ.is_dir():
-        pytest.skip("needs the MultiWOZ files of ../shared")
     settings = common_settings(model=model, data=str(MULTIWOZ), variants=variants, seed=0)
     config = relations.RelationsConfig(settings, relations=relation, max_dialogues=dialogues)
     *_, last = relations.run_relations(config, lambda _: None)
@@ -116,9 +118,8 @@ def test_a_cell_of_the_relations(
 
 
 @pytest.mark.parametrize("whole", [False, True])
+@needs_multiwoz
 def test_a_cell_of_value_f1(*, whole: bool) -> None:
-    if not MULTIWOZ.is_dir():
-        pytest.skip("needs the MultiWOZ files of ../shared")
     settings = common_settings(model="trade", data=str(MULTIWOZ), variants=1)
     config = relations.RelationsConfig(
         settings, relations="phrase-table", max_dialogues=60, whole_context=whole, value_f1=True
@@ -133,8 +134,6 @@ def test_a_cell_of_value_f1(*, whole: bool) -> None:
 @cache
 def ground(model: str, split: str, *, all_right: bool = False) -> SearchComparison:
     """Return the dialogues of RQ2 and RQ3 for a model, which answers the whole split."""
-    if not MULTIWOZ.is_dir():
-        pytest.skip("needs the MultiWOZ files of ../shared")
     settings = common_settings(model=model, data=str(MULTIWOZ), redraws=8)
     config = GroundConfig(settings, splits=(split,), seeds=(0,), all_right=all_right)
     return prepare(config, ("random",), folder=None, jobs=1, say=lambda _: None)
@@ -146,9 +145,8 @@ def without(row: Mapping[str, str], *names: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("validity", ["strict", "edit-rate"])
+@needs_multiwoz
 def test_a_cell_of_rq1(validity: str) -> None:
-    if not MULTIWOZ.is_dir():
-        pytest.skip("needs the MultiWOZ files of ../shared")
     settings = common_settings(model="trade", data=str(MULTIWOZ), variants=5, redraws=0)
     config = rq1.Rq1Config(settings, validities=(validity,), ks=(1,))
     found = _rows(rq1.tables(rq1.run_rq1(config, lambda _: None))["rq1.csv"])
@@ -163,6 +161,7 @@ def test_a_cell_of_rq1(validity: str) -> None:
         ("simpletod", "simpletod", "edit-rate", "test"),
     ],
 )
+@needs_multiwoz
 def test_a_cell_of_rq2(table: str, model: str, validity: str, split: str) -> None:
     config = rq2.Rq2Config(parse_contenders("random"), validities=(validity,), ks=(1,))
     dialogues = ground(model, split, all_right=split == "test")
@@ -177,6 +176,7 @@ def test_a_cell_of_rq2(table: str, model: str, validity: str, split: str) -> Non
     ("table", "validity"),
     [("strict-chosen", "strict"), ("chosen", "edit-rate"), ("parts", "strict")],
 )
+@needs_multiwoz
 def test_a_cell_of_rq3(table: str, validity: str) -> None:
     # With a k that is not the best one, the row is that of one run.
     wanted, *_ = made(f"rq3/{table}/rq3.csv", search="random", best_k="no")
@@ -186,6 +186,7 @@ def test_a_cell_of_rq3(table: str, validity: str) -> None:
 
 
 @pytest.mark.parametrize("validity", ["strict", "edit-rate"])
+@needs_multiwoz
 def test_the_first_run_of_a_cell_of_rq3_on_the_test_split(validity: str) -> None:
     (wanted,) = made(f"rq3/{validity}/rq3.csv", search="random")
     found = _cell_of_rq3(validity, "test", int(wanted["k"]))

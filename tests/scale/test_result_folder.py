@@ -325,7 +325,7 @@ def test_a_bot_that_fails_now_is_not_taken_for_the_same(
         told = [note for note in folder.manifest.notes if "4 of 16" in note]
         assert len(told) == 1
         assert "nobody is there" in told[0]
-    # When it answers again, the folder goes on, and nothing is told any more.
+    # When the bot answers again, the run continues without a note.
     down = ""
     folder = run_into(campaign(bot), tmp_path / "run", quiet)
     assert folder.complete

@@ -1,4 +1,4 @@
-"""Ray prints nothing of its own: what is wrong is told in one line."""
+"""Ray prints nothing of its own, and one line names the problem."""
 
 from __future__ import annotations
 
