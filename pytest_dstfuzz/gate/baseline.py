@@ -245,6 +245,8 @@ class Session:
     #: Names of the comparisons used for the variants of replies; fixtures may use others than the
     #: options.
     compared: frozenset[str] = frozenset()
+    #: Names of the comparisons by which all clean answers agree although they differ.
+    blind: Sequence[str] = ()
     #: Whether the same context got different answers before the run.
     varies: bool = False
 

@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.campaign.figures import Counts, weight_of
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.config import JUDGE
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     RelationGate,
@@ -167,30 +165,16 @@ def judge_answers(totals: Totals) -> tuple[LimitFinding, ...]:
 
 
 def judge_comparison(session: Session) -> list[str]:
-    """Return a sentence if the clean answers differ, but agree by the comparison of the run.
-
-    A judge is a language model. It would cost calls, so it is not asked.
-    """
-    comparison, totals = session.comparison, session.totals
-    if comparison.exact or JUDGE in comparison.name.split(",") or totals.one_answer:
+    """Return a sentence for each comparison by which all different clean answers agree."""
+    if session.totals.one_answer:
         return []
-    folding = Folding(comparison)
-    for results in (*session.groups.values(), session.results):
-        tally = totals.answers_by(folding.agree)
-        for turn in results:
-            tally.add(turn)
-            if tally.differ:
-                break
-        if tally.one:
-            return [
-                (
-                    "nothing was compared: all clean answers agree by the comparison "
-                    f"{comparison.name!r}, although they differ. So no variant can break them. "
-                    "Compare more of the answers: change the rules that ignore a value, the "
-                    "threshold, or the comparison"
-                )
-            ]
-    return []
+    return [
+        "nothing was compared: all clean answers agree by the comparison "
+        f"{name!r}, although they differ. So no variant can break them. "
+        "Compare more of the answers: change the rules that ignore a value, the "
+        "threshold, or the comparison"
+        for name in session.blind
+    ]
 
 
 def _judge_figures(

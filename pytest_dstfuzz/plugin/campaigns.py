@@ -40,13 +40,13 @@ from pytest_dstfuzz.plugin.items import (
     own_settings,
     param_of,
 )
-from pytest_dstfuzz.plugin.results import OWN_EDITS, ItemOutcome, group_key
+from pytest_dstfuzz.plugin.results import OWN_EDITS, ItemOutcome, clean_tally, group_key
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstProposer
 from pytest_dstfuzz.printable import format_count, printable
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.registry import describe_trained
 from pytest_dstfuzz.totals.totals import RelationFacts
-from pytest_dstfuzz.totals.troubles import LEAST_TESTED
+from pytest_dstfuzz.totals.troubles import LEAST_TESTED, AnswersTally
 
 #: Seconds without output before a progress message.
 PATIENCE = 20.0
@@ -218,6 +218,8 @@ class SessionCampaigns:
         self._policies: dict[str, tuple[str, str]] = {}
         self._codes: dict[CampaignKey, Mapping[str, str]] = {}
         self._engines: dict[CampaignKey, CampaignEngine] = {}
+        #: (name of the tracker, identity of the comparison) -> the clean answers.
+        self._answers: dict[tuple[str, str], AnswersTally | None] = {}
         #: Name of a tracker -> number of results that the selected tests need.
         self.planned: dict[str, int] = {}
         #: Relations of the settings, in the order of the tests.
@@ -322,7 +324,20 @@ class SessionCampaigns:
                 relation=self.fixtures.own(key.relation_id),
                 comparison=self._comparison(key),
             )
-        return self._engines[key].result(param.dialogue.id, param.turn_index)
+        result = self._engines[key].result(param.dialogue.id, param.turn_index)
+        if (answers := self._answers_of(key)) is not None:
+            answers.add(result)
+        return result
+
+    def _answers_of(self, key: CampaignKey) -> AnswersTally | None:
+        """Return the tally of the clean answers, see `clean_tally`."""
+        comparison = self._comparison(key)
+        model = self._models[key.settings.reply.outcome, key.origin]
+        known = model, comparison.identity
+        if known not in self._answers:
+            fallbacks = self._context.settings.reply.fallback
+            self._answers[known] = clean_tally(comparison, fallbacks)
+        return self._answers[known]
 
     def found(self, param: TurnParam, key: CampaignKey, result: TurnResult) -> ItemOutcome:
         """Return the result of a test, with additional facts for reports and the gate."""
@@ -332,6 +347,7 @@ class SessionCampaigns:
         search = variant.search if relation.edits == "search" else OWN_EDITS
         own = own_settings(param.settings, self._context.settings)
         comparison = self._comparison(key)
+        answers = self._answers_of(key)
         nameless = search == OWN_EDITS or key.search_id
         # The reporting process knows the cost of its own trackers.
         worker = self._context.worker.get("workerid", "")
@@ -346,6 +362,7 @@ class SessionCampaigns:
             relation=relation.name,
             compared="" if comparison.exact else comparison.name,
             compared_by="" if comparison.exact else comparison.identity,
+            told_apart=None if answers is None else answers.told_apart,
             code=self._code(key),
             about_relation=RelationFacts(
                 KINDS[key.effective.reply.outcome].words.fill(relation.expects),

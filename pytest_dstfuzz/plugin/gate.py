@@ -384,6 +384,7 @@ class SessionGate:
             hidden=settings.output.redact,
             comparison=comparison,
             compared=frozenset(record.comparisons),
+            blind=record.blind_comparisons(),
             varies=info.disagreement is not None and info.disagreement.differed > 0,
         )
         baselines = self._baselines

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.campaign.code import OF_TRACKER
 from pytest_dstfuzz.campaign.results import MappedResults, Results, TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.comparisons.arguments import rules_of_slots
 from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import JUDGE, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.kinds.replies import REPLIES
@@ -34,6 +35,7 @@ from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.redact import KEPT_BACK, redact_turn
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
+from pytest_dstfuzz.totals.troubles import LEAST_TELLING, AnswersTally
 from pytest_dstfuzz.trackers.tracker import NAMELESS
 
 _PACKAGE: Final = Path(__file__).parents[1]
@@ -113,6 +115,17 @@ def group_key(
     return f"{origin} {own} {search} {lexicon}{compared}{tested}"
 
 
+def clean_tally(comparison: Comparison, fallbacks: tuple[str, ...]) -> AnswersTally | None:
+    """Return a tally that tells whether a comparison tells clean answers apart.
+
+    ``None`` if all different answers differ by the comparison, or if a language model compares
+    them, which would cost calls.
+    """
+    if comparison.exact or JUDGE in comparison.name.split(","):
+        return None
+    return AnswersTally(fallbacks, Folding(comparison).agree)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ItemOutcome:
     """The result of a test. A worker of xdist sends it as JSON with the report of the test.
@@ -141,6 +154,9 @@ class ItemOutcome:
     compared: str = ""
     #: Its identity, see `Comparison.identity`.
     compared_by: str = ""
+    #: Whether it told clean answers of the tracker apart in this process, see
+    #: `AnswersTally.told_apart`.
+    told_apart: bool | None = None
     #: Digests of the user's own code, see `code_of_rules`.
     code: Mapping[str, str] = field(default_factory=dict)
     #: ``search`` -> the name from a fixture, if no marker set it.
@@ -182,6 +198,8 @@ class ResultCollector:
         self.comparisons: set[str] = set()
         #: Their identities, see `Comparison.identity`.
         self.compared_by: set[str] = set()
+        #: Identity -> name, ids of the answered turns, and each process's `ItemOutcome.told_apart`.
+        self._compared: dict[str, tuple[str, set[str], set[bool | None]]] = {}
         #: Digests of the user's own code behind the results.
         self.code: dict[str, str] = {}
         #: ``search`` -> the names from fixtures.
@@ -274,6 +292,12 @@ class ResultCollector:
         if found.compared:
             self.comparisons.add(found.compared)
             self.compared_by.add(found.compared_by)
+            _, answered, told = self._compared.setdefault(
+                found.compared_by, (found.compared, set(), set())
+            )
+            told.add(found.told_apart)
+            if result.clean_state is not None:
+                answered.add(result.id)
         for name, digest in found.code.items():
             # Fixtures of two folders may return different objects with one name.
             known = self.code.get(name, digest).split()
@@ -289,6 +313,18 @@ class ResultCollector:
             self.services[found.worker] = found.facts
         if found.own:
             self.own.add(found.own)
+
+    def blind_comparisons(self) -> list[str]:
+        """Return the names of comparisons by which all clean answers agree, although they differ.
+
+        Each test may have its own comparison. Fewer than `LEAST_TELLING` turns may have such
+        answers by chance.
+        """
+        return sorted(
+            name
+            for name, answered, told in self._compared.values()
+            if len(answered) >= LEAST_TELLING and False in told and True not in told
+        )
 
     def load(self) -> None:
         """Load results that exist before the first test. This class has none."""
@@ -432,6 +468,18 @@ class StoredCollector(ResultCollector):
         # The notes of the run include those on the policy.
         self.policies = {info.policy: ""} if info.policy else {}
         self.plan({"": len(self._run.results())})
+
+    def blind_comparisons(self) -> list[str]:
+        """Return the name of the comparison if all clean answers agree although they differ."""
+        comparison = self._comparison()
+        tally = clean_tally(comparison, self._settings.reply.fallback)
+        if tally is None:
+            return []
+        for turn in self._run.results():
+            tally.add(turn)
+            if tally.differ:
+                break
+        return [comparison.name] if tally.one and tally.told_apart is False else []
 
     def __len__(self) -> int:
         # Unreadable results do not count.

@@ -40,7 +40,7 @@ from pytest_dstfuzz.totals.tallies import (
     SpreadTally,
     describe_applied,
 )
-from pytest_dstfuzz.totals.troubles import Agrees, AnswersTally, TroublesTally
+from pytest_dstfuzz.totals.troubles import AnswersTally, TroublesTally
 from pytest_dstfuzz.weaknesses.advice import Mending
 from pytest_dstfuzz.weaknesses.groups import Member, Weakness, WeaknessTally
 
@@ -333,10 +333,6 @@ class Totals:
         turn = self._redact(replace(member.turn, variants=(member.variant,)))
         example = Member(turn, turn.variants[0], member.reading._replace(words=()))
         return replace(found, words=(), example=example)
-
-    def answers_by(self, agree: Agrees) -> AnswersTally:
-        """Return an empty tally of clean answers for a comparison."""
-        return AnswersTally(self._fallbacks, agree)
 
     @property
     def one_answer(self) -> tuple[str, ...]:

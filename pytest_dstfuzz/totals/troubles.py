@@ -211,6 +211,8 @@ class AnswersTally:
         #: The first answer, and whether a different one followed.
         self._first: Outcome | None = None
         self.differ = False
+        #: Whether an answer agreed with the first one although it was not equal.
+        self._alike = False
         self._turns, self._answered = DistinctCount(), DistinctCount()
         #: Turns with recorded calls, all turns with an answer, and whether each kind has a call.
         self._recorded, self._assisted = DistinctCount(), DistinctCount()
@@ -242,7 +244,14 @@ class AnswersTally:
         if first == said or self._agree is None:
             return first == said
         asked = Context((Exchange(turn.system, turn.user),))
-        return self._agree(first, said, asked) and self._agree(said, first, asked)
+        agreed = self._agree(first, said, asked) and self._agree(said, first, asked)
+        self._alike = self._alike or agreed
+        return agreed
+
+    @property
+    def told_apart(self) -> bool | None:
+        """Whether the comparison told two answers apart. ``None`` if all answers are equal."""
+        return self.differ if self.differ or self._alike else None
 
     @property
     def one(self) -> bool:

@@ -456,12 +456,8 @@ EMPTY_BOTS = {
 }
 
 
-@pytest.mark.parametrize("kind", EMPTY_BOTS)
-def test_answers_that_agree_by_the_comparison_are_never_green(
-    pytester: pytest.Pytester, kind: str
-) -> None:
-    answer, options = EMPTY_BOTS[kind]
-    tools = "--dst-outcome=tool-calls" in options
+def write_empty_bot(pytester: pytest.Pytester, answer: str, *, tools: bool) -> None:
+    """Write a bot whose answers depend on the message, and 20 dialogues of one turn."""
     taken = "messages, tools" if tools else "context"
     asked = "messages[-1]['content']" if tools else "context.user"
     pytester.makepyfile(
@@ -480,11 +476,81 @@ def test_answers_that_agree_by_the_comparison_are_never_green(
         for text in texts
     ]
     pytester.makefile(".jsonl", own="\n".join(map(json.dumps, rows)))
+
+
+@pytest.mark.parametrize("kind", EMPTY_BOTS)
+def test_answers_that_agree_by_the_comparison_are_never_green(
+    pytester: pytest.Pytester, kind: str
+) -> None:
+    answer, options = EMPTY_BOTS[kind]
+    write_empty_bot(pytester, answer, tools="--dst-outcome=tool-calls" in options)
     own = ("--dst-model=mybot:track", "--dst-data=own.jsonl", "--dst-variants=1", *options)
     result = pytester.runpytest_inprocess(*own, "--dst-max-failure-rate=5%")
     assert result.ret == 1
     text = " ".join(result.stdout.str().split())
     assert "nothing was compared: " in text or "are fallback replies" in text
+
+
+OWN_COMPARISONS = {
+    "marker": (
+        "states",
+        (
+            "@pytest.mark.dst(arguments={'*': 'ignore'})\n"
+            "def test_own(dst_turn):\n"
+            "    dst_turn.assert_unchanged()\n"
+        ),
+    ),
+    "assertion": (
+        "states",
+        (
+            "def test_own(dst_turn):\n"
+            "    dst_turn.assert_unchanged(arguments={'request-id': 'ignore'})\n"
+        ),
+    ),
+    "tool": (
+        "tools",
+        (
+            "@pytest.mark.dst(arguments={'log': 'ignore'})\n"
+            "def test_own(dst_turn):\n"
+            "    dst_turn.assert_unchanged()\n"
+        ),
+    ),
+    "fixture": (
+        "replies",
+        (
+            "@pytest.fixture(scope='session')\n"
+            "def dst_compare():\n"
+            "    return lambda before, after: True\n"
+            "def test_own(dst_turn):\n"
+            "    dst_turn.assert_unchanged()\n"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2", "-pno:cacheprovider")], ids=["one", "xdist"])
+@pytest.mark.parametrize("kind", OWN_COMPARISONS)
+def test_no_test_passes_a_gate_with_a_comparison_of_its_own_that_sees_no_difference(
+    pytester: pytest.Pytester, kind: str, workers: tuple[str, ...]
+) -> None:
+    bot, code = OWN_COMPARISONS[kind]
+    answer, options = {
+        "states": ('{"request-id": number}', ()),
+        "tools": (EMPTY_BOTS["ignored-tool"][0], ("--dst-outcome=tool-calls",)),
+        "replies": ('"Your case is " + number', ("--dst-outcome=reply", "--dst-repeatable")),
+    }[bot]
+    write_empty_bot(pytester, answer, tools=bot == "tools")
+    pytester.makepyfile(
+        test_own=f"import pytest\n{code}"
+        # Another test, whose comparison sees each difference, does not help.
+        "def test_twice(dst_turn):\n"
+        "    dst_turn.result\n"
+    )
+    own = ("--dst-model=mybot:track", "--dst-data=own.jsonl", "--dst-variants=1", *options)
+    gated = (*own, "--dst-turns=20", "--dst-max-failure-rate=100%", "test_own.py", *workers)
+    result = pytester.runpytest_inprocess(*gated)
+    assert result.ret == 1
+    assert "nothing was compared: " in " ".join(result.stdout.str().split())
 
 
 def test_the_accuracy_of_the_clean_answers_is_shown_and_gated(bot: pytest.Pytester) -> None:
