@@ -131,8 +131,8 @@ class WorkerSlots(Generic[T]):
 
 def _in_a_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # Ray states the cause in the last line, if it knows the cause.
-    return lines[-1] if lines else type(error).__name__
+    # Ray states the cause in the last line, if it knows the cause. Messages go on after it.
+    return lines[-1].rstrip(".") if lines else type(error).__name__
 
 
 #: The messages of an actor.

@@ -237,8 +237,9 @@ class _RayRun:
     def _death_notice(self, block: int, reason: str) -> str:
         if block == _LOADING:
             return (
-                f"{MOST_DEATHS} actors ended in succession before they had loaded the tracker and "
-                f"the dialogues, the last one because: {reason}"
+                f"{MOST_DEATHS} actors ended in succession while they loaded the tracker and the "
+                f"dialogues or tested the tracker, the last one because: {reason}. The same "
+                "command without --ray shows whether the tracker ends its process"
             )
         assert self._plan is not None  # noqa: S101 - block numbers come from it
         return (
