@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Final
@@ -22,6 +22,7 @@ __all__ = [
     "message_of",
     "nearest",
     "needs_extra",
+    "passes_through",
     "unknown_name",
 ]
 
@@ -211,3 +212,29 @@ def message_of(error: BaseException) -> str:
     for value in sorted(_HIDDEN, key=len, reverse=True):
         text = text.replace(value, MASK)
     return text
+
+
+class Overrun(BaseException):
+    """The time is over, but a call has still not returned.
+
+    Like ``KeyboardInterrupt``, it is not caught by ``except Exception``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Place in the batch -> the answer received before.
+        self.answers: Mapping[int, object] = {}
+
+
+def passes_through(error: BaseException) -> bool:
+    """Return whether an exception from a user's code belongs to Python or pytest.
+
+    All other exceptions are failures of that code, even if they are not an `Exception`. For
+    example, a panic in Rust (tokenizers, safetensors) reaches Python as a `BaseException`.
+    ``sys.exit()`` in a tracker ends only that call. A generator that its consumer closes gets a
+    ``GeneratorExit``, so it must not yield inside a block that converts exceptions.
+    """
+    if isinstance(error, KeyboardInterrupt | Overrun):
+        return True
+    # pytest's own exceptions: exit, skip, fail, and the one that stops a test that takes too long.
+    return any(kind.__module__.split(".")[0] == "_pytest" for kind in type(error).__mro__)

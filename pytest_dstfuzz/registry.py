@@ -15,7 +15,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, Generic, TypeVar, cast
 
-from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, unknown_name
+from pytest_dstfuzz.errors import (
+    DstFuzzError,
+    UserError,
+    message_of,
+    passes_through,
+    unknown_name,
+)
 from pytest_dstfuzz.own_code import find_caller, watch_loads
 
 T = TypeVar("T")
@@ -228,9 +234,9 @@ def blame_errors(who: str, fix: str = "") -> Iterator[None]:
     """
     try:
         yield
-    except DstFuzzError:
-        raise
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, DstFuzzError) or passes_through(error):
+            raise
         frames = traceback.extract_tb(error.__traceback__)
         # If this package raised it because of a wrong argument, name the caller's line.
         theirs = [one for one in frames if not Path(one.filename).is_relative_to(_PACKAGE)]

@@ -18,21 +18,25 @@ from pytest_dstfuzz.campaign.results import BatchDone, BudgetReached, ErrorSeen,
 from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology, in_own_names
-from pytest_dstfuzz.errors import ChangedTrackerError, GivenUpError, UserError
+from pytest_dstfuzz.errors import (
+    ChangedTrackerError,
+    GivenUpError,
+    Overrun,
+    UserError,
+    passes_through,
+)
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.trackers.adapting import arriving
 from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Tracker, Usage, fingerprint_of, usage_of
 from pytest_dstfuzz.trackers.validation import (
     RETRIES,
     Deadline,
-    Overrun,
     as_list,
     ask_malformed_again,
     describe_error,
     end_at_deadline,
     find_own_line,
     is_malformed,
-    passes_through,
 )
 
 __all__ = ["Predictor"]

@@ -31,7 +31,7 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli.command import Command, print_page
 from pytest_dstfuzz.config import MASK, OPTIONS, mask_command_line, mask_credentials
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.errors import DataError, UserError, nearest
+from pytest_dstfuzz.errors import DataError, UserError, nearest, passes_through
 from pytest_dstfuzz.files import read_table, read_text
 from pytest_dstfuzz.registry import Registry
 
@@ -226,7 +226,7 @@ def _recorded() -> dict[Path, str]:
 
 def _registered(problems: list[str]) -> list[dict[str, str]]:
     """Return the entry points of other packages, each with the error if it cannot be loaded."""
-    from pytest_dstfuzz.trackers.validation import find_error_place, passes_through  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.validation import find_error_place  # noqa: PLC0415
 
     found = []
     points = metadata.entry_points()

@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from pytest_dstfuzz.comparisons.embedding import TextDistance, Vector
-from pytest_dstfuzz.errors import UserError, needs_extra
+from pytest_dstfuzz.errors import UserError, needs_extra, passes_through
 from pytest_dstfuzz.files import check_path, content_of, read_unchanged
-from pytest_dstfuzz.trackers.validation import cause_of, passes_through
+from pytest_dstfuzz.trackers.validation import cause_of
 
 #: Batch size of the encoder, and the number of cached vectors.
 _BATCH: Final = 64
@@ -49,7 +49,7 @@ class SentenceEmbedding:
                 partial(content_of, name),
                 f"embedding:{name}",
             )
-        except Exception as error:
+        except BaseException as error:
             if isinstance(error, UserError) or passes_through(error):
                 raise
             raise UserError(

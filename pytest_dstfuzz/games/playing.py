@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of
+from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, passes_through
 from pytest_dstfuzz.games.game import (
     Fluency,
     FluencyModel,
@@ -110,9 +110,9 @@ def _told(asked: Callable[[], object], who: str) -> object:
     """Call the agent. Convert exceptions to a message with the place of the error."""
     try:
         return asked()
-    except DstFuzzError:
-        raise
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, DstFuzzError) or passes_through(error):
+            raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{place.filename}, line {place.lineno}"
         raise UserError(

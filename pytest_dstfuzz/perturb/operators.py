@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rapidfuzz.distance import OSA
 
-from pytest_dstfuzz.errors import UserError, message_of
+from pytest_dstfuzz.errors import UserError, message_of, passes_through
 from pytest_dstfuzz.noise.model import (
     Change,
     Changes,
@@ -351,7 +351,9 @@ class EditPolicy:
             if KINDS[operator.kind].level == "char":
                 return tuple(_typo(typo, words[0]) for typo in _ordered(said))
             choices = tuple(map(_text, _ordered(said)))
-        except Exception as error:
+        except BaseException as error:
+            if passes_through(error):
+                raise
             raise UserError(
                 f"the operator {operator.label} fails on {', '.join(map(repr, words)) or 'a call'}:"
                 f" {type(error).__name__}: {message_of(error)}"

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.errors import OutOfReachError, TrackerError, UserError
+from pytest_dstfuzz.errors import OutOfReachError, TrackerError, UserError, passes_through
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -52,6 +52,7 @@ from pytest_dstfuzz.plugin.stored import (
 from pytest_dstfuzz.plugin.turn import BRIEF, DstConformance, DstReport, DstTurn
 from pytest_dstfuzz.printable import format_count, printable
 from pytest_dstfuzz.report.redact import KEPT_BACK
+from pytest_dstfuzz.trackers.validation import cause_of
 
 #: Number of new objects before a garbage collection. Python's default is 700 to 2,000.
 _GARBAGE: Final = 10_000
@@ -230,12 +231,19 @@ class SessionHooks:
         self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
     ) -> Generator[None, object, object]:
         """End the session with one message if a tracker or a lexicon is unusable."""
+        name = fixturedef.argname
         try:
             return (yield)
         except UserError as error:
-            if not fixturedef.argname.startswith("dst_"):
+            if not name.startswith("dst_"):
                 raise
             raise self._refusal(request.node, error) from None
+        except BaseException as error:
+            if isinstance(error, Exception) or passes_through(error) or not name.startswith("dst_"):
+                raise
+            # Pytest does not store it, and reports another error for all later tests.
+            refused = UserError(f"the fixture {name} raised {cause_of(error)}")
+            raise self._refusal(request.node, refused) from None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:

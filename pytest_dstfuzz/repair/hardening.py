@@ -21,6 +21,7 @@ from pytest_dstfuzz import (
 )
 from pytest_dstfuzz.campaign.engine import data_digest
 from pytest_dstfuzz.config.parsers import percent
+from pytest_dstfuzz.errors import passes_through
 from pytest_dstfuzz.files import read_versioned, write_json
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.repair.rewrites import (
@@ -219,7 +220,9 @@ class TrackerHardener:
     def _call(self, method: str, *arguments: object) -> None:
         try:
             getattr(self._learner, method)(*arguments)
-        except Exception as error:
+        except BaseException as error:
+            if passes_through(error):
+                raise
             raise UserError(
                 f"the method {method} of the tracker raised {type(error).__name__}: {error}"
             ) from error

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError
+from pytest_dstfuzz.errors import MalformedAnswerError, Overrun, TrackerError, passes_through
 from pytest_dstfuzz.trackers.tracker import (
     BatchInterrupt,
     Prediction,
@@ -27,11 +27,9 @@ from pytest_dstfuzz.trackers.tracker import (
     usage_of,
 )
 from pytest_dstfuzz.trackers.validation import (
-    Overrun,
     as_user_error,
     describe_error,
     find_own_line,
-    passes_through,
 )
 
 #: Callback that takes the place of a context in the batch and the answer for it.
@@ -270,6 +268,10 @@ def _runs_here() -> bool:
     return True
 
 
+def _is_current(task: asyncio.Task[Any] | None) -> bool:
+    return _runs_here() and asyncio.current_task() is task
+
+
 def _told(awaitable: Awaitable[object]) -> Callable[[Tell], Coroutine[Any, Any, None]]:
     async def wait(tell: Tell) -> None:
         tell(0, await awaitable)
@@ -281,6 +283,7 @@ async def _all_of(jobs: Sequence[Callable[[], object]], at_once: int, tell: Tell
     free = asyncio.Semaphore(at_once)
 
     async def do(place: int) -> None:
+        task = asyncio.current_task()
         async with free:
             try:
                 result = jobs[place]()
@@ -288,6 +291,9 @@ async def _all_of(jobs: Sequence[Callable[[], object]], at_once: int, tell: Tell
                     result = await result
             except BaseException as error:
                 if passes_through(error) or isinstance(error, asyncio.CancelledError):
+                    raise
+                # Python raises it where an abandoned coroutine waits, but outside of its task.
+                if isinstance(error, GeneratorExit) and not _is_current(task):
                     raise
                 result = error
             tell(place, result)
@@ -411,7 +417,9 @@ class FunctionAdapter(Adapter):
             return failure_of(result)
         try:
             return self._read(result)
-        except Exception as error:  # noqa: BLE001 - the object may be one of a user's classes
+        except BaseException as error:
+            if passes_through(error):
+                raise
             return failure_of(error)
 
 

@@ -29,6 +29,7 @@ from pytest_dstfuzz.errors import (
     OutOfReachError,
     UserError,
     did_you_mean,
+    passes_through,
     unknown_name,
 )
 from pytest_dstfuzz.own_code import import_own
@@ -36,7 +37,7 @@ from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker, UnloadedTracker, read_parameters
-from pytest_dstfuzz.trackers.validation import Deadline, as_user_error, cause_of, passes_through
+from pytest_dstfuzz.trackers.validation import Deadline, as_user_error, cause_of
 from pytest_dstfuzz.trackers.web.secrets import secrets_of
 
 __all__ = ["TrackerMaker", "tracker_for"]

@@ -29,7 +29,14 @@ from pytest_dstfuzz.dialogue.calls import (
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, in_own_names
 from pytest_dstfuzz.dialogue.messages import Message, calling
 from pytest_dstfuzz.dialogue.sampling import defaults_of, end_state, loose_key
-from pytest_dstfuzz.errors import GivenUpError, MalformedAnswerError, TrackerError, UserError
+from pytest_dstfuzz.errors import (
+    GivenUpError,
+    MalformedAnswerError,
+    Overrun,
+    TrackerError,
+    UserError,
+    passes_through,
+)
 from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.trackers.adapting import Take, arriving, failure_of, taker_of
 from pytest_dstfuzz.trackers.tracker import (
@@ -42,7 +49,7 @@ from pytest_dstfuzz.trackers.tracker import (
     says_repeatable,
     usage_of,
 )
-from pytest_dstfuzz.trackers.validation import Overrun, as_list, check_prediction, passes_through
+from pytest_dstfuzz.trackers.validation import as_list, check_prediction
 
 __all__ = ["RollingReplies"]
 

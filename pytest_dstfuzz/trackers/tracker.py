@@ -16,7 +16,7 @@ from typing import Final, Protocol, cast, runtime_checkable
 
 from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.errors import GivenUpError, UserError, message_of
+from pytest_dstfuzz.errors import GivenUpError, UserError, message_of, passes_through
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.printable import SHOWN, repr_of, shorten_text
 
@@ -164,7 +164,9 @@ def read_attribute(thing: object, name: str, default: object = None) -> object:
     """
     try:
         return getattr(thing, name, default)
-    except Exception:  # noqa: BLE001 - a user's property may raise anything
+    except BaseException as error:
+        if passes_through(error):
+            raise
         return default
 
 
@@ -178,7 +180,9 @@ def read_parameters(function: object) -> list[inspect.Parameter] | None:
         return [*inspect.signature(called).parameters.values()]
     except (TypeError, ValueError):
         return None
-    except Exception:  # noqa: BLE001 - a user's `__getattr__` may raise anything
+    except BaseException as error:
+        if passes_through(error):
+            raise
         # Python asks the class, and not the object, for the method that a call runs.
         found = read_parameters(type(called).__call__)
         return None if found is None else found[1:]
@@ -424,7 +428,9 @@ def fingerprint_problem(tracker: object) -> str:
     for thing in _fingerprinted(tracker):
         try:
             found = getattr(thing, "fingerprint", None)
-        except Exception as error:  # noqa: BLE001 - a user's property may raise anything
+        except BaseException as error:
+            if passes_through(error):
+                raise
             return f"it cannot be read ({type(error).__name__}: {message_of(error)})"
         if found is not None and not isinstance(found, str):
             return f"it is {kind_of(found)}"

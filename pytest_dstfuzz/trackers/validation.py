@@ -23,10 +23,12 @@ from pytest_dstfuzz.errors import (
     MalformedAnswerError,
     NoAnswerError,
     OutOfReachError,
+    Overrun,
     TrackerError,
     UserError,
     did_you_mean,
     message_of,
+    passes_through,
 )
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.printable import ADDRESS, format_count, shorten_text
@@ -112,18 +114,6 @@ class Deadline:
 _GRACE: Final = 0.5
 #: Seconds until the exception is raised again if a tracker caught it.
 _AGAIN: Final = 0.25
-
-
-class Overrun(BaseException):
-    """The time is over, but a call has still not returned.
-
-    Like ``KeyboardInterrupt``, it is not caught by ``except Exception``.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        #: Place in the batch -> the answer received before.
-        self.answers: Mapping[int, object] = {}
 
 
 def can_end_calls() -> bool:
@@ -263,7 +253,9 @@ def check_prediction(
     try:
         state = _normalised(raw, normalisation)
         problem = unknown_slot(state, ontology) or impurity_problem(impurities)
-    except Exception as error:
+    except BaseException as error:
+        if passes_through(error):
+            raise
         # The tracker's mapping may compute its items, and so may raise.
         raise _unreadable(raw, error) from error
     if problem:
@@ -297,14 +289,16 @@ def _readable_state(answered: object) -> Mapping[str, str]:
     raw = answered.state if isinstance(answered, Prediction) else answered
     try:
         problem = state_problem(raw)
-    except Exception as error:
+    except BaseException as error:
+        if passes_through(error):
+            raise
         raise _unreadable(raw, error) from error
     if problem:
         raise MalformedAnswerError(f"the tracker returned {problem}")
     return raw
 
 
-def _unreadable(raw: object, error: Exception) -> MalformedAnswerError:
+def _unreadable(raw: object, error: BaseException) -> MalformedAnswerError:
     return MalformedAnswerError(
         f"the tracker returned {kind_of(raw)} that cannot be read: {describe_error(error)}"
     )
@@ -364,19 +358,6 @@ def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
             hint = did_you_mean(slot, ontology.slots, inside=True)
             return f"the slot {slot!r}, which {ontology.source} does not have{hint}"
     return ""
-
-
-def passes_through(error: BaseException) -> bool:
-    """Return whether an exception from a user's tracker belongs to Python or pytest.
-
-    All other exceptions are failures of the tracker, even if they are not an `Exception`. For
-    example, a panic in Rust (tokenizers, safetensors) reaches Python as a `BaseException`.
-    ``sys.exit()`` in a tracker ends only that call.
-    """
-    if isinstance(error, KeyboardInterrupt | GeneratorExit | Overrun):
-        return True
-    # pytest's own exceptions: exit, skip, fail, and the one that stops a test that takes too long.
-    return any(kind.__module__.split(".")[0] == "_pytest" for kind in type(error).__mro__)
 
 
 def describe_error(error: BaseException) -> str:

@@ -123,7 +123,7 @@ def test_an_interrupt_loses_no_finished_dialogue(
     assert list(campaign.run()) == full
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, GeneratorExit, pytest.exit.Exception])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, pytest.exit.Exception])
 def test_an_interrupt_keeps_the_dialogues_of_its_window_that_are_complete(
     play: Play, stop: type[BaseException]
 ) -> None:

@@ -26,7 +26,7 @@ from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.config import BudgetSettings, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, DialogueSet, Exchange
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import Overrun, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.tracker import (
@@ -35,7 +35,6 @@ from pytest_dstfuzz.trackers.tracker import (
     fingerprint_of,
     fingerprint_problem,
 )
-from pytest_dstfuzz.trackers.validation import Overrun
 
 DATA = data_of(talk("D1", "north"))
 Open = Callable[..., PredictionCache]

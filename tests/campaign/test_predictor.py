@@ -26,7 +26,6 @@ from pytest_dstfuzz.trackers.validation import describe_error
 #: What ends a test or the run, and is no failure of the tracker.
 STOPS = [
     KeyboardInterrupt,
-    GeneratorExit,
     pytest.exit.Exception,
     pytest.fail.Exception,
     pytest.skip.Exception,

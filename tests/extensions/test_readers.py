@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from two_columns import TwoColumns
 
 from pytest_dstfuzz import Dialogue, Reader, Turn, UserError, load_dialogues, register_reader
 from pytest_dstfuzz.cli import main
-from pytest_dstfuzz.dialogue.readers.registry import READERS
+from pytest_dstfuzz.dialogue.readers.registry import READERS, find_readers
+from pytest_dstfuzz.dialogue.readers.source import ReadOptions, SourceFile
 
 TALKS = "a hotel | Which area?\nthe north | Done.\n\na taxi | Where to?\n"
 
@@ -74,12 +76,23 @@ def test_a_guess_counts_for_a_file_alone(talks: Path) -> None:
         (Lines(read=lambda *_: [1]), r"read\(\).*'lines'.*int"),
         (Lines(read=lambda *_: [Dialogue("a", (Turn(1, "", "b"),))]), r"'lines'.*indices"),
         (Lines(read=lambda *_: 1 / 0), r"'lines' raised ZeroDivisionError"),
+        (Lines(read=lambda *_: map(sys.exit, [3])), r"'lines' raised SystemExit: 3"),
+        (Lines(read=lambda *_: [None]), r"'lines' yielded NoneType"),
     ],
 )
 def test_a_reader_that_misbehaves(talks: Path, reader: Reader, words: str) -> None:
     register_reader(reader)
     with pytest.raises(UserError, match=words):
         load_dialogues(talks)
+
+
+def test_a_reader_may_be_closed_before_its_end(talks: Path) -> None:
+    dialogue = Dialogue("a", (Turn(0, "", "hi"),))
+    register_reader(Lines(read=lambda *_: [dialogue, dialogue]))
+    reader = find_readers("lines")[-1]
+    found = reader.read(SourceFile("talks.txt", talks), ReadOptions())
+    assert next(found) is dialogue
+    found.close()  # type: ignore[attr-defined]  # a generator
 
 
 class Unnamed(Reader):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any
@@ -188,6 +189,29 @@ def test_what_is_no_relation(given: object, message: str) -> None:
 def test_a_verdict_is_checked(verdict: object) -> None:
     relation = as_relation(Odd(name="x", judge=lambda *_: verdict), "dst_relation")
     with pytest.raises(UserError, match=r"judge\(\) of the relation 'x' returned .* must return V"):
+        relation.judge(NORTH, SOUTH, None)
+
+
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, asyncio.CancelledError])
+def test_any_exception_is_one_of_the_search_or_relation(kind: type[BaseException]) -> None:
+    def raises(*_: object) -> None:
+        raise kind("no licence")
+
+    search = as_search(Odd(name="x", turn=raises), "dst_search")
+    with pytest.raises(UserError, match=rf"search 'x' raised {kind.__name__}: no licence"):
+        search.turn(task())
+    relation = as_relation(Odd(name="x", judge=raises), "dst_relation")
+    with pytest.raises(UserError, match=rf"relation 'x' raised {kind.__name__}: no licence"):
+        relation.judge(NORTH, SOUTH, None)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, pytest.skip.Exception])
+def test_an_interrupt_is_no_error_of_the_relation(kind: type[BaseException]) -> None:
+    def raises(*_: object) -> None:
+        raise kind
+
+    relation = as_relation(Odd(name="x", judge=raises), "dst_relation")
+    with pytest.raises(kind):
         relation.judge(NORTH, SOUTH, None)
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_dstfuzz.cli import main
-from pytest_dstfuzz.trackers.validation import Deadline, Overrun, can_end_calls, end_at_deadline
+from pytest_dstfuzz.errors import Overrun
+from pytest_dstfuzz.trackers.validation import Deadline, can_end_calls, end_at_deadline
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no interval timers there")
 

@@ -11,6 +11,7 @@ OPTIONS = ("--dst-turns=8", "--dst-variants=2", "--dst-fail-on=gate", "--dst-rep
 
 BOTS = '''
 """Trackers with an oddity each."""
+import json
 import sys
 
 class Bot:
@@ -59,11 +60,31 @@ class Reverses(Bot):
 def exits(context):
     sys.exit("no licence")
 
-def exits_at_edits(context):
-    known.setdefault(len(known), context)
-    if len(known) > 40:
-        sys.exit(3)
+def closes(context):
+    raise GeneratorExit("no licence")
+
+async def closes_late(context):
+    raise GeneratorExit("no licence")
+
+def first(count, error, answer):
+    def bot(context):
+        known.setdefault(len(known), context)
+        if len(known) > count:
+            raise error
+        return answer(context)
+    return bot
+
+def state(context):
     return {"hotel-name": context.user[:9]}
+
+def call(context):
+    called = {"name": "find", "arguments": json.dumps({"what": context.user})}
+    return {"role": "assistant", "tool_calls": [{"type": "function", "function": called}]}
+
+exits_at_edits = first(40, SystemExit(3), state)
+closes_at_edits = first(40, GeneratorExit(3), state)
+replies_close = first(40, GeneratorExit(3), lambda context: "So: " + context.user)
+calls_close = first(40, GeneratorExit(3), call)
 
 known = {}
 
@@ -153,22 +174,54 @@ def test_a_fingerprint_that_is_none_is_named(odd: pytest.Pytester, name: str, re
     )
 
 
-def test_a_tracker_that_exits_is_refused(odd: pytest.Pytester) -> None:
-    run = odd.runpytest("--dst-model=oddbot:exits", *OPTIONS)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("exits", "SystemExit"), ("closes", "GeneratorExit"), ("closes_late", "GeneratorExit")],
+)
+def test_a_tracker_that_exits_is_refused(odd: pytest.Pytester, name: str, kind: str) -> None:
+    run = odd.runpytest(f"--dst-model=oddbot:{name}", *OPTIONS)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     run.stderr.fnmatch_lines(
-        ["ERROR: the tracker raised an exception on *: SystemExit: no licence (*oddbot*"]
+        [f"ERROR: the tracker raised an exception on *: {kind}: no licence (*oddbot*"]
     )
     assert "Traceback" not in run.stderr.str() + run.stdout.str()
 
 
-def test_a_tracker_that_exits_later_failed_on_those_contexts(odd: pytest.Pytester) -> None:
-    run = odd.runpytest("--dst-model=oddbot:exits_at_edits", *OPTIONS)
+@pytest.mark.parametrize(
+    ("name", "kind", "outcome"),
+    [
+        ("exits_at_edits", "SystemExit", "state"),
+        ("closes_at_edits", "GeneratorExit", "state"),
+        ("replies_close", "GeneratorExit", "reply"),
+        ("calls_close", "GeneratorExit", "tool-calls"),
+    ],
+)
+def test_a_tracker_that_exits_later_failed_on_those_contexts(
+    odd: pytest.Pytester, name: str, kind: str, outcome: str
+) -> None:
+    run = odd.runpytest(f"--dst-model=oddbot:{name}", f"--dst-outcome={outcome}", *OPTIONS)
     assert run.ret != 0
     report = json.loads((odd.path / "out.json").read_text(encoding="utf-8"))
     assert report["summary"]["errors"] > 0
     reasons = {v["reason"] for turn in report["turns"] for v in turn["variants"]}
-    assert any(reason.startswith("SystemExit: 3 (oddbot.py:") for reason in reasons)
+    assert any(reason.startswith(f"{kind}: 3 (oddbot.py:") for reason in reasons)
+
+
+@pytest.mark.parametrize("kind", ["SystemExit", "GeneratorExit"])
+@pytest.mark.parametrize("name", ["dst_model", "dst_lexicon"])
+def test_a_fixture_that_exits_ends_the_session_once(
+    odd: pytest.Pytester, name: str, kind: str
+) -> None:
+    odd.makeconftest(
+        f"import pytest\n\n@pytest.fixture(scope='session')\ndef {name}():\n"
+        f"    raise {kind}('no licence')\n"
+    )
+    odd.makepyfile("def test_it(dst_turn):\n    dst_turn.assert_holds()\n")
+    model = () if name == "dst_model" else ("--dst-model=oddbot:Bot",)
+    run = odd.runpytest(*model, *OPTIONS)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.assert_outcomes(errors=1)
+    run.stdout.fnmatch_lines([f"*the fixture {name} raised {kind}: no licence (*conftest.py*"])
 
 
 @pytest.mark.parametrize(

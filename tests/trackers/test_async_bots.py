@@ -138,8 +138,9 @@ def test_calls_run_together_as_many_as_are_allowed(at_once: int) -> None:
     assert most == at_once
 
 
+@pytest.mark.parametrize("kind", [ValueError, SystemExit, GeneratorExit])
 @pytest.mark.parametrize("running", [False, True], ids=["no loop", "a loop runs"])
-def test_a_call_that_raises_costs_no_other_call(running: bool) -> None:
+def test_a_call_that_raises_costs_no_other_call(running: bool, kind: type[BaseException]) -> None:
     calls: Counter[str] = Counter()
 
     async def fussy(context: Context) -> dict[str, str]:
@@ -147,7 +148,7 @@ def test_a_call_that_raises_costs_no_other_call(running: bool) -> None:
         calls[said] += 1
         await asyncio.sleep(0)
         if said == "large":
-            raise ValueError("no such size")
+            raise kind("no such size")
         return {"pizza-size": said}
 
     async def within() -> Any:
@@ -156,7 +157,7 @@ def test_a_call_that_raises_costs_no_other_call(running: bool) -> None:
     found = asyncio.run(within()) if running else Predictor(as_tracker(fussy)).predict(CONTEXTS)
     failed = found[CONTEXTS[2]]
     assert isinstance(failed, TrackerFailure)
-    assert failed.reason.startswith("ValueError: no such size (test_async_bots.py:")
+    assert failed.reason.startswith(f"{kind.__name__}: no such size (test_async_bots.py:")
     assert sum(isinstance(one, Prediction) for one in found.values()) == 3
     assert {*calls.values()} == {1}
 

@@ -81,20 +81,21 @@ class PanicError(BaseException):
     """What a panic in Rust looks like from Python: no `Exception`."""
 
 
-def test_a_panic_is_an_error_like_any_other() -> None:
+@pytest.mark.parametrize("kind", [PanicError, SystemExit, GeneratorExit])
+def test_a_panic_is_an_error_like_any_other(kind: type[BaseException]) -> None:
     def panics(context: Context) -> Prediction:
         if len(context.user) > 12:
-            raise PanicError("index out of bounds")
+            raise kind("index out of bounds")
         return state("x")
 
     preflight(each(panics), CONTEXTS)
     with pytest.raises(
-        UserError, match=r"raised an exception on a clean context: PanicError: index out"
+        UserError, match=rf"raised an exception on a clean context: {kind.__name__}: index out"
     ):
         preflight(each(panics), CONTEXTS[3:])
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, GeneratorExit, pytest.skip.Exception])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, pytest.skip.Exception])
 def test_what_is_no_failure_of_the_tracker_passes_through(stop: type[BaseException]) -> None:
     def stops(_: Context) -> Prediction:
         raise stop

@@ -137,16 +137,21 @@ class _CheckedReader(Reader):
         """Yield the dialogues of the reader, checked for type and turn indices."""
         who = f"read() of the reader {self.name!r}"
         with blame_errors(who):
-            for found in self._given.read(file, how):
-                if not isinstance(found, Dialogue):
-                    kind = type(found).__name__
-                    raise UserError(f"{who} yielded {kind} for {file.place}: it must be a Dialogue")
-                if [turn.index for turn in found.turns] != list(range(len(found.turns))):
-                    raise UserError(
-                        f"{who}: the turns of the dialogue {found.id!r} of {file.place} must have "
-                        "the indices 0, 1, 2 and so on"
-                    )
-                yield found
+            dialogues = iter(self._given.read(file, how))
+        while True:
+            with blame_errors(who):
+                found: object = next(dialogues, READERS)  # No reader yields it.
+            if found is READERS:
+                return
+            if not isinstance(found, Dialogue):
+                kind = type(found).__name__
+                raise UserError(f"{who} yielded {kind} for {file.place}: it must be a Dialogue")
+            if [turn.index for turn in found.turns] != list(range(len(found.turns))):
+                raise UserError(
+                    f"{who}: the turns of the dialogue {found.id!r} of {file.place} must have "
+                    "the indices 0, 1, 2 and so on"
+                )
+            yield found
 
     def phrases(self, how: ReadOptions) -> Mapping[str, str]:
         """Return the reader's words for slots, if the reader has this method."""
