@@ -31,7 +31,7 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import check_apart_of_data
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, fault_text
 from pytest_dstfuzz.files import check_apart, check_outside, check_own, check_writable
 from pytest_dstfuzz.gate.baseline import VERSION_KEY
 from pytest_dstfuzz.gate.judge import no_result_text
@@ -353,8 +353,7 @@ class SessionEnd:
             self._last_lines += map(partial(StyledLine, style="bad"), self._collector.conflicts)
             return
         if self._broken_off:
-            for found in self._campaigns.finished():
-                self._collector.add(found)
+            self._add_finished()
         if exitstatus not in _ORDERLY:
             return
         lines = self._regressions.finish()
@@ -482,7 +481,7 @@ class SessionEnd:
         self._ended = self._why_ended(session)
         try:
             status = self._judge()
-        except UserError as error:
+        except BaseException as error:  # noqa: BLE001 - all but bugs are told
             status = self._tell_fault(error)
         hook = session.config.hook.pytest_dstfuzz_report_section
         for one in self._models:
@@ -490,7 +489,7 @@ class SessionEnd:
                 with blame_errors("a hook pytest_dstfuzz_report_section"):
                     found = hook(config=session.config, totals=one.totals)
                 one.totals.added = tuple(map(_section, found))
-            except UserError as error:
+            except BaseException as error:  # noqa: BLE001 - all but bugs are told
                 fault = self._tell_fault(error)
                 status = status or fault
         if not self._write_reports():
@@ -498,9 +497,17 @@ class SessionEnd:
         if exitstatus == pytest.ExitCode.OK:
             session.exitstatus = status or session.exitstatus
 
-    def _tell_fault(self, error: UserError) -> pytest.ExitCode:
-        """Report the failure of a third-party hook. The reports are still written."""
-        self._last_lines.append(StyledLine(f"failed: {error}", "bad"))
+    def _add_finished(self) -> None:
+        """Add the results of tests that did not run. A user's comparison may end pytest again."""
+        try:
+            for found in self._campaigns.finished():
+                self._collector.add(found)
+        except BaseException as error:  # noqa: BLE001 - all but bugs are told
+            self._tell_fault(error)
+
+    def _tell_fault(self, error: BaseException) -> pytest.ExitCode:
+        """Report that a user's code failed or ended pytest. The reports are still written."""
+        self._last_lines.append(StyledLine(f"failed: {fault_text(error)}", "bad"))
         return pytest.ExitCode.TESTS_FAILED
 
     def _tell_unsound(self, session: pytest.Session, why: str, exitstatus: int) -> None:

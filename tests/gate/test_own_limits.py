@@ -45,26 +45,47 @@ def test_a_limit_of_a_suite_decides(suite: pytest.Pytester) -> None:
     assert passed.ret == pytest.ExitCode.OK
 
 
-def test_a_section_that_raises_costs_no_report(suite: pytest.Pytester) -> None:
-    suite.makeconftest("def pytest_dstfuzz_report_section(totals): return ('Mine', [str(1 / 0)])")
+#: What code at the end of a session may do, and the name of its exception.
+ENDS = [
+    ("1 / 0", "ZeroDivisionError"),
+    *((f"raises({name})", name) for name in ("KeyboardInterrupt", "SystemExit", "GeneratorExit")),
+    ("pytest.exit('enough', returncode=0)", "enough"),
+    ("pytest.skip('enough')", "enough"),
+]
+RAISES = """
+import pytest
+
+def raises(kind):
+    raise kind
+"""
+
+
+@pytest.mark.parametrize(("code", "name"), ENDS)
+def test_a_section_that_raises_costs_no_report(
+    suite: pytest.Pytester, code: str, name: str
+) -> None:
+    suite.makeconftest(
+        f"{RAISES}\ndef pytest_dstfuzz_report_section(totals): return ('Mine', [str({code})])"
+    )
     suite.path.joinpath("pyproject.toml").write_text("", encoding="utf-8")
     found = suite.runpytest_inprocess(
         "--dst-model=quietbot:quiet", "--dst-turns=8", "--dst-report=r.json", "--dst-fail-on=gate"
     )
     assert found.ret == pytest.ExitCode.TESTS_FAILED
-    found.stdout.fnmatch_lines(["*pytest_dstfuzz_report_section*ZeroDivisionError*"])
+    found.stdout.fnmatch_lines([f"*failed: *{name}*"])
     assert suite.path.joinpath("r.json").is_file()
 
 
-def test_a_figure_that_raises_costs_no_report(suite: pytest.Pytester) -> None:
+@pytest.mark.parametrize(("code", "name"), ENDS)
+def test_a_figure_that_raises_costs_no_report(suite: pytest.Pytester, code: str, name: str) -> None:
     suite.makeconftest(
-        "from pytest_dstfuzz import Limit\n"
+        f"{RAISES}\nfrom pytest_dstfuzz import Limit\n"
         "def pytest_dstfuzz_limits():\n"
-        "    return [Limit(name='max-empty-answers', figure=lambda totals: 1 / 0)]"
+        f"    return [Limit(name='max-empty-answers', figure=lambda totals: {code})]"
     )
     found = run(suite, "'1%'", "--dst-fail-on=gate")
     assert found.ret == pytest.ExitCode.TESTS_FAILED
-    found.stdout.fnmatch_lines(["*'max-empty-answers' raised ZeroDivisionError*conftest.py:*"])
+    found.stdout.fnmatch_lines([f"*failed: *{name}*"])
     assert suite.path.joinpath("r.json").is_file()
 
 

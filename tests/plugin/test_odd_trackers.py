@@ -77,13 +77,16 @@ def first(count, error, answer):
 def state(context):
     return {"hotel-name": context.user[:9]}
 
+def says(context):
+    return "So: " + context.user
+
 def call(context):
     called = {"name": "find", "arguments": json.dumps({"what": context.user})}
     return {"role": "assistant", "tool_calls": [{"type": "function", "function": called}]}
 
 exits_at_edits = first(40, SystemExit(3), state)
 closes_at_edits = first(40, GeneratorExit(3), state)
-replies_close = first(40, GeneratorExit(3), lambda context: "So: " + context.user)
+replies_close = first(40, GeneratorExit(3), says)
 calls_close = first(40, GeneratorExit(3), call)
 
 known = {}
@@ -222,6 +225,23 @@ def test_a_fixture_that_exits_ends_the_session_once(
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     run.assert_outcomes(errors=1)
     run.stdout.fnmatch_lines([f"*the fixture {name} raised {kind}: no licence (*conftest.py*"])
+
+
+def test_a_comparison_that_interrupts_the_end_costs_no_report(odd: pytest.Pytester) -> None:
+    odd.makepyfile(
+        same="calls = []\ndef same(before, found):\n    calls.append(before)\n"
+        "    if len(calls) > 100:\n        raise KeyboardInterrupt('again')\n"
+        "    return before == found\n",
+    )
+    run = odd.runpytest(
+        *("--dst-model=oddbot:says", "--dst-outcome=reply", "--dst-compare=same:same"),
+        *("--dst-batch-size=4", *OPTIONS, "--dst-turns=60"),
+        no_reraise_ctrlc=True,
+    )
+    assert run.ret == pytest.ExitCode.INTERRUPTED
+    run.stdout.fnmatch_lines(["*failed: KeyboardInterrupt: again*"])
+    report = json.loads((odd.path / "out.json").read_text(encoding="utf-8"))
+    assert report["summary"]["turns"]
 
 
 @pytest.mark.parametrize(
