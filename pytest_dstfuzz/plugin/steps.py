@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, mask_credentials
 from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.options import gates_of, given_options, read_settings, unknown_key
 from pytest_dstfuzz.plugin.selection import (
@@ -33,6 +33,20 @@ _ORDERLY = (
 )
 #: Whether a collected test uses a fixture of the plugin.
 _HAS_FIXTURES: pytest.StashKey[bool] = pytest.StashKey()
+
+
+def refuse_unknown_address(parser: pytest.Parser, args: Sequence[str]) -> None:
+    """Raise pytest's error for a misspelled option that has an address with credentials.
+
+    Pytest would show the credentials. Options of conftest files are known to the parser.
+    """
+    secret = {word for word in args if word.startswith("--dst-") and mask_credentials(word) != word}
+    if not secret:
+        return
+    _, unknown = parser.parse_known_and_unknown_args(args)
+    if not secret.isdisjoint(unknown):
+        shown = " ".join(map(mask_credentials, unknown))
+        raise pytest.UsageError(f"unrecognized arguments: {shown}")
 
 
 def refuse_mistakes(

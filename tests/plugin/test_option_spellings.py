@@ -458,3 +458,30 @@ def test_the_command_has_the_same_spellings(capsys: pytest.CaptureFixture[str]) 
         assert vars(parser.parse_all([text]))["shrink"] is value
     with pytest.raises(UserError, match="unknown argument '--retries'"):
         parser.parse_all(["--retries=2"])
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "--dst-modle=http://user:secret@host/chat",
+        "--dst-modle=user:secret@host",
+        "--dst-modle=http://host/chat?key=secret",
+    ],
+)
+def test_a_misspelled_option_shows_no_credentials(pytester: pytest.Pytester, word: str) -> None:
+    done = pytester.runpytest_inprocess(word, "--other=a@b")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    said = done.stdout.str() + done.stderr.str()
+    assert "unrecognized arguments: --dst-modle=" in said
+    assert "--other=a@b" in said
+    assert "secret" not in said
+
+
+def test_an_option_of_a_suite_may_have_an_address(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        "def pytest_addoption(parser): parser.addoption('--dst-proxy')\n"
+        "def pytest_report_header(config): return config.getoption('--dst-proxy')"
+    )
+    done = pytester.runpytest_inprocess("--dst-proxy=http://user:secret@host")
+    assert done.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    done.stdout.fnmatch_lines(["http://user:secret@host"])
