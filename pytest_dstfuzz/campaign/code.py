@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.comparisons.registry import COMPARISONS
 from pytest_dstfuzz.config import Settings, is_own_function
+from pytest_dstfuzz.files import content_of, names_file
 from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
@@ -95,6 +96,10 @@ def code_of_rules(
         operators = (find_operator(item.name, name) for name in names)
         things |= {one.label: (one.function, operator_origin(one.label)) for one in operators}
     digests = {name: code_of(one, origin) for name, (one, origin) in things.items()}
+    named, argument = f"{SEARCH}{variant.search}", plain.partition(":")[2]
+    if search is None and digests.get(named) and names_file(argument):
+        # The argument of a family may be a file, which decides as the code does.
+        digests[f"{named} and its file"] = content_of(argument)
     for name in filter(is_own_function, rules):
         digests[name] = code_of(load_attribute(name, search_path, "function"), name)
     return {name: digest for name, digest in digests.items() if digest}

@@ -90,6 +90,43 @@ def test_a_changed_rule_is_not_compared_with_the_baseline(tmp_path: Path, rule: 
     assert changed in reasons(True)
 
 
+FAMILY = """
+from pathlib import Path
+from pytest_dstfuzz import register_search
+from pytest_dstfuzz.search.protocol import SearchFamily
+from pytest_dstfuzz.search.searches import RandomSearch
+class Own(RandomSearch):
+    name = "own"
+class Owns(SearchFamily):
+    forms = ("own:SEED",)
+    def make(self, name, *, seed, k):
+        _, _, given = name.partition(":")
+        return Own(int(given if given.isdigit() else Path(given).read_text()), k)
+register_search("own", Owns())
+"""
+
+
+@pytest.mark.parametrize(("before", "after"), [("own:1", "own:9"), ("own:n.txt", "own:n.txt")])
+def test_another_argument_of_a_search_is_not_compared_with_the_baseline(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    for name, text in {"bot": BOT, "conftest": FAMILY}.items():
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+
+    def reasons(search: str, number: int, *more: str) -> str:
+        (tmp_path / "n.txt").write_text(f"{number}", encoding="utf-8")
+        line = ("--dst-model=bot:heard", f"--dst-search=noise+{search}", "--dst-turns=4")
+        base = ("--dst-variants=2", "--dst-baseline=base.json", *more)
+        done = run_python("-m", "pytest", "-p", "no:cacheprovider", *line, *base, cwd=tmp_path)
+        assert done.returncode in (0, 1, 9), done.stdout + done.stderr
+        return " ".join(done.stdout.split())
+
+    reasons(before, 1, "--dst-update-baseline")
+    changed = "has changed since the baseline"
+    assert changed not in reasons(before, 1)
+    assert changed in reasons(after, 9)
+
+
 FIXTURE = """
 import pytest
 import rules
