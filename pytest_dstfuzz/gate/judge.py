@@ -277,26 +277,33 @@ class Uncounted(NamedTuple):
     others: int = 0
     #: Those of them that a limit of a transformation must not let pass.
     of_transformations: int = 0
+    #: Those with edits of earlier turns as a cause, if an estimate is limited and counts none.
+    unestimated: int = 0
     #: The table for a limit that counts all of them.
     table: str = ""
 
     @property
     def findings(self) -> tuple[LimitFinding, ...]:
-        """A regression if limits of transformations do not count a violation of their edits."""
-        if not self.of_transformations:
+        """A regression if limits of transformations do not count a violation of their edits.
+
+        Also if a limit on estimated failures counts no violation at all.
+        """
+        count = self.of_transformations or self.unestimated
+        if not count:
             return ()
-        verb = "violation is" if self.of_transformations == 1 else "violations are"
+        verb = "violation is" if count == 1 else "violations are"
+        limits = "limits of transformations count" if self.of_transformations else "estimates count"
         reason = (
-            f"{self.of_transformations:,} {verb} under no limit, because edits of earlier turns "
-            "are a cause, and limits of transformations count only the edits of the turn itself: "
-            f"set max-failure-rate for the relation {self.table}"
+            f"{count:,} {verb} under no limit, because edits of earlier turns are a cause, and "
+            f"{limits} only the edits of the turn itself: set max-failure-rate for the relation "
+            f"{self.table}"
         )
         return (LimitFinding(None, _FAILURE_RATE.name, None, "regression", reason),)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """A sentence if limits judge only a part of the violations."""
-        if self.others == self.of_transformations:
+        if self.others in (self.of_transformations, self.unestimated):
             return ()
         verb = "counts" if self.others == 1 else "count"
         return (
@@ -329,7 +336,7 @@ def _count_uncounted(
         and one.limit(whole, one.own.get("max_failure_rate")) is None
         and one.summary.violations
     }
-    violations = others = of_transformations = 0
+    violations = others = of_transformations = earlier = 0
     for turn in session.results if relations else ():
         limited = relations.get(turn.relation, set())
         for one in turn.violations if turn.relation in relations else ():
@@ -337,11 +344,13 @@ def _count_uncounted(
             if _counts(turn, one, limited) or (estimated and weight_of(turn, one)):
                 continue
             others += 1
+            earlier += one.cause != "turn"
             edits = [*one.edits, *(edit for each in one.context_edits for edit in each.edits)]
             edited = {Part("transformation", edit.transformation) for edit in edits}
             of_transformations += one.cause != "turn" and not edited.isdisjoint(limited)
     table = own_tables([*relations]) if relations else ""
-    return Uncounted(violations, others, of_transformations, table)
+    unestimated = earlier if estimated and others == violations else 0
+    return Uncounted(violations, others, of_transformations, unestimated, table)
 
 
 def _counts(turn: TurnResult, violation: VariantResult, limited: Iterable[Part]) -> bool:

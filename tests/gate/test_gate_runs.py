@@ -237,7 +237,6 @@ def test_another_limit_lets_no_violation_of_earlier_turns_pass(
     [
         ('[tool.dstfuzz.gates.slot."train-day"]\nmax-failure-rate = "0%"\n', True),
         ('[tool.dstfuzz.gates.slot."train-seats"]\nmax-failure-rate = "99%"\n', False),
-        ("[tool.dstfuzz.gates]\nmax-estimated-failures = 0\n", True),
     ],
 )
 def test_a_gate_says_how_many_violations_count_in_no_limit(
@@ -256,6 +255,30 @@ def test_a_gate_says_how_many_violations_count_in_no_limit(
     ]
     assert bool(notes) == told
     assert any("note: the gate judged only a part" in line for line in result.outlines) == told
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("track", ()),
+        ("call", ("--dst-outcome=tool-calls",)),
+        ("reply", ("--dst-outcome=reply",)),
+    ],
+)
+def test_an_estimate_lets_no_run_pass_if_it_counts_no_violation(
+    touchy: pytest.Pytester, model: str, options: tuple[str, ...]
+) -> None:
+    touchy.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-estimated-failures = 0\n")
+    words = (f"--dst-model=mybot:{model}", "--dst-data=talk.jsonl", "--dst-shrink=no", *options)
+    result = touchy.runpytest_inprocess(
+        *words, "--dst-variants=24", "-p", "no:cacheprovider", "--dst-report=out.json"
+    )
+    found = gate(touchy)
+    violations = read_report(touchy.path / "out.json")["summary"]["violations"]
+    assert (result.ret, found["verdict"]) == (1, "regression")
+    reasons = [one["reason"] for one in found["findings"] if one["verdict"] == "regression"]
+    assert [reason.split()[0] for reason in reasons] == [str(violations)]
+    assert "edits of earlier turns" in reasons[0]
 
 
 @WORKERS
