@@ -39,6 +39,7 @@ __all__ = [
     "read_text",
     "read_unchanged",
     "read_versioned",
+    "refuse_address",
     "write_bytes",
     "write_json",
     "write_lines",
@@ -69,6 +70,8 @@ _MARKS: Final = (
 _LOOKED_AT: Final = 4096
 #: Maximum number of bytes of a name in a path, on all common file systems.
 _LONGEST: Final = 255
+#: The start of an address, such as ``https://``. `Path` makes ``https:/`` of it.
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 #: Seconds between two attempts to lock.
 _PAUSE: Final = 0.02
 
@@ -99,6 +102,19 @@ def check_path(path: str | Path, shown_as: str) -> None:
         raise UserError(
             f"{shown_as}: cannot read {path}: {os.strerror(problem)}: give another path, or "
             "change the permissions"
+        )
+
+
+def refuse_address(text: str, shown_as: str) -> None:
+    """Raise an error if the path of a file or folder is an address.
+
+    Otherwise a report would be written into a folder ``https:``, and its path would show the
+    credentials of the address.
+    """
+    if _ADDRESS.match(text) and find_path(text) is None:
+        raise UserError(
+            f"{shown_as}: the value is an address, but it must be a file or folder of this "
+            "machine: give a path"
         )
 
 

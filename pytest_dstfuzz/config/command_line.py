@@ -23,7 +23,7 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.config.settings import check_paths, split_keys
 from pytest_dstfuzz.errors import UserError, nearest
-from pytest_dstfuzz.files import check_path
+from pytest_dstfuzz.files import check_path, refuse_address
 
 __all__ = ["Parser", "adapter_options"]
 
@@ -165,6 +165,7 @@ class Parser(argparse.ArgumentParser):
 
 def _path(text: str, shown_as: str) -> Path:
     check_path(text, shown_as)
+    refuse_address(text, shown_as)
     return Path(text)
 
 

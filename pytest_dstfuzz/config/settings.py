@@ -34,7 +34,7 @@ from pytest_dstfuzz.config.secret import (
     without_credentials,
 )
 from pytest_dstfuzz.errors import DataError, UserError, mask_credentials, unknown_name
-from pytest_dstfuzz.files import check_path
+from pytest_dstfuzz.files import check_path, refuse_address
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
@@ -306,6 +306,7 @@ def check_paths(name: str, value: object, shown_as: str) -> None:
     for one in value if isinstance(value, tuple) else (value,):
         if isinstance(one, str) and "path" in scopes:
             check_path(one, shown_as)
+            refuse_address(one, shown_as)
         elif isinstance(one, str) and "content" in scopes:
             # NAME, NAME:PATH or PATH:WEIGHT.
             path = parse_weight(one)[0] if name == "noise" else one.partition(":")[2] or one

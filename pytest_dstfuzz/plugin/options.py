@@ -41,7 +41,7 @@ from pytest_dstfuzz.config.options import (
 )
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
-from pytest_dstfuzz.files import check_path, read_table
+from pytest_dstfuzz.files import check_path, read_table, refuse_address
 from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, check_added, read_gates
 from pytest_dstfuzz.search.registry import default_search
 
@@ -423,6 +423,7 @@ def beside_ini(config: pytest.Config, name: str, value: str) -> str:
     folder = config.inipath.parent if config.inipath is not None else config.rootpath
     path = folder / os.path.expanduser(value)  # noqa: PTH111 - never fails
     check_path(path, f"dst_{name} (ini)")
+    refuse_address(value, f"dst_{name} (ini)")
     # A data set may also be given by name, and then there is no such file.
     return str(path) if name in _WRITTEN or path.exists() else value
 

@@ -106,6 +106,27 @@ def _returns_a_path(kind: object) -> bool:
 LINES = [line for name in COMMANDS.names for line in _paths_of(name)]
 
 
+@pytest.mark.parametrize("name", names_of("path"))
+def test_no_option_takes_an_address_for_a_path(name: str) -> None:
+    address = _value(name, "https://me:SECRET@localhost/file")
+    with pytest.raises(UserError, match="is an address") as caught:
+        Settings.of(**{name: address})
+    assert "SECRET" not in str(caught.value)
+
+
+def test_no_report_goes_into_a_folder_named_like_an_address(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = "https://me:SECRET@localhost/report.json"
+    pytester.makepyfile(mybot="def steady(context):\n    return {}\n")
+    for words in ([f"--dst-report={address}"], [f"-odst_report={address}"]):
+        result = pytester.runpytest_inprocess("--dst-model=mybot:steady", "--dst-turns=1", *words)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert main(["freeze", "--data", "sample", "--output", address]) == EXIT_ERROR
+    assert not Path("https:").exists()
+    assert "SECRET" not in "".join(capsys.readouterr())
+
+
 @pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(line[:-1]))
 def test_no_command_ends_in_a_traceback(
     line: list[str], capsys: pytest.CaptureFixture[str]
