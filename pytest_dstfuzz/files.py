@@ -30,6 +30,7 @@ __all__ = [
     "check_writable",
     "content_of",
     "digest_of",
+    "exceeds",
     "find_path",
     "is_pickled",
     "lock_file",
@@ -347,7 +348,7 @@ def digest_of(paths: Iterable[Path]) -> str:
 
 
 def content_of(path: str | Path) -> str:
-    """Return the SHA-256 of a file's content, or of the names and contents in a folder.
+    """Return the SHA-256 of a file's content, or of all names and contents in a folder.
 
     The digest does not depend on the path. It is ``""`` if there is no such file or folder.
 
@@ -358,9 +359,14 @@ def content_of(path: str | Path) -> str:
         place = Path(path).expanduser()
         if place.is_dir():
             digest = hashlib.sha256()
-            for file in sorted(_files_in(place)):
-                digest.update(f"{file.relative_to(place).as_posix()}\0".encode(errors="replace"))
-                digest.update(_content(file))
+            for one in sorted(_entries_of(place)):
+                # Of all else than a regular file, a program may see the name.
+                name, content = one.relative_to(place).as_posix(), b""
+                if one.is_file():
+                    content = _content(one)
+                else:
+                    name += "/"
+                digest.update(f"{name}\0".encode(errors="replace") + content)
             return digest.hexdigest()
         return _content(place).hex() if place.is_file() else ""
     except OSError as error:
@@ -387,15 +393,31 @@ def read_unchanged(
     return found, before
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder and its subfolders. Links are followed, but no link to itself."""
+def exceeds(folder: Path, files: int, size: int) -> bool:
+    """Return whether a folder has more files, or more bytes in them, than these."""
+    total = 0
+    for count, one in enumerate(_entries_of(folder), 1):
+        with suppress(OSError):
+            total += one.stat().st_size
+        if count > files or total > size:
+            return True
+    return False
+
+
+def _entries_of(folder: Path) -> Iterator[Path]:
+    """Yield all in a folder and its subfolders, except subfolders with anything in them.
+
+    Links are followed, but no link to a folder that contains it.
+    """
     above: dict[str, set[Path]] = {str(folder): {folder.resolve()}}
     for place, folders, names in os.walk(folder, followlinks=True):
         seen = above.pop(place)
         inner = {name: Path(place, name).resolve() for name in folders}
         folders[:] = [name for name in folders if inner[name] not in seen]
         above.update({os.path.join(place, name): seen | {inner[name]} for name in folders})  # noqa: PTH118 - as os.walk
-        yield from (file for name in names if (file := Path(place, name)).is_file())
+        yield from (Path(place, name) for name in (*names, *(inner.keys() - {*folders})))
+        if not (inner or names or Path(place) == folder):
+            yield Path(place)
 
 
 def _content(file: Path) -> bytes:

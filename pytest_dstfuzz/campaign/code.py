@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pytest_dstfuzz.comparisons.registry import COMPARISONS
-from pytest_dstfuzz.config import Settings, is_own_function
-from pytest_dstfuzz.files import content_of, names_file
+from pytest_dstfuzz.config import Settings, content_named_in, is_own_function
 from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
@@ -20,20 +19,25 @@ from pytest_dstfuzz.transformations import find_operator, operator_origin
 
 __all__ = [
     "FACTORY",
+    "FILES",
     "OF_TRACKER",
     "RELATION",
     "SEARCH",
     "TRACKER",
     "code_of_rules",
+    "code_of_search",
     "code_of_tracker",
 ]
 
 #: The names of the digests of a relation and of a search begin so.
 RELATION: Final = "the relation "
 SEARCH: Final = "the search "
+#: The end of the name of a digest of the files that the argument of a search names.
+FILES: Final = " and its files"
 #: The names of the digests of a tracker and of its factory.
 TRACKER: Final = "the tracker"
 FACTORY: Final = "the factory of the tracker"
+_PACKAGE: Final = __name__.partition(".")[0]
 OF_TRACKER: Final = frozenset({TRACKER, FACTORY})
 
 
@@ -78,12 +82,6 @@ def code_of_rules(
     things: dict[str, tuple[object, str]] = {
         f"{RELATION}{one.name}": (one, RELATIONS.origin(one.name)) for one in relations
     }
-    plain = variant.search.removeprefix(SAMPLED)
-    base = plain.partition(":")[0]
-    if search is not None:
-        things[f"{SEARCH}{variant.search}"] = search, ""
-    elif base in SEARCHES.single:
-        things[f"{SEARCH}{variant.search}"] = SEARCHES.of(plain), SEARCHES.origin(base)
     for registry, names in (
         (COMPARISONS, compared),
         (CONTEXT_CHECKS, reply.context_checks),
@@ -96,10 +94,30 @@ def code_of_rules(
         operators = (find_operator(item.name, name) for name in names)
         things |= {one.label: (one.function, operator_origin(one.label)) for one in operators}
     digests = {name: code_of(one, origin) for name, (one, origin) in things.items()}
-    named, argument = f"{SEARCH}{variant.search}", plain.partition(":")[2]
-    if search is None and digests.get(named) and names_file(argument):
-        # The argument of a family may be a file, which decides as the code does.
-        digests[f"{named} and its file"] = content_of(argument)
+    if search is None:
+        digests |= code_of_search(variant.search)
+    else:
+        digests[f"{SEARCH}{variant.search}"] = code_of(search)
     for name in filter(is_own_function, rules):
         digests[name] = code_of(load_attribute(name, search_path, "function"), name)
     return {name: digest for name, digest in digests.items() if digest}
+
+
+def code_of_search(name: str) -> dict[str, str]:
+    """Return a digest of the files with code for a user's search, and of those its name names.
+
+    A search of this package has none. The fingerprint of its policy is known instead.
+
+    Args:
+        name: the name of the search. It may have an argument.
+    """
+    plain = name.removeprefix(SAMPLED)
+    base, _, argument = plain.partition(":")
+    if base not in SEARCHES.single:
+        return {}
+    found = SEARCHES.of(plain)
+    digests = {f"{SEARCH}{name}": code_of(found, SEARCHES.origin(base))}
+    if type(found).__module__.partition(".")[0] != _PACKAGE:
+        # The files decide as the code does.
+        digests[f"{SEARCH}{name}{FILES}"] = content_named_in(argument)
+    return {one: digest for one, digest in digests.items() if digest}

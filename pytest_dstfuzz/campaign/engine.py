@@ -19,6 +19,7 @@ import numpy as np
 
 from pytest_dstfuzz.campaign.answers import Answer, OptionalRequest, PatientRequest, TrackerFailure
 from pytest_dstfuzz.campaign.cache import PredictionCache, restarts
+from pytest_dstfuzz.campaign.code import code_of_search
 from pytest_dstfuzz.campaign.cost import (
     Pilot,
     PlannedTurn,
@@ -143,6 +144,8 @@ def open_result_cache(
         "" if policy is None else [policy.fingerprint, policy.code],
         rules.relation.name,
         identity_of(settings, "variant", "reply"),
+        # An own search may say that it was trained.
+        code_of_search(settings.variant.search),
         rules.repeats,
         rules.search.learned,
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_dstfuzz.config.identity import TOO_LARGE as TOO_LARGE
+from pytest_dstfuzz.config.identity import content_named_in as content_named_in
 from pytest_dstfuzz.config.identity import identity_of as identity_of
 from pytest_dstfuzz.config.identity import input_files as input_files
 from pytest_dstfuzz.config.identity import is_own_function as is_own_function
@@ -55,6 +57,7 @@ __all__ = [
     "MASK",
     "OPTIONS",
     "PROFILES",
+    "TOO_LARGE",
     "VALIDITIES",
     "Address",
     "Header",
@@ -65,6 +68,7 @@ __all__ = [
     "VariantSettings",
     "build_settings",
     "canonical_split",
+    "content_named_in",
     "identity_of",
     "input_files",
     "is_own_function",

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_dstfuzz.campaign.code import code_of_rules
+from pytest_dstfuzz.campaign.code import FILES, code_of_rules
 from pytest_dstfuzz.campaign.engine import data_digest
 from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.comparisons.comparison import Comparison
@@ -249,7 +249,9 @@ def refuse_other_rules(
         return
     relations = [relation_by_name(name) for name in run.relations if name in RELATIONS.single]
     here, before = code_of_rules(settings, relations, None, search_path), decided.get("code", {})
-    found = [f"the code of {name}" for name in sorted(here) if here[name] != before.get(name)]
+    # The files that a search names may all be gone.
+    names = {*here, *(name for name in before if name.removesuffix(FILES) in here)}
+    found = [f"the code of {name}" for name in sorted(names) if here.get(name) != before.get(name)]
     now = identity_of(settings, "variant")
     if decided.get("noise") != now["noise"]:
         found.append("the noise")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.campaign.engine import data_digest
 from pytest_dstfuzz.config import (
+    TOO_LARGE,
     Settings,
     settings_of_json,
     shard_text,
@@ -51,9 +52,11 @@ def list_differences(found: Mapping[str, Difference], shown: Callable[[str, Any,
     """
     texts = []
     for name, pair in found.items():
-        one, other = pair or (None, None)
+        one, other = pair if isinstance(pair, tuple) else (None, None)
         if name in _HASHED:
             texts.append(_HASHED[name])
+        elif isinstance(pair, str):
+            texts.append(f"{name}: {pair}")
         elif pair is None:
             texts.append(
                 f"{name}: a file, a credential or an environment variable that it uses has changed"
@@ -75,8 +78,8 @@ class AnotherRunError(UserError):
     """A folder has the results of another run or another bot."""
 
 
-#: Two different values; ``None`` if they look the same.
-Difference = tuple[Any, Any] | None
+#: Two different values; ``None`` if they look the same, or a text that says why none is known.
+Difference = tuple[Any, Any] | str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +166,11 @@ class RunManifest:
     def _shown(self, name: str, other: RunManifest) -> Difference:
         of = "settings" if name in self.settings else "identity"
         one, another = (getattr(run, of).get(name) for run in (self, other))
+        if one == another and TOO_LARGE in f"{self.identity[name]}":
+            return (
+                f"it names a folder that was {TOO_LARGE}, so nothing shows that it is the same; "
+                "name a folder in it"
+            )
         return None if one == another else (one, another)
 
     def refuse_another(self, other: RunManifest, where: Path) -> None:
