@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +15,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_dstfuzz import BeliefState, Campaign, Context, UserError, register_tracker
+from pytest_dstfuzz import (
+    BeliefState,
+    Campaign,
+    Context,
+    UserError,
+    register_search,
+    register_tracker,
+)
 from pytest_dstfuzz.campaign import engine
 from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
+from pytest_dstfuzz.campaign.code import code_of_rules
 from pytest_dstfuzz.campaign.engine import data_digest, open_result_cache
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.calls import comparison_of_calls
@@ -27,6 +37,7 @@ from pytest_dstfuzz.config import (
     Header,
     OwnKey,
     Settings,
+    identity,
     identity_of,
     is_own_function,
 )
@@ -47,6 +58,7 @@ from pytest_dstfuzz.scale.merge import check_parts
 from pytest_dstfuzz.scale.results import ResultFolder, open_folder
 from pytest_dstfuzz.scale.runs import manifest_of, run_into
 from pytest_dstfuzz.scale.sweeps import read_sweep
+from pytest_dstfuzz.search.registry import SEARCHES
 from pytest_dstfuzz.trackers.registry import (
     TRACKERS,
     TrackerMaker,
@@ -398,6 +410,187 @@ def test_each_folder_of_a_key_counts_by_its_content(
     assert identity_of(settings) == before
     (tmp_path / "a" / "rules.txt").write_text("second", encoding="utf-8")
     assert identity_of(settings) != before
+
+
+#: Names of searches with an argument -> the file that changes, in a folder ``a`` or a file ``b``.
+ARGUMENTS = {
+    "a folder": ("own:a", "a/one.txt"),
+    "a folder in a folder": ("own:a/deep", "a/deep/two.txt"),
+    "a link to a folder": ("own:link", "a/one.txt"),
+    "a new file": ("own:a", "a/new.txt"),
+    "a file and a number": ("own:b.txt:7", "b.txt"),
+    "the second of two files": ("own:a/one.txt+b.txt", "b.txt"),
+    "a file after a key": ("own:{rules=b.txt}", "b.txt"),
+    "a name with separators": ("own:3@my b+c.txt", "my b+c.txt"),
+    "an absolute path": ("own:{0}/a:7", "a/one.txt"),
+    "with the noise models": ("noise+own:a", "a/one.txt"),
+}
+
+
+@pytest.fixture
+def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a" / "deep").mkdir(parents=True)
+    for name in ("a/one.txt", "a/deep/two.txt", "b.txt", "my b+c.txt"):
+        (tmp_path / name).write_text("first", encoding="utf-8")
+    (tmp_path / "link").symlink_to("a", target_is_directory=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("search", "changed_file"), ARGUMENTS.values(), ids=ARGUMENTS)
+def test_all_files_that_the_argument_of_a_search_names_decide(
+    own_files: Path,
+    manifest: RunManifest,
+    monkeypatch: pytest.MonkeyPatch,
+    search: str,
+    changed_file: str,
+) -> None:
+    settings = changed(Settings(), "search", search.replace("{0}", str(own_files)))
+
+    def found() -> tuple[dict[str, Any], str]:
+        return identity_of(settings), cell_of(settings, monkeypatch)
+
+    first = found()
+    assert found() == first
+    (own_files / changed_file).write_text("second", encoding="utf-8")
+    second = found()
+    assert [one == other for one, other in zip(first, second, strict=True)] == [False, False]
+    before, after = (
+        replace(manifest, decided={**manifest.decided, **one}) for one, _ in (first, second)
+    )
+    assert "search" in before.differing(after)
+
+
+def test_a_folder_that_an_argument_does_not_name_does_not_decide(own_files: Path) -> None:
+    (own_files / "a-b").mkdir()
+    given = [changed(Settings(), "search", text) for text in ("own:a-b", "own:.", "own:c:3")]
+    before = list(map(identity_of, given))
+    (own_files / "a" / "one.txt").write_text("second", encoding="utf-8")
+    assert list(map(identity_of, given)) == before
+
+
+FAMILY = """
+from pytest_dstfuzz.search.protocol import SearchFamily, TrainingRecord
+from pytest_dstfuzz.search.searches import RandomSearch
+class Own(RandomSearch):
+    name = "own"
+class Owns(SearchFamily):
+    forms = ("own:PATH",)
+    def make(self, name, *, seed, k):
+        return Own(seed, k)
+    def find_training(self, name):
+        return TrainingRecord("rule", "f", "bot", "data", (), "natural", 0, 1, code="c")
+OWNS = Owns()
+"""
+
+
+@pytest.mark.parametrize("changed_file", ["ownfamily.py", "a/one.txt", "b.txt"])
+def test_results_of_a_trained_search_are_not_kept_after_a_change(
+    own_files: Path, monkeypatch: pytest.MonkeyPatch, changed_file: str
+) -> None:
+    """The record of a training is what its author says, so it may stay the same."""
+    (own_files / "ownfamily.py").write_text(FAMILY, encoding="utf-8")
+    monkeypatch.syspath_prepend(own_files)
+    monkeypatch.setattr(SEARCHES, "_registered", {})
+    name = "own:a+b.txt"
+    settings = changed(Settings(), "search", name)
+    data = load_dialogues("sample", "test")
+    cache = PredictionCache(Store(own_files / "cache", 1_000_000), b"")
+
+    def found() -> tuple[str, dict[str, str]]:
+        monkeypatch.delitem(sys.modules, "ownfamily", raising=False)
+        register_search("own", load_attribute("ownfamily:OWNS", (), "search"))
+        rules = CampaignSpec.of(settings.variant, data, load_lexicon())
+        kept = open_result_cache(cache, settings, replace(rules, repeats=True), load_lexicon())
+        assert kept is not None
+        return kept._scope, code_of_rules(settings, ())
+
+    first = found()
+    assert found() == first
+    with (own_files / changed_file).open("a", encoding="utf-8") as file:
+        file.write("\nOTHER = 1\n")
+    assert [one == other for one, other in zip(first, found(), strict=True)] == [False, False]
+    monkeypatch.delitem(sys.modules, "ownfamily")
+
+
+@pytest.mark.parametrize(
+    ("model", "changed_file"),
+    [
+        ("mine://a", "a/one.txt"),
+        ("mine://a/one.txt?rules=b.txt", "b.txt"),
+        ("mine://localhost/?rules={0}/a%2Fone.txt", "a/one.txt"),
+    ],
+)
+def test_the_files_of_an_address_of_a_users_scheme_decide(
+    own_files: Path, model: str, changed_file: str
+) -> None:
+    settings = Settings.of(model=model.replace("{0}", str(own_files)))
+    before = identity_of(settings)
+    assert identity_of(settings) == before
+    (own_files / changed_file).write_text("second", encoding="utf-8")
+    assert identity_of(settings)["model"] != before["model"]
+
+
+def test_the_address_of_a_service_names_no_file(own_files: Path) -> None:
+    settings = Settings.of(model="http://localhost:80/?a=a")
+    before = identity_of(settings)
+    (own_files / "a" / "one.txt").write_text("second", encoding="utf-8")
+    assert identity_of(settings) == before
+
+
+def test_an_empty_folder_in_a_folder_counts(own_files: Path) -> None:
+    settings = Settings.of(tracker="rules=a")
+    found = [identity_of(settings)]
+    for name in ("empty", "empty/another"):
+        (own_files / "a" / name).mkdir()
+        found.append(identity_of(settings))
+    (own_files / "a" / "broken").symlink_to("nothing")
+    found.append(identity_of(settings))
+    assert all(one != other for one, other in itertools.combinations(found, 2))
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no shared memory")  # noqa: S108
+def test_a_file_in_shared_memory_counts() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        file = Path(folder) / "rules.txt"
+        given = [Settings.of(tracker=f"rules={path}") for path in (file, folder)]
+        file.write_text("first", encoding="utf-8")
+        before = list(map(identity_of, given))
+        file.write_text("second", encoding="utf-8")
+        after = list(map(identity_of, given))
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, False]
+
+
+@pytest.mark.parametrize("given", [{"tracker": "rules={0}/a"}, {"search": "own:{0}/a:7"}])
+@pytest.mark.parametrize("limit", ["_FILES_AT_HOME", "_BYTES_AT_HOME"])
+def test_a_home_folder_counts_or_lets_no_result_be_used_again(
+    own_files: Path,
+    manifest: RunManifest,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, str],
+    limit: str,
+) -> None:
+    (own_files / "work").mkdir()
+    monkeypatch.chdir(own_files / "work")
+    monkeypatch.setenv("HOME", str(own_files / "a"))
+    ((name, text),) = given.items()
+    settings = Settings().replace_options(
+        **{name: named(name, text.replace("{0}", str(own_files)).removeprefix("rules="))}
+    )
+    before = identity_of(settings)
+    assert identity_of(settings) == before
+    (own_files / "a" / "one.txt").write_text("second", encoding="utf-8")
+    assert identity_of(settings) != before
+    # Now it is too large.
+    monkeypatch.setattr(identity, limit, 1)
+    found = []
+    for number in range(2):
+        monkeypatch.setattr(identity, "_UNKNOWN", f"{identity.TOO_LARGE} of process {number}")
+        found.append(identity_of(settings))
+        assert identity_of(settings) == found[-1]
+    one, other = (replace(manifest, decided={**manifest.decided, **each}) for each in found)
+    with pytest.raises(UserError, match=f"{name}: .*too many files"):
+        one.refuse_another(other, own_files)
 
 
 def test_a_word_of_a_text_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

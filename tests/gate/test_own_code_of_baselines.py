@@ -101,12 +101,15 @@ class Owns(SearchFamily):
     forms = ("own:SEED",)
     def make(self, name, *, seed, k):
         _, _, given = name.partition(":")
-        return Own(int(given if given.isdigit() else Path(given).read_text()), k)
+        place = Path(given, "n.txt") if given == "d" else Path(given)
+        return Own(int(given if given.isdigit() else place.read_text()), k)
 register_search("own", Owns())
 """
 
 
-@pytest.mark.parametrize(("before", "after"), [("own:1", "own:9"), ("own:n.txt", "own:n.txt")])
+@pytest.mark.parametrize(
+    ("before", "after"), [("own:1", "own:9"), ("own:n.txt", "own:n.txt"), ("own:d", "own:d")]
+)
 def test_another_argument_of_a_search_is_not_compared_with_the_baseline(
     tmp_path: Path, before: str, after: str
 ) -> None:
@@ -114,7 +117,9 @@ def test_another_argument_of_a_search_is_not_compared_with_the_baseline(
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
 
     def reasons(search: str, number: int, *more: str) -> str:
-        (tmp_path / "n.txt").write_text(f"{number}", encoding="utf-8")
+        for name in ("n.txt", "d/n.txt"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(f"{number}", encoding="utf-8")
         line = ("--dst-model=bot:heard", f"--dst-search=noise+{search}", "--dst-turns=4")
         base = ("--dst-variants=2", "--dst-baseline=base.json", *more)
         done = run_python("-m", "pytest", "-p", "no:cacheprovider", *line, *base, cwd=tmp_path)

@@ -508,3 +508,45 @@ def test_a_verdict_says_that_the_bot_changed_during_the_run(
         done = judged(pytester, *words)
         assert done.ret == 0
         assert ("may belong to two versions" in " ".join(done.outlines)) == changes, words
+
+
+OWN_SEARCHES = """
+from pathlib import Path
+from pytest_dstfuzz.search.protocol import SearchFamily
+from pytest_dstfuzz.search.searches import RandomSearch
+class Own(RandomSearch):
+    name = "own"
+class Owns(SearchFamily):
+    forms = ("own:FOLDER",)
+    def make(self, name, *, seed, k):
+        return Own(int(Path(name.partition(":")[2], "seed.txt").read_text()), k)
+OWNS = Owns()
+"""
+
+
+def test_results_of_another_folder_of_an_own_search_are_refused(tmp_path: Path) -> None:
+    texts = {
+        "wordbot.py": BOT,
+        "ownsearches.py": OWN_SEARCHES,
+        "own-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: own\nVersion: 1\n",
+        "own-1.dist-info/entry_points.txt": "[pytest_dstfuzz.searches]\nown = ownsearches:OWNS\n",
+        "seeds/seed.txt": "1",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    seed = tmp_path / "seeds" / "seed.txt"
+    line = ("--search=own:seeds", "--turns=4", "--variants=1")
+    campaign(tmp_path, "--model=wordbot:heard", *line, "--results=found")
+
+    def judge() -> subprocess.CompletedProcess[str]:
+        line = (*PLAIN, "--dst-results=found", "--dst-max-failure-rate=100%")
+        return run_python("-m", "pytest", *line, cwd=tmp_path)
+
+    assert judge().returncode == 0
+    seed.write_text("2", encoding="utf-8")
+    changed = judge()
+    assert changed.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "search own:seeds" in changed.stderr
+    shutil.rmtree(seed.parent)
+    assert judge().returncode == pytest.ExitCode.USAGE_ERROR
