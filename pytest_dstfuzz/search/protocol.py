@@ -241,7 +241,7 @@ class SearchFamily(ABC):
     """Searches that share a name but have different arguments: ``NAME:ARGUMENT``.
 
     A family is registered under ``NAME`` instead of a factory. The argument may be the file of a
-    trained search.
+    trained search, or have any notation. Files and folders that it names count by their content.
     """
 
     #: The valid forms of the name for messages, such as ``agent`` and ``agent:PATH``.
