@@ -195,7 +195,8 @@ Agrees = Callable[[Outcome, Outcome, Context], bool]
 class AnswersTally:
     """Collects clean answers and reports if all are equal.
 
-    A turn that several tests share counts once. All fallback replies are one answer.
+    A turn that several tests share counts once. Without a comparison, all fallback replies are one
+    answer.
     """
 
     def __init__(self, fallbacks: tuple[str, ...] = (), agree: Agrees | None = None) -> None:
@@ -234,7 +235,9 @@ class AnswersTally:
         if turn.clean_state is not None:
             self._answered.add(turn.id)
             said = turn.clean_state
-            if not turn.kind.words.values and is_fallback(turn.kind.text(said), self._fallbacks):
+            # A comparison must tell a fallback apart from an answer by itself.
+            folds = self._agree is None and not turn.kind.words.values
+            if folds and is_fallback(turn.kind.text(said), self._fallbacks):
                 said = Outcome()
             if self._first is None:
                 self._first = said
