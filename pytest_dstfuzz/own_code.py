@@ -40,6 +40,8 @@ _SYSTEM: Final = tuple(
 )
 #: Number of bytes before the code in a file with cached code.
 _HEAD: Final = 16
+#: The packages that import a user's modules by their names.
+_CALLERS: Final = (_PACKAGE, "_pytest.")
 #: Functions that import the module that their first argument names.
 _IMPORTERS: Final = frozenset({"__import__", "import_module", "run_module"})
 
@@ -53,6 +55,7 @@ def code_of(thing: Any, *origins: str) -> str:
     for a function with a decorator. Other installed packages are left out. The result is ``""``
     for all other objects of this package, which its version identifies, and for objects without a
     file. ``sitecustomize.py`` and ``usercustomize.py`` of the working folder count for every bot.
+    So do modules that Python imported for code that is not known, for example in a thread.
 
     Args:
         thing: a function, a class or an object.
@@ -64,13 +67,17 @@ def code_of(thing: Any, *origins: str) -> str:
     for part in _parts_of(thing):
         # A class that `exec` made may lack its module.
         with suppress(AttributeError, OSError, TypeError):
-            files.append(_on_disk(inspect.getsourcefile(part)))
+            file = _on_disk(inspect.getsourcefile(part))
+            # A function that `exec` made has no file, but its module has one.
+            files.append(file or _file_of(sys.modules.get(part.__module__ or "")))
     own = [file for file in files if file is not None]
     # A walk looks at all loaded modules, and nearly all objects are of this package.
     found = sorted(_Walk().over([*own, *_at_start()])) if own else []
     # An entry point may move to another object of its module.
     names = (origin.partition(":") for origin in origins)
     text = "\n".join([*found, *(name for module, _, name in names if module in sys.modules)])
+    if sys.flags.optimize:  # Python leaves out assertions, and code below ``if __debug__``.
+        text += f"\n-O {sys.flags.optimize}"
     return hashlib.sha256(text.encode(errors="replace")).hexdigest() if found else ""
 
 
@@ -195,19 +202,28 @@ class _Loads:
     def __init__(self) -> None:
         self.content: dict[Path, str] = {}
         self.read: dict[Path, set[Path]] = {}
+        #: Files that Python imported for some code that is not known. Any code may use them.
+        self.loose: set[Path] = set()
         self._imported: set[Path] = set()
         self._busy = threading.local()
 
     def hear(self, event: str, given: tuple[Any, ...]) -> None:
-        """Note a file that is opened to be read. Python calls this before it opens the file."""
-        if event != "open" or getattr(self._busy, "now", False):
+        """Note a file that is opened to be read. Python calls this before it opens the file.
+
+        Python opens a compiled module by itself, and tells its file with the event ``import``.
+        """
+        if event not in {"open", "import"} or getattr(self._busy, "now", False):
             return
         self._busy.now = True
         try:
             # An exception would reach the code that opens the file.
             with suppress(Exception):
-                path, _, flags = given
                 frame = inspect.currentframe()
+                if event == "import":
+                    if isinstance(path := given[1], str):
+                        self._note_code(Path(path), Path(path), frame and frame.f_back)
+                    return
+                path, _, flags = given
                 # Other modes, such as ``a+``, may read the file.
                 written = flags & (os.O_WRONLY | os.O_TRUNC)
                 if isinstance(path, str | bytes | os.PathLike) and not written:
@@ -244,6 +260,16 @@ class _Loads:
         self.content[file] = content_of(path if source != path and _is_stale(path, file) else file)
         self.read.pop(file, None)
         self._note_reader(_reader(frame, at_import=False), file)
+        if _is_traced(frame):
+            self.loose.discard(file)
+            return
+        # A thread may import for a module that another thread imports.
+        others = list(sys._current_frames().values())  # noqa: SLF001 - documented
+        readers = {_reader(one, at_import=True) for one in others} - {None, file}
+        for reader in readers:
+            self._note_reader(reader, file)
+        if not readers:
+            self.loose.add(file)
 
     def _note_reader(self, reader: Path | None, file: Path) -> None:
         if reader is not None and reader != file:
@@ -327,11 +353,50 @@ def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
     while frame is not None and frame.f_code is not import_own.__code__:
         code = frame.f_code
         if not at_import or (code.co_name == "<module>" and _imports(frame.f_back)):
-            file = _on_disk(code.co_filename)
-            if file is not None and not _is_installed(file):
+            file = _user_file(frame)
+            if file is not None:
                 return file
         frame = frame.f_back
     return None
+
+
+def _user_file(frame: FrameType) -> Path | None:
+    """Return the user's file that the code of a frame belongs to, or ``None``.
+
+    Code of ``exec``, or code that was stored, belongs to the module whose names it uses.
+    """
+    path = frame.f_code.co_filename
+    file = _on_disk(path)
+    if file is None and not _is_file_of_python(path):
+        named = frame.f_globals.get("__file__")
+        file = _on_disk(named) if isinstance(named, str) else None
+    return None if file is None or _is_installed(file) else file
+
+
+def _is_file_of_python(path: str) -> bool:
+    """Return whether the path of some code is a module's file, or a module frozen into Python."""
+    return path.startswith("<frozen ") or os.path.isfile(path)  # noqa: PTH113 - for each frame
+
+
+def _is_traced(frame: FrameType | None) -> bool:
+    """Return whether the frames tell which code a module is imported for.
+
+    They do not if a thread has only code of Python, if the code has no file, or if an object
+    imports the module when any code looks at it.
+    """
+    traced = True
+    while frame is not None:
+        path, name = frame.f_code.co_filename, frame.f_globals.get("__name__") or ""
+        if _user_file(frame) is not None:
+            return True
+        if frame.f_globals is _attribute(sys.modules.get("__main__"), "__dict__") or str(
+            name
+        ).startswith(_CALLERS):
+            return traced
+        # `LazyLoader` is in this module.
+        traced = traced and _is_file_of_python(path) and name != "importlib.util"
+        frame = frame.f_back
+    return False
 
 
 def _is_data(path: Path, reader: Path) -> bool:
@@ -378,7 +443,7 @@ class _Walk:
         so the lines are the same on each machine.
         """
         first = {file.resolve() for file in files}
-        waiting, seen = list(first), set[Path]()
+        waiting, seen = [*first, *list(_LOADS.loose)], set[Path]()
         imports: list[tuple[Path, str, Path]] = []
         while waiting:
             file = waiting.pop()
