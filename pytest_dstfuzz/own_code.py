@@ -384,14 +384,12 @@ def _is_traced(frame: FrameType | None) -> bool:
     They do not if a thread has only code of Python, if the code has no file, or if an object
     imports the module when any code looks at it.
     """
-    traced = True
+    traced, script = True, _attribute(sys.modules.get("__main__"), "__dict__")
     while frame is not None:
         path, name = frame.f_code.co_filename, frame.f_globals.get("__name__") or ""
         if _user_file(frame) is not None:
             return True
-        if frame.f_globals is _attribute(sys.modules.get("__main__"), "__dict__") or str(
-            name
-        ).startswith(_CALLERS):
+        if frame.f_globals is script or str(name).startswith(_CALLERS):
             return traced
         # `LazyLoader` is in this module.
         traced = traced and _is_file_of_python(path) and name != "importlib.util"

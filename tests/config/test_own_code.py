@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import py_compile
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
-from importlib.util import cache_from_source
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import Any
 
@@ -393,6 +395,120 @@ def test_results_of_code_that_is_known_only_later_are_not_continued(
     else:
         with pytest.raises(UserError, match="the code of the tracker differs"):
             run()
+
+
+LOAD = "import sys\nfrom importlib import import_module\n"
+LAZY = (
+    "import sys\nfrom importlib import util\ndef lazy(name):\n"
+    "    spec = util.find_spec(name)\n    spec.loader = loader = util.LazyLoader(spec.loader)\n"
+    "    found = sys.modules[name] = util.module_from_spec(spec)\n"
+    "    loader.exec_module(found)\n    return found\n"
+)
+JOIN = "thread.start()\nthread.join()\n"
+CALL = "def track(context):\n    return sys.modules['im' + 'pl'].f(context)\n"
+#: How a bot imports a module without its own name for it -> its code.
+UNNAMED = {
+    "a pool": f"{LOAD}from concurrent.futures import ThreadPoolExecutor\n"
+    f"with ThreadPoolExecutor() as pool:\n    list(pool.map(import_module, ['im' + 'pl']))\n{CALL}",
+    "a pool of processes": f"{LOAD}from multiprocessing.pool import ThreadPool\n"
+    f"with ThreadPool(1) as pool:\n    pool.map(import_module, ['im' + 'pl'])\n{CALL}",
+    "a coroutine": f"{LOAD}import asyncio\n"
+    f"asyncio.run(asyncio.to_thread(import_module, 'im' + 'pl'))\n{CALL}",
+    "a thread": f"{LOAD}from threading import Thread\n"
+    f"thread = Thread(target=import_module, args=('im' + 'pl',))\n{JOIN}{CALL}",
+    "a text in a thread": "import sys\nfrom threading import Thread\n"
+    f"thread = Thread(target=exec, args=('import impl', {{}}))\n{JOIN}{CALL}",
+    "a lazy module": f"{LAZY}USED = {{'k': lazy('im' + 'pl')}}\n"
+    "def track(context):\n    return USED['k'].f(context)\n",
+    "a lazy attribute": f"{LAZY}class Bot:\n    used = lazy('impl')\n"
+    "    def __call__(self, context):\n        return self.used.f(context)\ntrack = Bot()\n",
+    "a pool, later": f"{LOAD}from concurrent.futures import ThreadPoolExecutor\n"
+    "def track(context):\n    with ThreadPoolExecutor() as pool:\n"
+    "        return list(pool.map(import_module, ['im' + 'pl']))[0].f(context)\n",
+    "a text, later": "exec('''from importlib import import_module\n"
+    "def track(context):\n    return import_module('im' + 'pl').f(context)\n''')\n",
+    "a text with other names, later": "names = {}\nexec('''from importlib import import_module\n"
+    "def track(context):\n    return import_module('im' + 'pl').f(context)\n''', names)\n"
+    "track = names['track']\n",
+    "stored code, later": "from importlib import import_module\nfrom types import FunctionType\n"
+    "def track(context):\n    return import_module('im' + 'pl').f(context)\n"
+    "code = track.__code__.replace(co_filename='/build/agent.py')\n"
+    "track = FunctionType(code, globals())\n",
+}
+
+
+@pytest.mark.parametrize("how", UNNAMED)
+def test_no_run_continues_after_a_module_changed_that_the_bot_never_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unloaded: Callable[[], None], how: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "bot.py", UNNAMED[how])
+    settings = Settings.of(model="bot:track", turns=10, variants=2, search="random")
+
+    def run(code: str) -> None:
+        unloaded()
+        write(tmp_path / "impl.py", code)
+        run_into(Campaign("bot:track", settings=settings), tmp_path / "run", lambda *_: None)
+
+    run(IMPL)
+    with pytest.raises(UserError, match="the code of the tracker differs"):
+        run(f"{IMPL}# other\n")
+
+
+@pytest.mark.parametrize("how", ["a pool", "a thread", "a lazy module"])
+def test_a_run_continues_while_a_module_that_the_bot_never_names_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unloaded: Callable[[], None], how: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "bot.py", UNNAMED[how])
+    write(tmp_path / "impl.py", IMPL)
+    settings = Settings.of(model="bot:track", turns=10, variants=2, search="random")
+    found = []
+    for _ in range(2):
+        unloaded()
+        campaign = Campaign("bot:track", settings=settings)
+        found.append(run_into(campaign, tmp_path / "run", lambda *_: None))
+    assert list(found[0].results) == list(found[1].results)
+
+
+def test_a_compiled_module_counts_under_a_computed_name(
+    tmp_path: Path, unloaded: Callable[[], None]
+) -> None:
+    given = find_spec("_lsprof")
+    if given is None or not (given.origin or "").endswith(tuple(EXTENSION_SUFFIXES)):
+        pytest.skip("this Python has the module built in")
+    origin = Path(given.origin or "")
+    write(tmp_path / "bot.py", f"{LOAD}used = [import_module('_ls' + 'prof')]\ntrack = print\n")
+    found = []
+    for more in (b"", b"", b"other"):
+        unloaded()
+        sys.modules.pop("_lsprof", None)
+        (tmp_path / origin.name).unlink(missing_ok=True)
+        (tmp_path / origin.name).write_bytes(origin.read_bytes() + more)
+        found.append(code_of(load_attribute("bot:track", (str(tmp_path),), "tracker"), "bot:track"))
+    assert found[0] == found[1] != found[2]
+
+
+def test_code_counts_that_python_optimises(tmp_path: Path) -> None:
+    write(tmp_path / "bot.py", "def track(context):\n    return {}\n")
+    code = "from pytest_dstfuzz.own_code import code_of\nimport bot\nprint(code_of(bot.track))"
+    found = []
+    for options in ([], [], ["-O"], ["-OO"]):
+        done = subprocess.run(
+            [sys.executable, *options, "-c", code],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(
+                    [str(Path(own_code.__file__).parents[1]), str(tmp_path)]
+                ),
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.append(done.stdout)
+    assert found[0] == found[1]
+    assert len(set(found)) == 3
 
 
 #: An installed package, whose code does not count.
