@@ -17,7 +17,13 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult, TextPair
-from pytest_dstfuzz.config import JUDGE, Address, ReplySettings, TrackerSettings
+from pytest_dstfuzz.config import (
+    JUDGE,
+    Address,
+    ReplySettings,
+    TrackerSettings,
+    identity_of_address,
+)
 from pytest_dstfuzz.config.secret import JUDGE_TOKEN_VARIABLE
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError, needs_extra
@@ -129,8 +135,12 @@ class Judge(Comparison):
 
     @property
     def identity(self) -> str:
-        """The address, the model and a digest of the protocol."""
-        return f"{JUDGE}:{self._address} {self._client.model} {protocol_digest()[:12]}"
+        """The address, the model and a digest of the protocol.
+
+        If the address has credentials, or a token is set, keyed digests of them follow the address.
+        """
+        address = identity_of_address(JUDGE, self._address)
+        return f"{JUDGE}:{address} {self._client.model} {protocol_digest()[:12]}"
 
     @property
     def facts(self) -> JudgeFacts | None:

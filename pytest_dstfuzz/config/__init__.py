@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_dstfuzz.config.identity import TOO_LARGE as TOO_LARGE
 from pytest_dstfuzz.config.identity import content_named_in as content_named_in
 from pytest_dstfuzz.config.identity import identity_of as identity_of
+from pytest_dstfuzz.config.identity import identity_of_address as identity_of_address
 from pytest_dstfuzz.config.identity import input_files as input_files
 from pytest_dstfuzz.config.identity import is_own_function as is_own_function
 from pytest_dstfuzz.config.options import ADAPTER as ADAPTER
@@ -70,6 +71,7 @@ __all__ = [
     "canonical_split",
     "content_named_in",
     "identity_of",
+    "identity_of_address",
     "input_files",
     "is_own_function",
     "mask_command_line",

@@ -16,14 +16,20 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from pytest_dstfuzz.config.options import OPTIONS
+from pytest_dstfuzz.config.options import OPTIONS, option
 from pytest_dstfuzz.config.parsers import Option, unquote_value
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey
 from pytest_dstfuzz.config.settings import Settings
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import content_of, exceeds, find_path, names_file
 
-__all__ = ["TOO_LARGE", "content_named_in", "identity_of", "is_own_function"]
+__all__ = [
+    "TOO_LARGE",
+    "content_named_in",
+    "identity_of",
+    "identity_of_address",
+    "is_own_function",
+]
 
 #: Parts of the settings that decide results. The others limit, show or judge a run.
 _PARTS: Final = ("tracker", "data", "variant", "reply")
@@ -87,6 +93,16 @@ def identity_of(settings: Settings, *parts: str) -> dict[str, Any]:
         for item in OPTIONS
         if decides(item) and item.part in (parts or _PARTS)
     }
+
+
+def identity_of_address(name: str, address: Address) -> str:
+    """Return an identifier of the address that an option names, with its token.
+
+    Credentials and the token appear only as keyed digests. So the result is the address as it is
+    shown if it has no credentials, and no token is set.
+    """
+    found = _identity(option(name), address)
+    return " ".join(found) if isinstance(found, list) else str(found)
 
 
 def input_files(settings: Settings) -> dict[str, str]:

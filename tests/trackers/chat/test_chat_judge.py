@@ -80,6 +80,26 @@ def test_each_pair_is_asked_once_in_both_orders() -> None:
     assert judge.identity.startswith(f"judge:{service.url} tiny ")
 
 
+def test_a_baseline_tells_judges_apart_by_their_credentials(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def identity(query: str, token: str | None = None) -> str:
+        if token is not None:
+            monkeypatch.setenv(JUDGE_TOKEN_VARIABLE, token)
+        settings = ReplySettings(judge=address(f"openai+{service.url}{query}"), judge_model="tiny")
+        return Judge(settings).identity
+
+    with chat(by_first_letter) as service:
+        monkeypatch.delenv(JUDGE_TOKEN_VARIABLE, raising=False)
+        queries = "", "?deployment=night-shift", "?deployment=day-shift"
+        found = [*map(identity, queries), identity("", "sk-mornings"), identity("", "sk-evenings")]
+        assert len({*found}) == len(found)
+        assert identity(queries[1], "") == found[1]
+        assert identity("", "sk-evenings") == found[-1]
+    secrets = "night-shift", "day-shift", "sk-mornings", "sk-evenings"
+    assert not any(secret in text for text in found for secret in secrets)
+
+
 def asked_context(asked: Asked) -> Says:
     text, _, data = prompt_of(asked).partition("\n{\n")
     assert text == protocol("judge-context")
