@@ -22,7 +22,7 @@ from zipimport import ZipImportError, zipimporter
 
 from pytest_dstfuzz.files import content_of
 
-__all__ = ["code_of", "find_caller", "import_own", "watch_loads"]
+__all__ = ["code_of", "find_caller", "import_own", "is_own", "watch_loads"]
 
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 #: The folders of Python's own modules and of this package.
@@ -107,6 +107,11 @@ def import_own(name: str) -> ModuleType:
     """Import a user's module, and note the content of all files that this loads."""
     watch_loads()
     return importlib.import_module(name)
+
+
+def is_own(thing: Any) -> bool:
+    """Return whether a user's module defines a function, a class, or the class of an object."""
+    return _is_followed(_owner(thing))
 
 
 def _origin_file(origin: str) -> Path | None:

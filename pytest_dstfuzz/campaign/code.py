@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pytest_dstfuzz.comparisons.registry import COMPARISONS
 from pytest_dstfuzz.config import Settings, content_named_in, is_own_function
 from pytest_dstfuzz.own_code import code_of
+from pytest_dstfuzz.own_values import hide_values
 from pytest_dstfuzz.registry import Registry
+from pytest_dstfuzz.relations.checks import CheckedRelation
 from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
 from pytest_dstfuzz.relations.registry import RELATIONS
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES
+from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, CheckedSearch
 from pytest_dstfuzz.trackers.registry import TRACKERS, load_attribute
 from pytest_dstfuzz.trackers.schemes import SCHEMES
 from pytest_dstfuzz.transformations import find_operator, operator_origin
@@ -61,12 +64,13 @@ def code_of_tracker(model: str, tracker: object) -> dict[str, str]:
 
 def code_of_rules(
     settings: Settings,
-    relations: Iterable[Relation],
+    relations: Sequence[Relation],
     search: object = None,
     search_path: tuple[str, ...] = (),
 ) -> dict[str, str]:
     """Return a digest of the files with code for each user-defined object except the tracker.
 
+    For a relation, and for a given search, the digest identifies its values, too, see `values_of`.
     The objects are the search, the relations, the comparisons, the rules of arguments, the checks
     and perturbations of contexts, and the operators.
 
@@ -100,6 +104,9 @@ def code_of_rules(
         digests[f"{SEARCH}{variant.search}"] = code_of(search)
     for name in filter(is_own_function, rules):
         digests[name] = code_of(load_attribute(name, search_path, "function"), name)
+    holders: dict[str, object] = {f"{RELATION}{one.name}": one for one in relations}
+    for name, one in {**holders, f"{SEARCH}{variant.search}": search}.items():
+        digests[name] = _with_values(digests.get(name, ""), one)
     return {name: digest for name, digest in digests.items() if digest}
 
 
@@ -121,3 +128,10 @@ def code_of_search(name: str) -> dict[str, str]:
         # The files decide as the code does.
         digests[f"{SEARCH}{name}{FILES}"] = content_named_in(argument)
     return {one: digest for one, digest in digests.items() if digest}
+
+
+def _with_values(digest: str, holder: object) -> str:
+    """Return a digest that also identifies the values of a user's relation or search."""
+    known = holder.values if isinstance(holder, CheckedRelation | CheckedSearch) else ""
+    whole = f"{digest} {hide_values(known)}" if known else ""
+    return hashlib.sha256(whole.encode()).hexdigest() if whole else digest

@@ -18,6 +18,7 @@ from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, ContextJudge, Exchange
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.own_code import code_of
+from pytest_dstfuzz.own_values import hide_values, values_of
 from pytest_dstfuzz.printable import format_count, shorten_text
 from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.trackers.calls import CallJudge
@@ -257,7 +258,7 @@ class OwnFunction(Comparison):
         self._called = called
         self._threshold = threshold
         self._takes = _arguments(function, called)
-        #: As the code is now: it may import more later, and the identity must not change.
+        #: As it is now: it may import more or change its values, but must keep its identity.
         self._digest = digest_of(function, called)
 
     @property
@@ -268,7 +269,7 @@ class OwnFunction(Comparison):
 
     @property
     def identity(self) -> str:
-        """The name, and a digest of the function's code."""
+        """The name, and a digest of the function's code and values."""
         return f"{self.name}#{self._digest}"
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
@@ -309,9 +310,7 @@ class CheckedComparison(Comparison):
     def __init__(self, comparison: Any, where: str) -> None:
         self._wrapped = comparison
         self._name = str(comparison.name)
-        values = sorted(getattr(comparison, "__dict__", {}).items())
-        plain = [(name, value) for name, value in values if _is_plain(value)]
-        self._digest = digest_of(type(comparison), values=repr(plain) if plain else "")
+        self._digest = digest_of(type(comparison), holder=comparison)
         if any(mark in self._name for mark in ", '\"\n"):
             raise UserError(
                 f"{where}: the name {self._name!r} has a space, a comma or a quote, which lists of "
@@ -325,7 +324,7 @@ class CheckedComparison(Comparison):
 
     @property
     def identity(self) -> str:
-        """The object's own identity, or its name with a digest of its code."""
+        """The object's own identity, or its name with a digest of its code and values."""
         own = getattr(self._wrapped, "identity", self._name)
         return str(own) if own != self._name else f"{own}#{self._digest}"
 
@@ -392,30 +391,19 @@ def _arguments(function: Callable[..., object], called: str) -> int:
     )
 
 
-def digest_of(thing: object, name: str = "", values: str = "") -> str:
-    """Return 12 hexadecimal digits of a digest of an object's source and the code it uses.
+def digest_of(thing: object, name: str = "", holder: object = None) -> str:
+    """Return 12 hexadecimal digits of a digest of an object's source, the code it uses, and values.
 
     The source distinguishes functions of one file with equal names. For the other code see
-    `code_of`. ``values`` is a text about the values that an object has.
+    `code_of`. ``holder`` is the object with the values, see `values_of`; by default ``thing``.
     """
     try:
         text = inspect.getsource(thing)  # type: ignore[arg-type]  # raises for other objects
     except (OSError, TypeError):
         text = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
-    whole = f"{text}\n{code_of(thing, name)}{values}"
+    values = values_of(thing if holder is None else holder)
+    whole = f"{text}\n{code_of(thing, name)}{hide_values(values) if values else ''}"
     return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:12]
-
-
-def _is_plain(value: object) -> bool:
-    """Return whether ``repr`` shows all of a value, and always in the same way."""
-    match value:
-        case None | bool() | int() | float() | str():
-            return True
-        case list() | tuple():
-            return all(map(_is_plain, value))
-        case dict():
-            return all(map(_is_plain, (*value, *value.values())))
-    return False
 
 
 def _show(answer: object) -> str:

@@ -412,7 +412,7 @@ def changes(
         else:
             ignored = own_edits and name.startswith(SEARCH)
         if not ignored and old.get(name) != new.get(name):
-            found.append(f"the code of {name} has changed since the baseline")
+            found.append(f"the code of {name}, or a value in it, has changed since the baseline")
     return found
 
 

@@ -15,6 +15,7 @@ from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Difference
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds.kind import AnswerKind
+from pytest_dstfuzz.own_values import values_of
 from pytest_dstfuzz.perturb.draft import KEPT, LOCKED, SHUT
 from pytest_dstfuzz.perturb.edits import Hunk, apply_edits, hunks, without
 from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
@@ -292,6 +293,8 @@ class CheckedRelation(Relation):
 
     def __init__(self, relation: Any, where: str) -> None:
         self.wrapped = relation
+        #: See `values_of`. A run may change the values.
+        self.values = values_of(relation)
         self.name = str(relation.name)
         if re.search(r"[\s,'\"]", self.name):
             raise UserError(

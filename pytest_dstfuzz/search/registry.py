@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.config import PROFILES, Settings
 from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.own_values import values_of
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.registry import Registry, blame_errors, entry_points
 from pytest_dstfuzz.search.adaptive import AdaptiveSearch
@@ -32,7 +33,13 @@ from pytest_dstfuzz.search.searches import (
 )
 from pytest_dstfuzz.trackers.tracker import NAMELESS
 
-__all__ = ["default_search", "describe_trained", "find_training", "search_by_name"]
+__all__ = [
+    "CheckedSearch",
+    "default_search",
+    "describe_trained",
+    "find_training",
+    "search_by_name",
+]
 
 #: Called as ``factory(seed=..., k=...)`` with the seed of the campaign and the number of
 #: transformations in a variant.
@@ -209,6 +216,8 @@ class CheckedSearch(Search):
         answer = "an object with propose(number, draw, seen)"
         SEARCHES.check_shape(search, where, "turn(task)", answer, known_as)
         self.wrapped = search
+        #: See `values_of`. A run may change the values.
+        self.values = values_of(search)
         self._known_as = known_as
         self.name = str(search.name)
         self.order = str(getattr(search, "order", super().order))

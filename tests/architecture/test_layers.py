@@ -26,6 +26,7 @@ BASE = {
     "seeding",
     "garbage",
     "own_code",
+    "own_values",
     "printable",
 }
 
@@ -42,6 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": {"errors", "files", "selection", "transformations"},
     "files": {"errors", "json_data"},
     "own_code": {"files"},
+    "own_values": {"own_code"},
     "json_data": {"errors"},
     "seeding": set(),
     "garbage": set(),

@@ -1,0 +1,226 @@
+"""A baseline is not compared after a change of a value in the user's own rules."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import run_python
+
+from pytest_dstfuzz.campaign.code import code_of_rules
+from pytest_dstfuzz.comparisons.comparison import CheckedComparison, ComparisonResult, OwnFunction
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.own_values import values_of
+from pytest_dstfuzz.relations.registry import as_relation
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.search.registry import as_search
+from pytest_dstfuzz.search.searches import RandomSearch
+
+
+class Size(Enum):
+    SMALL = 1
+    LARGE = 2
+
+
+class Rule:
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def same(self, before: str, found: str) -> bool:
+        return found in (before, self.value)
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def closure(value: object) -> object:
+    return lambda before, found: found in (before, value)
+
+
+def nested(value: object) -> object:
+    def inner(found: str) -> bool:
+        return found == value
+
+    return lambda before, found: before == found or inner(found)
+
+
+def local_class(value: object) -> object:
+    class Local:
+        def __call__(self, before: str, found: str) -> bool:
+            return found in (before, value)
+
+    return Local()
+
+
+def wrapped(value: object) -> object:
+    @functools.cache
+    def same(before: str, found: str) -> bool:
+        return found in (before, value)
+
+    return same
+
+
+HOLDERS: dict[str, Callable[[object], object]] = {
+    "closure": closure,
+    "nested": nested,
+    "local class": local_class,
+    "cached": wrapped,
+    "partial": lambda value: functools.partial(Rule.same, value),
+    "named argument": lambda value: functools.partial(Rule.same, other=value),
+    "attribute": Rule,
+    "slot": Slotted,
+    "method": lambda value: Rule(value).same,
+    "object in a closure": lambda value: closure(Rule(value)),
+    "list": lambda value: Rule([value]),
+}
+#: Pairs of values. Each value is made twice, as two runs make it.
+VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    "text": (lambda: "a", lambda: "b"),
+    "number": (lambda: 1, lambda: True),
+    "bytes": (lambda: b"a", lambda: b"b"),
+    "pattern": (lambda: re.compile("a"), lambda: re.compile("a", re.IGNORECASE)),
+    "set": (lambda: {"a", "b", "c"}, lambda: {"a", "b", "d"}),
+    "dictionary": (lambda: {"a": {"b": 1}}, lambda: {"a": {"b": 2}}),
+    "search of a pattern": (lambda: re.compile("a").search, lambda: re.compile("b").search),
+    "method of text": (lambda: str.lower, lambda: str.upper),
+    "function": (lambda: closure, lambda: nested),
+    "member": (lambda: Size.SMALL, lambda: Size.LARGE),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_another_value_has_another_digest(holder: str, kind: str) -> None:
+    hold, (one, other) = HOLDERS[holder], VALUES[kind]
+    assert values_of(hold(one())) == values_of(hold(one())) != values_of(hold(other()))
+
+
+def test_values_without_a_stable_form_are_left_out(tmp_path: Path) -> None:
+    endless: list[object] = [1]
+    endless.append(endless)
+    twice = Rule(endless)
+    twice.itself = twice  # type: ignore[attr-defined]
+    assert values_of(twice)
+    for value in (tmp_path, object(), sys, sys.stdout):
+        assert values_of(closure(value)) == values_of(closure(None)) or not values_of(
+            closure(value)
+        )
+    assert not values_of(test_values_without_a_stable_form_are_left_out)
+
+
+def test_sets_have_one_form_in_all_processes() -> None:
+    text = (
+        "from pytest_dstfuzz.own_values import values_of; from functools import partial;"
+        "print(values_of(partial(print, {'a', 'b', 'c', ('d', 1)}, set('hello'))))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", text],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in "012"
+    }
+    assert len(found) == 1
+    assert found != {b"\n"}
+
+
+def test_comparisons_keep_the_values_that_they_had_first() -> None:
+    def made(value: str) -> tuple[Rule, OwnFunction]:
+        rule = Rule(value)
+        return rule, OwnFunction(rule.same, "same", None)
+
+    (rule, one), (_, other) = made("a"), made("b")
+    before = one.identity
+    rule.value = "b"
+    assert before == one.identity != other.identity
+
+
+def test_objects_that_compare_are_told_apart_by_patterns() -> None:
+    class Compares(Rule):
+        name = "compares"
+
+        def compare(self, *given: object) -> ComparisonResult:
+            return ComparisonResult(same=given == self.value)
+
+    one, again, other = (
+        CheckedComparison(Compares(re.compile(text)), "here").identity for text in "aab"
+    )
+    assert one == again != other
+
+
+class Mine(Relation):
+    name = "mine"
+
+    def __init__(self, allowed: set[str]) -> None:
+        self.allowed = allowed
+
+    def judge(self, *given: object) -> Any:
+        raise NotImplementedError
+
+
+class Own(RandomSearch):
+    name = "own"
+
+    def __init__(self, allowed: set[str]) -> None:
+        self.allowed = allowed
+
+
+@pytest.mark.parametrize("kind", ["relation", "search"])
+def test_relations_and_searches_are_told_apart_by_their_values(kind: str) -> None:
+    def digests(allowed: str, later: str = "") -> dict[str, str]:
+        given = (Mine if kind == "relation" else Own)({allowed})
+        if kind == "relation":
+            relation = as_relation(given, "here")
+            given.allowed |= {later}
+            return code_of_rules(Settings(), [relation])
+        search = as_search(given, "here")
+        given.allowed |= {later}
+        return code_of_rules(Settings(), [], search)
+
+    before = digests("a")
+    assert before
+    assert before == digests("a", "later") != digests("b")
+
+
+CONFTEST = """
+import re
+import pytest
+def pytest_addoption(parser):
+    parser.addini("lenient", "replies that count as the same")
+def make(pattern):
+    return lambda before, found: before == found or bool(re.match(pattern, found))
+@pytest.fixture(scope="session")
+def dst_compare(pytestconfig):
+    return make(pytestconfig.getini("lenient"))
+"""
+BOT = """
+def reply(messages):
+    return messages[-1]['content'][:9]
+"""
+
+
+def test_another_value_of_a_comparison_is_not_compared_with_the_baseline(tmp_path: Path) -> None:
+    for name, text in {"bot": BOT, "conftest": CONFTEST}.items():
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    options = ("--dst-model=bot:reply", "--dst-outcome=reply", "--dst-turns=4", "--dst-variants=2")
+
+    def status(lenient: str, *more: str) -> int:
+        given = ("-o", f"lenient={lenient}", "--dst-fail-on=gate", "--dst-baseline=base.json")
+        line = ("-p", "no:cacheprovider", *options, *given, *more)
+        return run_python("-m", "pytest", *line, cwd=tmp_path).returncode
+
+    status("NEVER", "--dst-update-baseline")
+    assert (status("NEVER"), status(".")) == (0, 9)
