@@ -6,7 +6,7 @@ import json
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from pytest_dstfuzz import load_dialogues
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.models.neural import EMA, learning_rate, write_tensors
 from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings, TrainingRun
@@ -46,6 +47,25 @@ def check_output(folder: Path, *, resume: bool) -> None:
             "folder"
         )
     make_folder(folder)
+
+
+def describe_run(config: Any, changeable: Collection[str]) -> dict[str, str]:
+    """Return the settings that must stay the same when a run is resumed; files by their content.
+
+    Args:
+        config: a dataclass with the settings.
+        changeable: the names of the settings that may change.
+    """
+    found = {name: value for name, value in vars(config).items() if name not in changeable}
+    return {
+        name: _content_of(value) if isinstance(value, Path) else str(value)
+        for name, value in found.items()
+    }
+
+
+def _content_of(path: Path) -> str:
+    """Return the digest of a file, or of the texts in a folder, which may also have the output."""
+    return digest_of(sorted(path.glob("*.txt")) if path.is_dir() else [path])
 
 
 def make_folder(folder: Path) -> None:

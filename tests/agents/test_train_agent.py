@@ -311,6 +311,29 @@ def test_another_tracker_cannot_be_resumed_with(data: Path, copy: Path) -> None:
         train_agent(run_of(data, copy, resume=True), silent, OtherBot())
 
 
+class ChangedCode(PlantedBot):
+    """Answers clean turns as before, from another file."""
+
+
+def test_changed_code_of_the_tracker_cannot_be_resumed_with(data: Path, copy: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot resume from .* changed .* the tracker, its"):
+        train_agent(run_of(data, copy, resume=True), silent, ChangedCode())
+
+
+def test_changed_texts_cannot_be_resumed_with(data: Path, copy: Path, tmp_path: Path) -> None:
+    def texts(change: str) -> Path:
+        folder = shutil.copytree(data, tmp_path / f"data{change}")
+        for file in filter(Path.is_file, folder.rglob("*")):
+            text = file.read_text(encoding="utf-8")
+            file.write_text(text.replace(" my ", f" {change} "), encoding="utf-8")
+        return folder
+
+    with pytest.raises(UserError, match=r"cannot resume from .* changed .* the texts or labels"):
+        train_agent(run_of(texts("ur"), copy, resume=True), silent, PlantedBot())
+    # The data may move.
+    train_agent(run_of(texts("my"), copy, resume=True), silent, PlantedBot())
+
+
 def damage(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], object]) -> None:
     """Change the tensors and the described metadata of a run's state."""
     with safe_open(folder / STATE, "np") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,6 +96,13 @@ def test_a_killed_training_resumes_as_if_nothing_had_been(
         assert (run.output / name).read_bytes() == (config.output / name).read_bytes()
     with pytest.raises(UserError, match="seed was '0' and is now '1'"):
         train_supervised(replace(run, resume=True, seed=1), str)
+    moved = shutil.copytree(run.data, tmp_path / "moved")
+    train_supervised(replace(run, resume=True, data=moved), str)
+    for file in moved.glob("*.txt"):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        file.write_text("\n".join(reversed(lines)) + "\n", encoding="utf-8")
+    with pytest.raises(UserError, match="changed since the earlier run: data"):
+        train_supervised(replace(run, resume=True, data=moved), str)
 
 
 def test_it_plays_and_what_it_does_hangs_on_the_talk_alone(config: SupervisedConfig) -> None:

@@ -45,7 +45,9 @@ from pytest_dstfuzz.agents.training.trainer import (
     TrainingConfig,
     about_players,
 )
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.campaign.code import code_of_tracker
+from pytest_dstfuzz.campaign.engine import data_digest, digest_of_package
+from pytest_dstfuzz.config import Settings, identity_of
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.errors import UserError, unknown_name
@@ -127,6 +129,7 @@ class _Material(NamedTuple):
     asked_about: DialogueSet  #: Data that the tracker is made for.
     training: DialogueSet  #: Training dialogues.
     held_out: DialogueSet  #: Dialogues that the agent never sees.
+    bot: str = ""  #: Digest of the tracker's code and settings, and of this package.
 
 
 def train_agent(
@@ -146,8 +149,10 @@ def train_agent(
     if tracker is None:
         tracker = tracker_for(_settings(run), splits[0])
     saved = SavedRun.read(run.output, _METADATA) if run.resume else None
+    # Before the first answer, for which the tracker may load more code.
+    bot = _bot_digest(run, tracker)
     material = _known(saved, run, splits) if saved else _found(run, splits, tracker, say)
-    training = _Training(run, tracker, material, say, log, rollouts)
+    training = _Training(run, tracker, material._replace(bot=bot), say, log, rollouts)
     training.begin(saved)
     try:
         ended_by = training.run_round()
@@ -175,6 +180,8 @@ class _Training:
             f"training dialogues: {len(data.dialogues)} ({data.turn_count()} turns), held out: "
             f"{len(material.held_out.dialogues)}"
         )
+        #: The digest of the training dialogues, wherever their files are.
+        self._dialogues = data_digest(replace(data, name=""))
         self._predictor = TrainingPredictor(tracker, data, run.batch_size)
         self._by_rounds = rollouts is not None
         self.trainer = (
@@ -316,6 +323,8 @@ class _Training:
             **asdict(run.training),
             "training dialogues": f"{len(data.dialogues)}, sha256 {_digest(ids)}",
             "the tracker's clean answers": f"sha256 {_digest(self._predictor.fingerprint)}",
+            "the texts or labels of the training dialogues": self._dialogues,
+            "the tracker, its settings or this package": self._material.bot,
         }
         if self._by_rounds:
             described[_SCHEDULE] = _BY_ROUNDS
@@ -333,6 +342,13 @@ def _settings(run: AgentRun) -> Settings:
         slots=run.slots,
         **run.adapter,
     )
+
+
+def _bot_digest(run: AgentRun, tracker: Tracker) -> str:
+    """Return a digest of the tracker's code and settings, and of this package."""
+    code = code_of_tracker(run.model, tracker)
+    about = [code, identity_of(_settings(run), "tracker"), digest_of_package()]
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
 def _splits(run: AgentRun) -> list[DialogueSet]:

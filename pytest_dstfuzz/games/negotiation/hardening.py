@@ -27,7 +27,7 @@ from pytest_dstfuzz.games.negotiation.reinforce import (
     play_games,
 )
 from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE
-from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, write_run
+from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, describe_run, write_run
 
 #: The file of the final attack, next to the hardened negotiator.
 ATTACK_FILE: Final = "attack.safetensors"
@@ -84,7 +84,7 @@ def harden(config: HardenConfig, progress: Progress) -> tuple[HardenedRound, ...
     rows = load_negotiations(config.data).train
     pair = PolicyGradient(target, config, rows), PolicyGradient(attack, config, rows)
     history: list[HardenedRound] = []
-    identity = {k: str(v) for k, v in asdict(config).items() if k not in _CHANGEABLE}
+    identity = describe_run(config, _CHANGEABLE)
     if config.resume:
         saved = SavedRun.resumed(config.output, _RUN, identity, _tensors(pair))
         history = saved.history(HardenedRound)

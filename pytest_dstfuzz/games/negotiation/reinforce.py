@@ -29,7 +29,14 @@ from pytest_dstfuzz.games.negotiation.network import (
 )
 from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE, row_loss
 from pytest_dstfuzz.games.negotiation.tables import TableTalk, talk
-from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, moments, write_run
+from pytest_dstfuzz.models.runs import (
+    Progress,
+    SavedRun,
+    check_output,
+    describe_run,
+    moments,
+    write_run,
+)
 from pytest_dstfuzz.seeding import derive, stream
 
 _RUN: Final = "dstfuzz.negotiator.reinforced"
@@ -223,7 +230,7 @@ def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[Reinf
     learner = PolicyGradient(network, config, load_negotiations(config.data).train)
     games = LearningGames.of(config.aim)
     history: list[ReinforcedRound] = []
-    identity = {k: str(v) for k, v in asdict(config).items() if k not in _CHANGEABLE}
+    identity = describe_run(config, _CHANGEABLE)
     if config.resume:
         saved = SavedRun.resumed(config.output, _RUN, identity, learner.tensors())
         history = saved.history(ReinforcedRound)

@@ -27,7 +27,14 @@ from pytest_dstfuzz.games.negotiation.network import (
     save_network,
 )
 from pytest_dstfuzz.models.neural import by_length, learning_rate, pad
-from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, moments, write_run
+from pytest_dstfuzz.models.runs import (
+    Progress,
+    SavedRun,
+    check_output,
+    describe_run,
+    moments,
+    write_run,
+)
 from pytest_dstfuzz.seeding import derive, stream
 
 MODEL_FILE: Final = "negotiator.safetensors"
@@ -156,7 +163,7 @@ def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[Nego
     _start(network, generator)
     adam = torch.optim.Adam(network.parameters(), lr=config.learning_rate, fused=True)
     history: list[NegotiatorEpoch] = []
-    identity = {k: str(v) for k, v in asdict(config).items() if k not in _CHANGEABLE}
+    identity = describe_run(config, _CHANGEABLE)
     if config.resume:
         saved = SavedRun.resumed(config.output, _RUN, identity, _tensors(network, adam))
         history = saved.history(NegotiatorEpoch)
