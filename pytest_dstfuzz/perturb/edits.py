@@ -7,8 +7,11 @@ Edits are sequential: the offsets of each edit refer to the text after all earli
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from pytest_dstfuzz.perturb.words import Edit
 
@@ -63,56 +66,59 @@ def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]
     if len(gone) in (0, len(edits)):
         return () if gone else tuple(edits)
     cells = _history(edits)
+    # The last place is for the characters of the source and for those that no edit deleted.
+    lost = np.zeros(len(edits) + 1, bool)
+    lost[[*gone]] = True
     kept: list[Edit] = []
     for index, edit in enumerate(edits):
-        start = None if index in gone else _start_without(cells, gone, index)
+        start = None if lost[index] else _start_without(cells, lost, index)
         if start is None:
-            gone.add(index)
+            lost[index] = True
         else:
             kept.append(replace(edit, start=start, end=start + len(edit.before)))
     return tuple(kept)
 
 
-@dataclass(slots=True)
-class _Cell:
-    """A character of any stage of the text, with the edits that inserted or deleted it."""
+class _Cells(NamedTuple):
+    """The characters of all stages of a text in order, including deleted ones.
 
-    maker: int = -1  # -1: a character of the source
-    taker: int | None = None
+    Arrays, because a text of 10,000 characters may have thousands of edits.
+    """
+
+    #: Index of the edit that inserted each character; -1 for a character of the source.
+    makers: npt.NDArray[np.intp]
+    #: Index of the edit that deleted each character; the number of edits if none did.
+    takers: npt.NDArray[np.intp]
 
 
-def _history(edits: Sequence[Edit]) -> list[_Cell]:
-    """Return the characters of all stages in text order, including deleted ones."""
+def _history(edits: Sequence[Edit]) -> _Cells:
+    """Return the characters of all stages of the text."""
+    never = len(edits)
     # No edit reaches beyond this length, so the text itself is not needed.
     reach = max((edit.end for edit in edits), default=0) + sum(len(e.before) for e in edits)
-    cells = [_Cell() for _ in range(reach)]
+    makers, takers = np.full(reach, -1, np.intp), np.full(reach, never, np.intp)
     for index, edit in enumerate(edits):
-        live = [place for place, cell in enumerate(cells) if cell.taker is None]
-        for place in live[edit.start : edit.end]:
-            cells[place].taker = index
+        live = np.flatnonzero(takers == never)
+        takers[live[edit.start : edit.end]] = index
         at = live[edit.end - 1] + 1 if edit.end else 0
-        cells[at:at] = [_Cell(index) for _ in edit.after]
-    return cells
+        makers = np.insert(makers, at, np.full(len(edit.after), index, np.intp))
+        takers = np.insert(takers, at, np.full(len(edit.after), never, np.intp))
+    return _Cells(makers, takers)
 
 
-def _start_without(cells: Sequence[_Cell], gone: Collection[int], index: int) -> int | None:
+def _start_without(cells: _Cells, lost: npt.NDArray[np.bool_], index: int) -> int | None:
     """Return the start of an edit after other edits are dropped, or ``None``."""
-    start: int | None = None
-    live, taken_until = 0, -1
-    for cell in cells:
-        mine = cell.taker == index
-        if mine and cell.maker in gone:
-            return None
-        if start is None and (mine or cell.maker == index):
-            start = live
-        made = cell.maker < index and cell.maker not in gone
-        left = cell.taker is None or cell.taker >= index or cell.taker in gone
-        if made and left:
-            if mine and taken_until not in (-1, live):
-                return None
-            live += 1
-            taken_until = live if mine else taken_until
-    return start
+    makers, takers = cells
+    mine = takers == index
+    if lost[makers[mine]].any():
+        return None
+    live = (makers < index) & ~lost[makers] & ((takers >= index) | lost[takers])
+    places = np.cumsum(live)
+    taken = places[mine & live]
+    if len(taken) and taken[-1] - taken[0] >= len(taken):  # No longer contiguous.
+        return None
+    own = np.flatnonzero(mine | (makers == index))
+    return int(places[own[0]]) - int(live[own[0]]) if len(own) else None
 
 
 def hunks(edits: Iterable[Edit]) -> list[Hunk]:

@@ -30,6 +30,8 @@ from pytest_dstfuzz.relations.values import inflections, sentence_of
 Change = tuple[Replacement, ...]
 #: Number of combinations of changes per turn.
 _COMBINED: Final = 8
+#: Maximum number of characters that the checks of a turn's changes read.
+_CHECKED: Final = 1_000_000
 
 
 class Wording(Relation):
@@ -61,10 +63,22 @@ class Wording(Relation):
 
     def begin(self, scene: Scene) -> TurnStart:
         """Return rewrites with one or more changes, or the reason why no change is possible."""
-        found = [one for one in self.changes(scene) if self._fits(scene, one)]
+        found = [one for one in self._checkable(scene) if self._fits(scene, one)]
         if not found:
             return Inapplicable(self.reasons[-1])
         return self._rewrites(scene, found)
+
+    def _checkable(self, scene: Scene) -> Sequence[Change]:
+        """Return the changes, or a sample of them if the checks of all would take too long.
+
+        A check reads the whole text, and the number of changes grows with the text.
+        """
+        every = [*self.changes(scene)]
+        most = max(1, _CHECKED // max(1, len(scene.turn.user)))
+        if len(every) <= most:
+            return every
+        drawn = scene.rng.choice(len(every), size=most, replace=False)
+        return [every[place] for place in sorted(drawn.tolist())]
 
     def _fits(self, scene: Scene, change: Change) -> bool:
         if breaks_exact(scene.guarded.exact, change):

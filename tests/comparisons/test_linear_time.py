@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import signal
@@ -11,6 +12,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -31,7 +33,9 @@ from pytest_dstfuzz.dialogue.quantities import quantities, without_quantities
 from pytest_dstfuzz.dialogue.readers.conversion import chat_form
 from pytest_dstfuzz.dialogue.readers.source import Oddities
 from pytest_dstfuzz.errors import UserError, mask_credentials
-from pytest_dstfuzz.perturb.words import take_apart
+from pytest_dstfuzz.perturb.edits import without
+from pytest_dstfuzz.perturb.words import Edit, take_apart
+from pytest_dstfuzz.testing import check_relation
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "SIGVTALRM"), reason="no clock interrupts a regular expression here"
@@ -239,3 +243,19 @@ def test_the_clock_interrupts() -> None:
     with pytest.raises(TooSlow), limited():
         re.fullmatch(r"(a|a)*", "a" * 40 + "b")
     assert sys.exc_info() == (None, None, None)
+
+
+def test_a_long_turn_with_many_questions_is_rewritten_in_time(tmp_path: Path) -> None:
+    # More than 40 seconds when each of some 6,000 changes read the whole text.
+    asked = "I want it in the north, please. " + "what is it? " * 825
+    turn = {"user": asked, "state": {"hotel-area": "north"}}
+    path = tmp_path / "long.jsonl"
+    path.write_text(json.dumps({"dialogue_id": "long", "turns": [turn]}), encoding="utf-8")
+    with limited(20.0):
+        assert check_relation("indirect-question", path).rewrites
+
+
+def test_an_edit_of_thousands_is_dropped_in_time() -> None:
+    edits = [Edit("swap", "words", 4 * place, 4 * place + 2, "ab", "ba") for place in range(2_400)]
+    with limited():
+        assert without(edits, [7]) == (*edits[:7], *edits[8:])
