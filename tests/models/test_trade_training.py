@@ -16,7 +16,7 @@ pytest.importorskip("safetensors")
 
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
-from trade_data import dialogues, silent, small_config, write_folder  # noqa: E402
+from trade_data import dialogues, silent, small_config, swap_labels, write_folder  # noqa: E402
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
@@ -157,6 +157,15 @@ def test_other_data_cannot_be_resumed_with(begun: Path, tmp_path: Path) -> None:
     fewer = [line for line in table.split("\n") if not line.startswith("D9\t")]
     (other / "train.tsv").write_text("\n".join(fewer), encoding="utf-8")
     with pytest.raises(UserError, match="number of training turns was 20 and is now 18"):
+        train_trade(small_config(other, begun, resume=True), silent)
+
+
+def test_a_run_with_other_labels_of_the_same_words_cannot_be_resumed(
+    begun: Path, tmp_path: Path
+) -> None:
+    other = write_folder(tmp_path / "other")
+    swap_labels(other / "train.tsv")
+    with pytest.raises(UserError, match=r"changed since the earlier run: .*texts and labels"):
         train_trade(small_config(other, begun, resume=True), silent)
 
 

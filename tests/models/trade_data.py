@@ -52,6 +52,16 @@ def write_folder(folder: Path) -> Path:
     return folder
 
 
+def swap_labels(table: Path) -> None:
+    """Swap two values of the labels. The utterances and the set of words stay the same."""
+    text = table.read_text(encoding="utf-8")
+    first, second = "\tnorth", "\tsouth"
+    assert first in text
+    assert second in text
+    text = text.replace(first, "\t#").replace(second, first).replace("\t#", second)
+    table.write_text(text, encoding="utf-8")
+
+
 def small_config(folder: Path, output: Path, **changes: object) -> TradeTrainingConfig:
     """Return settings for a network that trains in seconds."""
     settings: dict[str, object] = {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -381,7 +383,16 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
             **self.config.fixed(),
             "number of training dialogues": len(self.dialogues),
             "number of subwords": len(self.tokeniser),
+            "texts and labels": self._content,
         }
+
+    @cached_property
+    def _content(self) -> str:
+        """A digest of the training data."""
+        digest = hashlib.sha256()
+        for one in self.dialogues:
+            digest.update(f"{one!r}\n".encode(errors="surrogatepass"))
+        return digest.hexdigest()
 
 
 def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> TrainingRun:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -377,7 +379,18 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
             **self.config.fixed(),
             "number of training turns": len(self.rows),
             "vocabulary": self.vocabulary.fingerprint(),
+            "texts and labels": self._content,
         }
+
+    @cached_property
+    def _content(self) -> str:
+        """A digest of the training data. The vocabulary leaves out labels and the order."""
+        digest = hashlib.sha256()
+        for row in self.rows:
+            for part in (row.words, row.copies, row.gates):
+                digest.update(part.tobytes() + b"\n")
+            digest.update(repr(row.targets).encode())
+        return digest.hexdigest()
 
 
 def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:

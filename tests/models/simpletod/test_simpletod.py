@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 from simpletod_data import small_config  # noqa: E402
-from trade_data import dialogues, write_folder  # noqa: E402
+from trade_data import dialogues, swap_labels, write_folder  # noqa: E402
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
@@ -119,6 +119,14 @@ def test_a_resumed_run_is_the_uninterrupted_one(data: Path, tmp_path: Path) -> N
     ]
     one, other = (load_file(tmp_path / name / "training.safetensors") for name in ("whole", "cut"))
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_run_with_other_labels_of_the_same_words_is_not_resumed(tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data")
+    train_simpletod(small_config(data, tmp_path / "run", epochs=1), silent)
+    swap_labels(data / "train.tsv")
+    with pytest.raises(UserError, match=r"changed since the earlier run: .*texts and labels"):
+        train_simpletod(small_config(data, tmp_path / "run", epochs=2, resume=True), silent)
 
 
 def test_a_model_is_fine_tuned(data: Path, folder: Path, tmp_path: Path) -> None:
