@@ -79,7 +79,7 @@ def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]
     return tuple(kept)
 
 
-class _Cells(NamedTuple):
+class _Characters(NamedTuple):
     """The characters of all stages of a text in order, including deleted ones.
 
     Arrays, because a text of 10,000 characters may have thousands of edits.
@@ -91,7 +91,7 @@ class _Cells(NamedTuple):
     takers: npt.NDArray[np.intp]
 
 
-def _history(edits: Sequence[Edit]) -> _Cells:
+def _history(edits: Sequence[Edit]) -> _Characters:
     """Return the characters of all stages of the text."""
     never = len(edits)
     # No edit reaches beyond this length, so the text itself is not needed.
@@ -103,10 +103,10 @@ def _history(edits: Sequence[Edit]) -> _Cells:
         at = live[edit.end - 1] + 1 if edit.end else 0
         makers = np.insert(makers, at, np.full(len(edit.after), index, np.intp))
         takers = np.insert(takers, at, np.full(len(edit.after), never, np.intp))
-    return _Cells(makers, takers)
+    return _Characters(makers, takers)
 
 
-def _start_without(cells: _Cells, lost: npt.NDArray[np.bool_], index: int) -> int | None:
+def _start_without(cells: _Characters, lost: npt.NDArray[np.bool_], index: int) -> int | None:
     """Return the start of an edit after other edits are dropped, or ``None``."""
     makers, takers = cells
     mine = takers == index
