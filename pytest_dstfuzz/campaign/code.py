@@ -105,7 +105,8 @@ def code_of_rules(
     for name in filter(is_own_function, rules):
         digests[name] = code_of(load_attribute(name, search_path, "function"), name)
     holders: dict[str, object] = {f"{RELATION}{one.name}": one for one in relations}
-    for name, one in {**holders, f"{SEARCH}{variant.search}": search}.items():
+    holders[f"{SEARCH}{variant.search}"] = search
+    for name, one in holders.items():
         digests[name] = _with_values(digests.get(name, ""), one)
     return {name: digest for name, digest in digests.items() if digest}
 

@@ -481,7 +481,7 @@ class SessionEnd:
         self._ended = self._why_ended(session)
         try:
             status = self._judge()
-        except BaseException as error:  # noqa: BLE001 - all but bugs are told
+        except BaseException as error:  # noqa: BLE001 - a bug is raised again
             status = self._tell_fault(error)
         hook = session.config.hook.pytest_dstfuzz_report_section
         for one in self._models:
@@ -489,7 +489,7 @@ class SessionEnd:
                 with blame_errors("a hook pytest_dstfuzz_report_section"):
                     found = hook(config=session.config, totals=one.totals)
                 one.totals.added = tuple(map(_section, found))
-            except BaseException as error:  # noqa: BLE001 - all but bugs are told
+            except BaseException as error:  # noqa: BLE001 - a bug is raised again
                 fault = self._tell_fault(error)
                 status = status or fault
         if not self._write_reports():
@@ -502,7 +502,7 @@ class SessionEnd:
         try:
             for found in self._campaigns.finished():
                 self._collector.add(found)
-        except BaseException as error:  # noqa: BLE001 - all but bugs are told
+        except BaseException as error:  # noqa: BLE001 - a bug is raised again
             self._tell_fault(error)
 
     def _tell_fault(self, error: BaseException) -> pytest.ExitCode:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue, DialogueSet
 from pytest_dstfuzz.models.neural import TensorBatch, by_length, move, pad
 from pytest_dstfuzz.models.run_settings import TrainingRun
-from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin
+from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin, digest_of_dialogues
 from pytest_dstfuzz.models.simpletod.config import SimpleTodEpoch, SimpleTodTrainingConfig
 from pytest_dstfuzz.models.simpletod.model import (
     SimpleTodReading,
@@ -292,6 +290,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         self.config, self.tokeniser = config, tokeniser
         self.model = move(model, config.device, "SimpleTOD")
         self.dialogues = [split_dialogue(dialogue) for dialogue in train.dialogues]
+        self._content = digest_of_dialogues(train)
         self.encoder = Encoder(tokeniser, positions_of(model))
         self._heldout = [
             self.encoder.encode(split_dialogue(dialogue)) for dialogue in valid.dialogues
@@ -385,14 +384,6 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
             "number of subwords": len(self.tokeniser),
             "texts and labels": self._content,
         }
-
-    @cached_property
-    def _content(self) -> str:
-        """A digest of the training data."""
-        digest = hashlib.sha256()
-        for one in self.dialogues:
-            digest.update(f"{one!r}\n".encode(errors="surrogatepass"))
-        return digest.hexdigest()
 
 
 def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> TrainingRun:

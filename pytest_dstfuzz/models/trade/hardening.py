@@ -13,11 +13,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from pytest_dstfuzz import Context, DialogueSet, Outcome, UserError, load_dialogues
-from pytest_dstfuzz.campaign.engine import data_digest
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.models.neural import threads
 from pytest_dstfuzz.models.run_settings import TrainingRun
-from pytest_dstfuzz.models.runs import Progress, begin
+from pytest_dstfuzz.models.runs import Progress, begin, digest_of_dialogues
 from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.files import (
     FILES,
@@ -130,9 +129,8 @@ class TradeHardener(TradeTrainer):
         #: The first tracker reads words as it did before the training.
         self._first_vocabulary, self._first_heldout = start.vocabulary, first_heldout
         self._first = [weight.detach().clone() for weight in self.parameters]
-        #: Digests of the data, wherever its files are.
         self._digests = {
-            f"{name} dialogues": data_digest(replace(data, name=""))
+            f"{name} dialogues": digest_of_dialogues(data)
             for name, data in (("training", train), ("validation", valid))
         }
         self._turns = [(one, turn.index) for one in train.dialogues for turn in one.turns]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +16,7 @@ from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Context, Di
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.models.neural import TensorBatch, by_length, move, pad
 from pytest_dstfuzz.models.run_settings import TrainingRun
-from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin
+from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin, digest_of_dialogues
 from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.checkpoint import TradeReading, build_network, save_model
 from pytest_dstfuzz.models.trade.files import TradeEpoch, TradeRunSettings, TradeTrainingConfig
@@ -327,8 +325,11 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
         rows: Sequence[LabelledTurn],
         heldout: Sequence[LabelledTurn],
         reading: TradeReading,
+        content: str = "",
     ) -> None:
         self.config, self.vocabulary, self.rows = config, vocabulary, rows
+        #: The digest of the training data. The vocabulary leaves out labels and the order.
+        self._content = content
         self.reading, self._heldout = reading, heldout
         self.network = move(network, config.device, "TRADE")
         self.network.fast = config.bfloat16
@@ -382,16 +383,6 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
             "texts and labels": self._content,
         }
 
-    @cached_property
-    def _content(self) -> str:
-        """A digest of the training data. The vocabulary leaves out labels and the order."""
-        digest = hashlib.sha256()
-        for row in self.rows:
-            for part in (row.words, row.copies, row.gates):
-                digest.update(part.tobytes() + b"\n")
-            digest.update(repr(row.targets).encode())
-        return digest.hexdigest()
-
 
 def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
     """Build the vocabulary and the word vectors of TRADE, then train its network."""
@@ -407,7 +398,8 @@ def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
     reading = TradeReading(config.history_limit, train.normalisation)
     generator = torch.Generator().manual_seed(derive(config.seed, "weights") % 2**63)
     network = build_network(vocabulary, config.embedding, config.hidden, config.dropout, generator)
-    trainer = TradeTrainer(config, network, vocabulary, rows, heldout, reading)
+    content = digest_of_dialogues(train)
+    trainer = TradeTrainer(config, network, vocabulary, rows, heldout, reading, content)
     if config.pretrained_vectors and not config.resume:
         progress("training word vectors")
         vectors = word_vectors(train.dialogues, vocabulary, config.embedding, config.seed)
