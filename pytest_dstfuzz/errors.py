@@ -226,17 +226,6 @@ class Overrun(BaseException):
         self.answers: Mapping[int, object] = {}
 
 
-def fault_text(error: BaseException) -> str:
-    """Return why a user's code gave no result at the end of a session. Raise a bug again."""
-    if isinstance(error, DstFuzzError):
-        return str(error)
-    if not passes_through(error):
-        raise error
-    message = message_of(error)
-    said = f": {message}" if message else ""
-    return f"{type(error).__name__}{said} ended the judgement of the session"
-
-
 def passes_through(error: BaseException) -> bool:
     """Return whether an exception from a user's code belongs to Python or pytest.
 

@@ -31,7 +31,7 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import check_apart_of_data
-from pytest_dstfuzz.errors import UserError, fault_text
+from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, passes_through
 from pytest_dstfuzz.files import check_apart, check_outside, check_own, check_writable
 from pytest_dstfuzz.gate.baseline import VERSION_KEY
 from pytest_dstfuzz.gate.judge import no_result_text
@@ -268,6 +268,17 @@ def in_short(reports: Sequence[Any], data: DialogueSet) -> list[Any]:
                 brief.line, getattr(report.longrepr, "reprcrash", brief.line)
             )
     return shown
+
+
+def _fault_text(error: BaseException) -> str:
+    """Return why a user's code gave no result at the end of a session. Raise a bug again."""
+    if isinstance(error, DstFuzzError):
+        return str(error)
+    if not passes_through(error):
+        raise error
+    message = message_of(error)
+    said = f": {message}" if message else ""
+    return f"{type(error).__name__}{said} ended the judgement of the session"
 
 
 @dataclass(eq=False)
@@ -507,7 +518,7 @@ class SessionEnd:
 
     def _tell_fault(self, error: BaseException) -> pytest.ExitCode:
         """Report that a user's code failed or ended pytest. The reports are still written."""
-        self._last_lines.append(StyledLine(f"failed: {fault_text(error)}", "bad"))
+        self._last_lines.append(StyledLine(f"failed: {_fault_text(error)}", "bad"))
         return pytest.ExitCode.TESTS_FAILED
 
     def _tell_unsound(self, session: pytest.Session, why: str, exitstatus: int) -> None:
