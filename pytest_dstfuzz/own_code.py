@@ -22,7 +22,7 @@ from zipimport import ZipImportError, zipimporter
 
 from pytest_dstfuzz.files import content_of
 
-__all__ = ["code_of", "find_caller", "import_own", "is_own", "watch_loads"]
+__all__ = ["code_of", "find_caller", "import_own", "is_own", "is_own_module", "watch_loads"]
 
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 #: The folders of Python's own modules and of this package.
@@ -46,7 +46,7 @@ _CALLERS: Final = (_PACKAGE, "_pytest.")
 _IMPORTERS: Final = frozenset({"__import__", "import_module", "run_module"})
 
 
-def code_of(thing: Any, *origins: str) -> str:
+def code_of(thing: Any, *origins: str, loaders: bool = False) -> str:
     """Return a digest of a user's code: the files that define an object, and their imports.
 
     The digest uses the content that the files had when Python loaded them. It includes files that
@@ -62,6 +62,8 @@ def code_of(thing: Any, *origins: str) -> str:
         origins: the modules that made the object: ``package.module``,
             ``package.module:attribute``, or a file. The object may be of a class that another
             module defines, so these count, too.
+        loaders: whether the functions of a file bring all data that they read for any import. They
+            may keep what they have read, and then give it to other code without reading it again.
     """
     files = [_origin_file(origin) for origin in origins]
     for part in _parts_of(thing):
@@ -72,7 +74,7 @@ def code_of(thing: Any, *origins: str) -> str:
             files.append(file or _file_of(sys.modules.get(part.__module__ or "")))
     own = [file for file in files if file is not None]
     # A walk looks at all loaded modules, and nearly all objects are of this package.
-    found = sorted(_Walk().over([*own, *_at_start()])) if own else []
+    found = sorted(_Walk(loaders=loaders).over([*own, *_at_start()])) if own else []
     # An entry point may move to another object of its module.
     names = (origin.partition(":") for origin in origins)
     text = "\n".join([*found, *(name for module, _, name in names if module in sys.modules)])
@@ -114,6 +116,12 @@ def is_own(thing: Any) -> bool:
     return _is_followed(_owner(thing))
 
 
+def is_own_module(module: ModuleType | None) -> bool:
+    """Return whether a module is one of a user."""
+    file = _file_of(module)
+    return file is not None and not _is_installed(file)
+
+
 def _origin_file(origin: str) -> Path | None:
     module = sys.modules.get(origin.partition(":")[0])
     if module is not None:
@@ -149,9 +157,7 @@ def _is_followed(value: Any) -> bool:
     """Return whether a value is a part of the object that holds it: some code of a user."""
     if isinstance(value, functools.partial):
         return True
-    module = sys.modules.get(getattr(_owner(value), "__module__", None) or "")
-    file = _file_of(module)
-    return file is not None and not _is_installed(file)
+    return is_own_module(sys.modules.get(getattr(_owner(value), "__module__", None) or ""))
 
 
 def _functions_of(owner: Any) -> Iterator[Any]:
@@ -207,6 +213,8 @@ class _Loads:
     def __init__(self) -> None:
         self.content: dict[Path, str] = {}
         self.read: dict[Path, set[Path]] = {}
+        #: File with code -> the data that its functions read while Python imported any code.
+        self.loaded: dict[Path, set[Path]] = {}
         #: Files that Python imported for some code that is not known. Any code may use them.
         self.loose: set[Path] = set()
         self._imported: set[Path] = set()
@@ -251,6 +259,8 @@ class _Loads:
             # The code knows the file by this path, whatever the links on it lead to.
             self.content[named] = self.content[file] if self.is_code(file) else content_of(file)
             self._note_reader(reader, named)
+            for loader in _files_of(frame):
+                self.loaded.setdefault(loader, set()).add(named)
 
     def is_code(self, file: Path) -> bool:
         """Return whether Python has imported a file, even if its module is no longer there."""
@@ -263,7 +273,6 @@ class _Loads:
             return
         self._imported.add(file)
         self.content[file] = content_of(path if source != path and _is_stale(path, file) else file)
-        self.read.pop(file, None)
         self._note_reader(_reader(frame, at_import=False), file)
         if _is_traced(frame):
             self.loose.discard(file)
@@ -365,6 +374,15 @@ def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
     return None
 
 
+def _files_of(frame: FrameType | None) -> Iterator[Path]:
+    """Yield the user's files whose code runs."""
+    while frame is not None:
+        file = _user_file(frame)
+        if file is not None:
+            yield file
+        frame = frame.f_back
+
+
 def _user_file(frame: FrameType) -> Path | None:
     """Return the user's file that the code of a frame belongs to, or ``None``.
 
@@ -386,8 +404,8 @@ def _is_file_of_python(path: str) -> bool:
 def _is_traced(frame: FrameType | None) -> bool:
     """Return whether the frames tell which code a module is imported for.
 
-    They do not if a thread has only code of Python, if the code has no file, or if an object
-    imports the module when any code looks at it.
+    They do not if a thread has only code of Python, if an installed package imports the module, if
+    the code has no file, or if an object imports the module when any code looks at it.
     """
     traced, script = True, _attribute(sys.modules.get("__main__"), "__dict__")
     while frame is not None:
@@ -397,7 +415,8 @@ def _is_traced(frame: FrameType | None) -> bool:
         if frame.f_globals is script or str(name).startswith(_CALLERS):
             return traced
         # `LazyLoader` is in this module.
-        traced = traced and _is_file_of_python(path) and name != "importlib.util"
+        known = _is_file_of_python(path) and name != "importlib.util"
+        traced = traced and known and _PACKAGES.isdisjoint(Path(path).parts)
         frame = frame.f_back
     return False
 
@@ -428,7 +447,8 @@ def _is_below(path: Path, shared: Path, folder: Path) -> bool:
 class _Walk:
     """A walk over files of code, and over the files that they import."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, loaders: bool) -> None:
+        self._loaded = _LOADS.loaded if loaders else {}
         roots = [Path(entry or ".").resolve() for entry in sys.path]
         self._roots = [root for root in dict.fromkeys(roots) if not _is_installed(root)]
         self._modules: dict[Path, ModuleType] = {}
@@ -450,7 +470,8 @@ class _Walk:
         imports: list[tuple[Path, str, Path]] = []
         while waiting:
             file = waiting.pop()
-            if file in seen or _is_given(file) or not file.is_file():
+            # Code may remove a file that it has loaded.
+            if file in seen or _is_given(file) or not (file in _LOADS.content or file.is_file()):
                 continue
             seen.add(file)
             for one, name in self._needed_by(file):
@@ -484,7 +505,8 @@ class _Walk:
             yield one, one.relative_to(root).as_posix()
         # Of an installed package only the files of the same package count.
         installed = _is_installed(file)
-        yield from ((one, "") for one in list(_LOADS.read.get(file, ())))
+        for read in (_LOADS.read, self._loaded):
+            yield from ((one, "") for one in list(read.get(file, ())))
         if (module := self._modules.get(file)) is not None:
             yield from ((one, "") for one in _referred(module))
         top = f"{file.relative_to(root).parts[0]}."
@@ -612,7 +634,7 @@ def _imported_by(file: Path) -> Iterator[tuple[str, Path | None]]:
     """
     try:
         tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError, RecursionError):
+    except (OSError, SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(tree):
         for name in _names_in(node):

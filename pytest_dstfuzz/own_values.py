@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import hashlib
 import re
@@ -16,15 +17,18 @@ from pathlib import Path
 from types import (
     BuiltinMethodType,
     CellType,
+    CodeType,
     FunctionType,
     MappingProxyType,
+    MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
     MethodWrapperType,
+    ModuleType,
 )
 from typing import Any, Final
 
-from pytest_dstfuzz.own_code import is_own
+from pytest_dstfuzz.own_code import is_own, is_own_module
 
 __all__ = ["hide_values", "values_of"]
 
@@ -32,6 +36,12 @@ __all__ = ["hide_values", "values_of"]
 _SHOWN: Final = (
     *(type(None), bool, bytes, complex, range, type(...)),
     *(date, time, timedelta, Decimal, Fraction),
+)
+_COLLECTIONS: Final = (list, tuple, deque, set, frozenset, dict, MappingProxyType)
+_BUILTIN: Final = frozenset({str, int, float, *_SHOWN, *_COLLECTIONS})
+#: Modules of Python whose objects are made from their values alone.
+_REDUCED: Final = frozenset(
+    {"argparse", "array", "builtins", "collections", "operator", "string", "types"}
 )
 #: Objects with a name that stands for what they do.
 _NAMED: Final = (FunctionType, type, BuiltinMethodType, MethodDescriptorType)
@@ -43,10 +53,11 @@ def values_of(thing: object) -> str:
     """Return a digest of the values that a user's function or object holds; ``""`` if of none.
 
     These are the values of a closure, the defaults and attributes of a function, the arguments of a
-    `functools.partial`, and the attributes of an object of a user's class. Numbers, texts, bytes,
-    compiled patterns, functions, and collections of these count. All other values, such as paths
-    and objects of packages, have no form that is the same in each run and on each machine, so they
-    are left out. The path of the working folder in a text counts as ``.``.
+    `functools.partial`, and the attributes of an object of a user's class and of the class. Of the
+    global names that a function uses, those count that are neither a number nor a text. Numbers,
+    texts, bytes, compiled patterns, functions, and collections of these count. All other values,
+    such as paths and objects of packages, have no form that is the same in each run and on each
+    machine, so they are left out. The path of the working folder in a text counts as ``.``.
 
     A run may change the values. So call this before the object is used.
     """
@@ -79,6 +90,13 @@ class _Forms:
 
     def _form(self, value: Any) -> str:
         """Return a text that differs for different values, or `_NOTHING`."""
+        plain = isinstance(value, Enum) or type(value) in _BUILTIN
+        if not plain and (is_own(value) or _is_reduced(value)):
+            return self._once(value, self._object)
+        return self._plain(value)
+
+    def _plain(self, value: Any) -> str:
+        """Return the form of a value without its attributes."""
         match value:
             case Enum():
                 form = f"{_name(type(value))}.{value.name}"
@@ -91,7 +109,7 @@ class _Forms:
                 form = (int if isinstance(value, int) else float).__repr__(value)
             case re.Pattern():
                 form = f"re {value.pattern!r} {value.flags}"
-            case list() | tuple() | deque() | set() | frozenset() | dict() | MappingProxyType():
+            case _ if isinstance(value, _COLLECTIONS):
                 form = self._once(value, self._collection)
             case _:
                 form = self._once(value, self._object)
@@ -110,7 +128,8 @@ class _Forms:
 
     def _collection(self, value: Any) -> str:
         if isinstance(value, dict | MappingProxyType):
-            return _join("{}", sorted(self._pairs(value.items())))
+            # The first rule of a table that fits may decide.
+            return _join("{}", self._pairs(value.items()))
         found = map(self._form, value)
         if isinstance(value, set | frozenset):
             return _join("set", sorted(filter(None, found)))
@@ -129,6 +148,9 @@ class _Forms:
 
     def _parts(self, thing: Any) -> Iterator[str]:
         """Yield the forms of the values that an object holds."""
+        if is_own(thing) and not isinstance(thing, (*_NAMED, MethodType, functools.partial)):
+            yield from self._of_object(thing)
+            return
         match thing:
             case FunctionType():
                 yield from self._of_function(thing)
@@ -138,15 +160,12 @@ class _Forms:
                 yield from map(self._form, (thing.__func__, thing.__self__))
             case BuiltinMethodType() | MethodWrapperType():
                 yield self._form(thing.__self__)
-            case staticmethod() | classmethod():
-                yield self._form(thing.__func__)
-            case property():
-                yield self._form(thing.fget)
+            case staticmethod() | classmethod() | property():
+                yield self._form(thing.fget if isinstance(thing, property) else thing.__func__)
             case type():
                 yield from self._of_class(thing)
-            case _ if is_own(thing):
-                yield from self._of_class(type(thing))
-                yield from sorted(self._pairs(_attributes(thing)))
+            case _ if _is_reduced(thing):
+                yield from map(self._form, _reduce(thing))
             case _ if isinstance(wrapped := _entries(thing).get("__wrapped__"), FunctionType):
                 yield self._form(wrapped)
 
@@ -155,15 +174,49 @@ class _Forms:
         yield from map(self._form, values)
         yield from self._pairs(sorted((function.__kwdefaults__ or {}).items()))
         yield from self._pairs(sorted(_entries(function).items()))
+        # `dataclasses` makes functions such as `__init__` from what the file says.
+        written = function.__name__[:2] == "__" and function.__name__ != "__call__"
+        made = "<" in function.__code__.co_filename and not written
+        if made:
+            yield _made_code(function.__code__)
+        if made or is_own(function):
+            yield from self._of_names(function)
+
+    def _of_names(self, function: FunctionType) -> Iterator[str]:
+        """Yield the values that a function finds by global names when it runs.
+
+        They may be set by a fixture, or come from a file that other code has read. A user may keep
+        a number or a text that differs in each run in a global name.
+        """
+        names, known = sorted(_names_in(function.__code__)), function.__globals__
+        for name in filter(known.__contains__, names):
+            value = known[name]
+            if isinstance(value, ModuleType):
+                inner = vars(value) if is_own_module(value) else {}
+                found = [(one, inner[one]) for one in names if one in inner]
+            else:
+                found = [(name, value)]
+            for one, each in found:
+                plain = type(each) in _BUILTIN and not isinstance(each, _COLLECTIONS)
+                form = self._form(each) if _is_given(each) and not plain else _NOTHING
+                if form:
+                    yield _join(one, [form])
+
+    def _of_object(self, thing: Any) -> Iterator[str]:
+        yield from self._of_class(type(thing))
+        yield from sorted(self._pairs(_attributes(thing)))
+        # Its class may be derived from one of Python.
+        if isinstance(thing, _COLLECTIONS):
+            yield self._collection(thing)
+        elif isinstance(thing, (str, int, float, *_SHOWN)):
+            yield self._plain(thing)
 
     def _of_class(self, owner: type) -> Iterator[str]:
-        """Yield the values of the classes that a function has made. A file has the others."""
-        for one in owner.__mro__:
-            if "<" in one.__qualname__:
-                found = vars(one).items()
-                # Python itself makes some entries, which differ between its versions.
-                known = [pair for pair in found if pair[0][:2] != "__" or callable(pair[1])]
-                yield from sorted(self._pairs(known))
+        """Yield the values of a class, which a fixture may set."""
+        for one in filter(is_own, owner.__mro__):
+            # Python itself makes some entries, which differ between its versions.
+            known = [pair for pair in vars(one).items() if pair[0][:2] != "__" or callable(pair[1])]
+            yield from sorted(self._pairs(pair for pair in known if _is_given(pair[1])))
 
     def _relocated(self, text: str) -> str:
         return text.replace(self._here, ".") if len(self._here) > 1 else text
@@ -174,8 +227,16 @@ def _name(thing: Any) -> str:
     named = thing if isinstance(thing, _NAMED) else type(thing)
     name = f"{getattr(named, '__module__', None)}.{named.__qualname__}"
     if isinstance(thing, FunctionType) and "<" in name:
-        return f"{name}:{thing.__code__.co_firstlineno}"
+        code = thing.__code__
+        places = [at or 0 for line, _, at, _ in code.co_positions() if line == code.co_firstlineno]
+        return f"{name}:{code.co_firstlineno}:{max(places, default=0)}"
     return name
+
+
+def _made_code(code: CodeType) -> str:
+    """Return a form of code that no file has, because `exec` or `eval` made it from a text."""
+    inner = (_made_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts)
+    return _join("code", [repr((code.co_code, code.co_names)), *inner])
 
 
 def _entries(thing: Any) -> dict[str, Any]:
@@ -187,10 +248,41 @@ def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes of an object, including those that its class has no dictionary for."""
     yield from _entries(thing).items()
     for owner in type(thing).__mro__:
-        slots = vars(owner).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            with suppress(AttributeError):
-                yield name, object.__getattribute__(thing, name)
+        for name, slot in vars(owner).items():
+            if isinstance(slot, MemberDescriptorType):
+                with suppress(AttributeError):
+                    yield name, slot.__get__(thing)
+
+
+def _is_given(value: Any) -> bool:
+    """Return whether a name may stand for a value, or for code that a file of a user has."""
+    if isinstance(value, BuiltinMethodType) and isinstance(value.__self__, ModuleType):
+        return value.__self__ is builtins
+    return not isinstance(value, FunctionType | type | ModuleType) or is_own(value)
+
+
+def _is_reduced(value: Any) -> bool:
+    """Return whether an object of Python is made from its values alone."""
+    return type(value).__module__ in _REDUCED and not isinstance(value, (*_NAMED, ModuleType))
+
+
+def _reduce(thing: Any) -> Iterator[Any]:
+    """Yield the values that an object of Python is made from, if it can be copied."""
+    with suppress(AttributeError, TypeError):
+        made = thing.__reduce_ex__(4)
+        if isinstance(made, tuple):
+            # The last parts are iterators over the elements.
+            yield from made[1:3]
+            yield from map(list, filter(None, made[3:5]))
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """Return the names that some code, and the functions in it, look up."""
+    found = set(code.co_names)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            found |= _names_in(inner)
+    return found
 
 
 def _contents(cells: tuple[CellType, ...] | None) -> Iterator[Any]:

@@ -57,8 +57,8 @@ def code_of_tracker(model: str, tracker: object) -> dict[str, str]:
         factories: Registry[Any] = registry
         if name in factories.single:
             origin = factories.origin(name)
-            found[FACTORY] = code_of(factories.find(name), origin)
-    found[TRACKER] = code_of(tracker, origin)
+            found[FACTORY] = code_of(factories.find(name), origin, loaders=True)
+    found[TRACKER] = code_of(tracker, origin, loaders=True)
     return {name: digest for name, digest in found.items() if digest}
 
 
@@ -101,7 +101,7 @@ def code_of_rules(
     if search is None:
         digests |= code_of_search(variant.search)
     else:
-        digests[f"{SEARCH}{variant.search}"] = code_of(search)
+        digests[f"{SEARCH}{variant.search}"] = code_of(search, loaders=True)
     for name in filter(is_own_function, rules):
         digests[name] = code_of(load_attribute(name, search_path, "function"), name)
     holders: dict[str, object] = {f"{RELATION}{one.name}": one for one in relations}
@@ -124,7 +124,7 @@ def code_of_search(name: str) -> dict[str, str]:
     if base not in SEARCHES.single:
         return {}
     found = SEARCHES.of(plain)
-    digests = {f"{SEARCH}{name}": code_of(found, SEARCHES.origin(base))}
+    digests = {f"{SEARCH}{name}": code_of(found, SEARCHES.origin(base), loaders=True)}
     if type(found).__module__.partition(".")[0] != _PACKAGE:
         # The files decide as the code does.
         digests[f"{SEARCH}{name}{FILES}"] = content_named_in(argument)

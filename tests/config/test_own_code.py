@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import py_compile
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import Campaign, Settings, UserError, own_code
+from pytest_dstfuzz.campaign.code import TRACKER, code_of_tracker
 from pytest_dstfuzz.comparisons.registry import COMPARISONS
 from pytest_dstfuzz.own_code import code_of, import_own
 from pytest_dstfuzz.registry import Registry
@@ -26,6 +28,11 @@ from pytest_dstfuzz.trackers.schemes import SCHEMES
 
 IMPL = "def f(context):\n    return {'hotel-area': 'north'} if 'north' in context.user else {}\n"
 USE = "def track(context):\n    return impl.f(context)\n"
+#: Reads each file beside it once.
+LOADER = (
+    "import functools, json\nfrom pathlib import Path\n@functools.cache\ndef load(name):\n"
+    "    return json.loads(Path(__file__).with_name(name).read_text())\n"
+)
 #: How a bot finds its code -> its files, and which of them change. The bot is the first file.
 FOUND: dict[str, tuple[dict[str, str], str]] = {
     "a name in a call": (
@@ -68,6 +75,15 @@ FOUND: dict[str, tuple[dict[str, str], str]] = {
             f"impl = util.module_from_spec(spec)\nspec.loader.exec_module(impl)\n{USE}"
         },
         "impl.py",
+    ),
+    "a table of a module that Python runs again": (
+        {
+            "bot.py": "import importlib, table\nimportlib.reload(table)\n"
+            "def track(context):\n    return table.TABLE\n",
+            "table.py": "import load\nTABLE = load.load('t.json')\n",
+            "load.py": LOADER,
+        },
+        "t.json",
     ),
     "a lazy package": (
         {
@@ -318,6 +334,53 @@ def test_files_of_a_module_count_that_puts_another_object_into_its_place(
         file.write("# other\n")
     assert code_of(tracker) == before
     assert code_of(load()) != before
+
+
+def test_another_bot_has_data_that_its_loader_kept(
+    tmp_path: Path, unloaded: Callable[[], None]
+) -> None:
+    write(tmp_path / "load.py", LOADER)
+    for name in ("bot", "twin"):
+        text = "import load\nTABLE = load.load('t.json')\ndef track(context):\n    return TABLE\n"
+        write(tmp_path / f"{name}.py", text)
+    found = []
+    for text in ("north", "south"):
+        write(tmp_path / "t.json", json.dumps({"hotel-area": text}))
+        unloaded()
+        both = [load_attribute(f"{n}:track", (str(tmp_path),), "bot") for n in ("bot", "twin")]
+        found.append([code_of_tracker("", one)[TRACKER] for one in both])
+    assert len({*found[0], *found[1]}) == 4
+
+
+@pytest.mark.parametrize("kind", ["data", "code"])
+def test_a_file_counts_that_the_bot_removes(
+    tmp_path: Path, unloaded: Callable[[], None], kind: str
+) -> None:
+    use = "import impl as file\nfile = Path(file.__file__)\n"
+    read = "file = Path(__file__).with_name('impl.py')\nfile.read_text()\n"
+    head, use = "from pathlib import Path\n", use if kind == "code" else read
+    write(tmp_path / "bot.py", f"{head}{use}file.unlink()\ndef track(context): return {{}}\n")
+    found = []
+    for text in (IMPL, IMPL, f"{IMPL}# other\n"):
+        write(tmp_path / "impl.py", text)
+        unloaded()
+        found.append(code_of(load_attribute("bot:track", (str(tmp_path),), "bot")))
+    assert found[0] == found[1] != found[2]
+
+
+def test_a_module_counts_that_an_installed_package_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unloaded: Callable[[], None]
+) -> None:
+    text = f"{LOAD}import_module('im' + 'pl')\n{CALL}"
+    write(tmp_path / "site-packages" / "plug.py", text)
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = []
+    for code in (IMPL, IMPL, f"{IMPL}# other\n"):
+        write(tmp_path / "impl.py", code)
+        unloaded()
+        found.append(code_of(load_attribute("plug:track", (), "bot")))
+    assert found[0] == found[1] != found[2]
 
 
 def test_another_bot_that_uses_loaded_code_has_it_too(

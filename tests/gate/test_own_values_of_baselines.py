@@ -6,9 +6,14 @@ import functools
 import re
 import subprocess
 import sys
+from array import array
+from collections import ChainMap, UserDict, defaultdict
 from collections.abc import Callable
 from enum import Enum
+from itertools import product
+from operator import methodcaller
 from pathlib import Path
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -71,6 +76,54 @@ def wrapped(value: object) -> object:
     return same
 
 
+class Private:
+    __slots__ = ("__value",)
+
+    def __init__(self, value: object) -> None:
+        self.__value = value
+
+    def same(self, before: str, found: str) -> bool:
+        return found in (before, self.__value)
+
+
+class Text(str):
+    __slots__ = ("__dict__", "value")
+
+    value: object
+
+
+def text_with(value: object) -> Text:
+    made = Text("a")
+    made.value = value
+    return made
+
+
+class Shared:
+    allowed: object = None
+
+    def same(self, before: str, found: str) -> bool:
+        return found in (before, self.allowed)
+
+
+def class_attribute(value: object) -> object:
+    Shared.allowed = value
+    return Shared().same
+
+
+def global_name(value: object) -> object:
+    def same(before: str, found: str) -> bool:
+        return found in (before, TABLE)  # type: ignore[name-defined]  # noqa: F821 - see below
+
+    return FunctionType(same.__code__, {"TABLE": value, "__name__": __name__})
+
+
+def called(value: object) -> object:
+    def same(before: str, found: str) -> bool:
+        return bool(helper(before, found))  # type: ignore[name-defined]  # noqa: F821 - see below
+
+    return FunctionType(same.__code__, {"helper": global_name(value), "__name__": __name__})
+
+
 HOLDERS: dict[str, Callable[[object], object]] = {
     "closure": closure,
     "nested": nested,
@@ -83,6 +136,11 @@ HOLDERS: dict[str, Callable[[object], object]] = {
     "method": lambda value: Rule(value).same,
     "object in a closure": lambda value: closure(Rule(value)),
     "list": lambda value: Rule([value]),
+    "private slot": Private,
+    "attribute of a text": lambda value: Rule(text_with(value)),
+    "attribute of a class": class_attribute,
+    "name of a module": global_name,
+    "name of a called function": called,
 }
 #: Pairs of values. Each value is made twice, as two runs make it.
 VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
@@ -95,12 +153,27 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "search of a pattern": (lambda: re.compile("a").search, lambda: re.compile("b").search),
     "method of text": (lambda: str.lower, lambda: str.upper),
     "function": (lambda: closure, lambda: nested),
+    "order": (lambda: {"a": 1, "b": 2}, lambda: {"b": 2, "a": 1}),
+    "namespace": (lambda: SimpleNamespace(a=1), lambda: SimpleNamespace(a=2)),
+    "chain": (lambda: ChainMap({"a": 1}), lambda: ChainMap({"a": 2})),
+    "wrapped dictionary": (lambda: UserDict({"a": 1}), lambda: UserDict({"a": 2})),
+    "bytearray": (lambda: bytearray(b"a"), lambda: bytearray(b"b")),
+    "default": (lambda: defaultdict(int), lambda: defaultdict(list)),
+    "caller": (lambda: methodcaller("strip", "a"), lambda: methodcaller("strip", "b")),
+    "array": (lambda: array("i", [1]), lambda: array("i", [2])),
     "member": (lambda: Size.SMALL, lambda: Size.LARGE),
 }
 
 
-@pytest.mark.parametrize("kind", VALUES)
-@pytest.mark.parametrize("holder", HOLDERS)
+#: A plain value in a global name does not count.
+PAIRS = [
+    (holder, kind)
+    for holder, kind in product(HOLDERS, VALUES)
+    if not (HOLDERS[holder] in {global_name, called} and kind in {"text", "number", "bytes"})
+]
+
+
+@pytest.mark.parametrize(("holder", "kind"), PAIRS)
 def test_another_value_has_another_digest(holder: str, kind: str) -> None:
     hold, (one, other) = HOLDERS[holder], VALUES[kind]
     assert values_of(hold(one())) == values_of(hold(one())) != values_of(hold(other()))
@@ -112,11 +185,27 @@ def test_values_without_a_stable_form_are_left_out(tmp_path: Path) -> None:
     twice = Rule(endless)
     twice.itself = twice  # type: ignore[attr-defined]
     assert values_of(twice)
-    for value in (tmp_path, object(), sys, sys.stdout):
+    for value in (tmp_path, sys, sys.stdout):
         assert values_of(closure(value)) == values_of(closure(None)) or not values_of(
             closure(value)
         )
-    assert not values_of(test_values_without_a_stable_form_are_left_out)
+    assert not values_of(lambda before, found: before == found)
+
+
+def test_code_counts_that_a_text_makes() -> None:
+    def made(text: str) -> str:
+        return values_of(eval(f"lambda before, found: {text}"))  # noqa: S307 - our own text
+
+    assert made("before == found") == made("before == found") != made("before != found")
+
+
+def test_functions_of_one_line_are_told_apart() -> None:
+    one, other = (lambda before, found: before == found), (lambda before, found: before != found)
+    assert values_of(closure(one)) != values_of(closure(other))
+
+
+def test_a_number_or_a_text_in_a_global_name_may_differ_in_each_run() -> None:
+    assert values_of(global_name("port 80")) == values_of(global_name("port 8080"))
 
 
 def test_sets_have_one_form_in_all_processes() -> None:
