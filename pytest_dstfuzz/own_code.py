@@ -113,7 +113,14 @@ def import_own(name: str) -> ModuleType:
 
 def is_own(thing: Any) -> bool:
     """Return whether a user's module defines a function, a class, or the class of an object."""
-    return _is_followed(_owner(thing))
+    owner = _owner(thing)
+    if getattr(owner, "__module__", None) in sys.modules:
+        return _is_followed(owner)
+    # Code may load a module by its file, and not register it.
+    functions = vars(owner).values() if isinstance(owner, type) else [owner]
+    names = (getattr(one, "__globals__", {}).get("__file__") for one in functions)
+    files = (_on_disk(name) for name in names if isinstance(name, str))
+    return any(file is not None and not _is_installed(file) for file in files)
 
 
 def is_own_module(module: ModuleType | None) -> bool:
@@ -259,7 +266,7 @@ class _Loads:
             # The code knows the file by this path, whatever the links on it lead to.
             self.content[named] = self.content[file] if self.is_code(file) else content_of(file)
             self._note_reader(reader, named)
-            for loader in _files_of(frame):
+            for loader in _files_of(frame, installed=False):
                 self.loaded.setdefault(loader, set()).add(named)
 
     def is_code(self, file: Path) -> bool:
@@ -273,7 +280,11 @@ class _Loads:
             return
         self._imported.add(file)
         self.content[file] = content_of(path if source != path and _is_stale(path, file) else file)
-        self._note_reader(_reader(frame, at_import=False), file)
+        reader = _reader(frame, at_import=False)
+        self._note_reader(reader, file)
+        if reader is None:  # A factory of a package imports a module that a key names.
+            for package in _files_of(frame, installed=True):
+                self._note_reader(package, file)
         if _is_traced(frame):
             self.loose.discard(file)
             return
@@ -374,11 +385,11 @@ def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
     return None
 
 
-def _files_of(frame: FrameType | None) -> Iterator[Path]:
-    """Yield the user's files whose code runs."""
+def _files_of(frame: FrameType | None, *, installed: bool) -> Iterator[Path]:
+    """Yield the files whose code runs: the user's, or those of installed packages."""
     while frame is not None:
-        file = _user_file(frame)
-        if file is not None:
+        file = _on_disk(frame.f_code.co_filename) if installed else _user_file(frame)
+        if file is not None and _is_installed(file) == installed:
             yield file
         frame = frame.f_back
 
@@ -404,8 +415,8 @@ def _is_file_of_python(path: str) -> bool:
 def _is_traced(frame: FrameType | None) -> bool:
     """Return whether the frames tell which code a module is imported for.
 
-    They do not if a thread has only code of Python, if an installed package imports the module, if
-    the code has no file, or if an object imports the module when any code looks at it.
+    They do not if a thread has only code of Python, if the code has no file, or if an object
+    imports the module when any code looks at it.
     """
     traced, script = True, _attribute(sys.modules.get("__main__"), "__dict__")
     while frame is not None:
@@ -415,8 +426,7 @@ def _is_traced(frame: FrameType | None) -> bool:
         if frame.f_globals is script or str(name).startswith(_CALLERS):
             return traced
         # `LazyLoader` is in this module.
-        known = _is_file_of_python(path) and name != "importlib.util"
-        traced = traced and known and _PACKAGES.isdisjoint(Path(path).parts)
+        traced = traced and _is_file_of_python(path) and name != "importlib.util"
         frame = frame.f_back
     return False
 
@@ -466,12 +476,14 @@ class _Walk:
         so the lines are the same on each machine.
         """
         first = {file.resolve() for file in files}
+        near = {Path.cwd(), *(file.parent for file in first)}
         waiting, seen = [*first, *list(_LOADS.loose)], set[Path]()
         imports: list[tuple[Path, str, Path]] = []
         while waiting:
             file = waiting.pop()
-            # Code may remove a file that it has loaded.
-            if file in seen or _is_given(file) or not (file in _LOADS.content or file.is_file()):
+            # Code may remove a file that it has loaded. Names in other folders may be random.
+            known = file in _LOADS.content and any(map(file.is_relative_to, near))
+            if file in seen or _is_given(file) or not (known or file.is_file()):
                 continue
             seen.add(file)
             for one, name in self._needed_by(file):

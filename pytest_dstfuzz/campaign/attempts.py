@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -41,6 +41,7 @@ from pytest_dstfuzz.relations.relation import (
     TurnBegun,
     TurnRelation,
     Verdict,
+    VerdictKind,
     begin,
 )
 from pytest_dstfuzz.search.protocol import NO_ACTION, Feedback, Proposal, SearchTask, TurnSearch
@@ -89,10 +90,15 @@ def fold_label(
     return Outcome(told)
 
 
-def judge_by_label(label: Outcome, changes: Iterable[Difference]) -> tuple[Difference, ...]:
+def judge_by_label(
+    label: Outcome,
+    changes: Iterable[Difference],
+    is_labelled: Callable[[str], bool] = lambda _: True,
+) -> tuple[Difference, ...]:
     """Return the changes, each with its verdict by the label, such as ``right-to-wrong``.
 
-    The label must have the wording of both answers, see `fold_label`.
+    The label must have the wording of both answers, see `fold_label`. A slot or tool that no label
+    of the data names has no verdict: the bot may give it another name.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
     >>> changes = [Difference("area", "south", "north"), Difference("food", "thai", None)]
@@ -102,6 +108,9 @@ def judge_by_label(label: Outcome, changes: Iterable[Difference]) -> tuple[Diffe
     found = []
     for change in changes:
         right = label.get(change.slot)
+        if right is None and not is_labelled(change.slot):
+            found.append(change)
+            continue
         said: ByLabel = "corrected" if change.after == right else "wrong-to-wrong"
         said = "right-to-wrong" if change.before == right else said
         found.append(replace(change, by_label=said))
@@ -208,7 +217,10 @@ class TurnAttempts:
             found = self._as_meant(attempt, clean, found)
         if isinstance(self.begun, BySearch):
             verdict = self.begun.judge(clean, found, self._label(attempt, clean, found))
-            return replace(verdict, changes=self._labelled(attempt, clean, found, verdict))
+            changes = self._labelled(attempt, clean, found, verdict)
+            unjudged = verdict.kind == "improved" and any(one.by_label is None for one in changes)
+            kind: VerdictKind = "violation" if unjudged else verdict.kind
+            return replace(verdict, kind=kind, changes=changes)
         expected = self.expected(attempt)
         clean, found = self._against_recorded(attempt, clean, found)
         if expected.differs and is_fallback(self.rules.kind.text(clean), self.rules.reply.fallback):
@@ -249,7 +261,10 @@ class TurnAttempts:
         """Return the changes with their verdicts by the label, if there is a label."""
         clean, found = self._against_recorded(attempt, clean, found)
         label = self._label(attempt, clean, found) if verdict.changes else None
-        return verdict.changes if label is None else judge_by_label(label, verdict.changes)
+        if label is None:
+            return verdict.changes
+        kind, data = self.rules.kind, self.rules.data
+        return judge_by_label(label, verdict.changes, lambda path: kind.is_labelled(data, path))
 
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome

@@ -100,7 +100,7 @@ def _selection(text: str) -> GoalSelection | None:
     for body in reversed(_SELECT.findall(text)):
         try:
             amounts = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if amounts and all(type(amount) is int for amount in amounts.values()):
             return GoalSelection(amounts)

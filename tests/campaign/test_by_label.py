@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 from toybots import Play, WordBot, talk
 
+from pytest_dstfuzz import Campaign, Settings
 from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.campaign.attempts import fold_label, judge_by_label
 from pytest_dstfuzz.campaign.figures import tally_results
@@ -16,6 +21,7 @@ from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.comparisons.calls import ToolCallComparison
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, diff_states
+from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.gate.baseline import ComparedVariant
 from pytest_dstfuzz.weaknesses.groups import read
 
@@ -41,6 +47,58 @@ def test_a_variant_that_only_corrects_slots_is_improved_though_others_stay_wrong
     assert outcomes([result]) == [["improved"]]
     assert [one.by_label for one in result.variants[0].changed_slots] == ["corrected"]
     assert outcomes([run(play, "north cheap thai", label=None)]) == [["violation"]]
+
+
+#: The same bot, if its slots or tools have other names than those of the labels.
+USERS = {area: f"somewhere in the {area} please" for area in ("north", "south")}
+
+
+def labelled_state(user: str, area: str) -> dict[str, object]:
+    return {"turns": [{"user": user, "state": {"area": area}}]}
+
+
+def labelled_calls(user: str, area: str) -> dict[str, object]:
+    call = {"name": "find", "arguments": json.dumps({"area": area})}
+    return {
+        "messages": [
+            {"role": "user", "content": user},
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "a", "type": "function", "function": call}],
+            },
+        ]
+    }
+
+
+def finds_states(name: str, context: Context) -> dict[str, str]:
+    found = re.search("in the (north|south) please", context.user)
+    return {name: found[1]} if found else {}
+
+
+def finds_calls(name: str, context: Context) -> list[ToolCall]:
+    found = re.search("in the (north|south) please", context.user)
+    return [ToolCall(name, {"area": found[1]})] if found else []
+
+
+@pytest.mark.parametrize("kind", ["states", "calls"])
+def test_labels_do_not_excuse_losses_of_slots_and_tools_that_they_never_name(
+    tmp_path: Path, kind: str
+) -> None:
+    """Such a bot is wrong at every turn, and each of its losses looked like a correction."""
+    states = kind == "states"
+    label, bot = (labelled_state, finds_states) if states else (labelled_calls, finds_calls)
+    talks = [{"dialogue_id": area, **label(user, area)} for area, user in USERS.items()]
+    data = tmp_path / "d.jsonl"
+    data.write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
+    outcome = "state" if states else "tool-calls"
+    settings = Settings.of(variants=8, search="random", outcome=outcome)
+
+    def violations(name: str) -> int:
+        campaign = Campaign(partial(bot, name), load_dialogues(data), settings)
+        return sum(one.outcome == "violation" for turn in campaign for one in turn.variants)
+
+    own = "area" if states else "find"
+    assert violations("other") == violations(own) > 0
 
 
 @pytest.mark.parametrize(

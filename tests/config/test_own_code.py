@@ -371,16 +371,20 @@ def test_a_file_counts_that_the_bot_removes(
 def test_a_module_counts_that_an_installed_package_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unloaded: Callable[[], None]
 ) -> None:
+    """It counts for the package, and not for own code such as a comparison."""
     text = f"{LOAD}import_module('im' + 'pl')\n{CALL}"
     write(tmp_path / "site-packages" / "plug.py", text)
-    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    found = []
+    write(tmp_path / "rules.py", "def same(before, found): return before == found\n")
+    for folder in ("site-packages", ""):
+        monkeypatch.syspath_prepend(str(tmp_path / folder))
+    found, rules = [], set()
     for code in (IMPL, IMPL, f"{IMPL}# other\n"):
         write(tmp_path / "impl.py", code)
         unloaded()
         found.append(code_of(load_attribute("plug:track", (), "bot")))
+        rules.add(code_of(load_attribute("rules:same", (), "rule")))
     assert found[0] == found[1] != found[2]
+    assert len(rules) == 1
 
 
 def test_another_bot_that_uses_loaded_code_has_it_too(

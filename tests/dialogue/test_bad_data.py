@@ -396,3 +396,56 @@ def test_a_folder_in_the_place_of_a_file(tmp_path: Path):
 def test_name_of_a_path_without_letters(tmp_path: Path):
     (tmp_path / "___").mkdir()
     assert locate(tmp_path / "___").name == "data"
+
+
+DEEP = "[" * 50_000
+RASA = 'version: "3.1"\nnlu:\n- intent: greet\n  examples: |\n    - hello\n'
+STORY = 'version: "3.1"\nstories:\n- story: a\n  steps:\n'
+STORY += "".join(f"  - intent: greet\n    user: |-\n      {said}" for said in ("hi\n", ""))
+#: Data -> part of the message, or ``None`` if the text is no structure, so the data is read.
+DEEP_DATA: list[tuple[str, str, str | None]] = [
+    (
+        "a.jsonl",
+        json.dumps({"messages": [{"role": "user", "content": "hi"}], "tools": DEEP}),
+        "nested too deeply",
+    ),
+    ("a.yml", f"{RASA}d: 2024-02-30\n", "write it in quotes"),
+    ("a.yml", f"{RASA}d: {'9' * 5000}\n", "write it in quotes"),
+    ("a.yml", f"{RASA}d: {DEEP}\n", "nested too deeply"),
+    ("a.yml", f'{STORY}/greet{{"a":{DEEP}\n', None),
+    ("a.yml", f'{STORY}[hi]{{"entity": "a", "value": {DEEP}}}\n', None),
+    (
+        "a.jsonl",
+        json.dumps(
+            {
+                "id": "run",
+                "run_type": "llm",
+                "inputs": {"prompts": ["Human: Hi\nAI: Yes.[{'name': " + "-" * 90_000]},
+                "outputs": {"generations": [[{"text": "Bye."}]]},
+            }
+        ),
+        None,
+    ),
+    (
+        "a.jsonl",
+        json.dumps(
+            {"id": "a", "question": [[{"role": "user", "content": "hi"}]], "function": []}
+        ).replace("[]}", '[], "ground_truth": ["f(a=')
+        + "(" * 90_000
+        + '"]}',
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), DEEP_DATA)
+def test_odd_values_within_texts_are_no_faults_of_the_package(
+    write: Callable[[str, Any], Path], name: str, content: str, message: str | None
+):
+    path = write(name, content)
+    if message is None:
+        assert load_dialogues(path).dialogues
+    else:
+        with pytest.raises(DataError, match=message) as error:
+            load_dialogues(path)
+        assert "\n" not in str(error.value)

@@ -124,6 +124,14 @@ def called(value: object) -> object:
     return FunctionType(same.__code__, {"helper": global_name(value), "__name__": __name__})
 
 
+def unregistered(value: object) -> object:
+    names: dict[str, Any] = {"__name__": "nowhere", "__file__": __file__}
+    exec("class Loaded:\n    def same(self, before, found): return True\n", names)  # noqa: S102 - ours
+    loaded = names["Loaded"]()
+    loaded.value = value
+    return loaded.same
+
+
 HOLDERS: dict[str, Callable[[object], object]] = {
     "closure": closure,
     "nested": nested,
@@ -137,6 +145,7 @@ HOLDERS: dict[str, Callable[[object], object]] = {
     "object in a closure": lambda value: closure(Rule(value)),
     "list": lambda value: Rule([value]),
     "private slot": Private,
+    "module without a name": unregistered,
     "attribute of a text": lambda value: Rule(text_with(value)),
     "attribute of a class": class_attribute,
     "name of a module": global_name,

@@ -373,7 +373,7 @@ def chat_tools(given: object, place: str, odd: Oddities) -> object:
     if isinstance(given, str) and given.strip():
         try:
             given = json.loads(given)
-        except ValueError:
+        except (ValueError, RecursionError):
             return given
     if not isinstance(given, list):
         return None if given == "" else given

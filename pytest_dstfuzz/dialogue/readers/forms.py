@@ -50,6 +50,8 @@ _IDS: Final = (
     *("id", "dialogue_id", "conversation_id", "sessionId", "session_id", "traceId", "trace_id"),
     *("eval_id", "custom_id", "task_id", "uuid"),
 )
+#: Errors of `ast` for a text that is no Python, or is nested too deeply.
+_NOT_PYTHON: Final = (SyntaxError, TypeError, ValueError, MemoryError, RecursionError)
 #: Keys for the trace of a request.
 _TRACES: Final = ("traceId", "trace_id")
 #: Keys for the system prompt and the tools of an entry, or of a request in it.
@@ -344,7 +346,7 @@ def _spoken(who: str, text: str) -> Iterator[Json]:
     words, mark, rest = text.rpartition("[{'name': ")
     try:
         calls = ast.literal_eval(mark + rest) if mark and who == "ai" else []
-    except (SyntaxError, ValueError):
+    except _NOT_PYTHON:
         calls = []
     words = words.strip() if calls else text
     if words or not calls:
@@ -682,7 +684,7 @@ def _python_call(text: str) -> tuple[str, object] | None:
         parsed = ast.parse(text.strip(), mode="eval").body
         if isinstance(parsed, ast.Call) and not parsed.args:
             return called[1], {one.arg: ast.literal_eval(one.value) for one in parsed.keywords}
-    except (SyntaxError, ValueError):
+    except _NOT_PYTHON:
         pass
     return called[1], text
 

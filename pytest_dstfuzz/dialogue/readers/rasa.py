@@ -33,6 +33,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
 )
 from pytest_dstfuzz.errors import DataError, needs_extra
 from pytest_dstfuzz.json_data import shorten_value
+from pytest_dstfuzz.printable import shorten_text
 
 _YAML: Final = (".yml", ".yaml")
 #: The layout of NLU examples.
@@ -61,6 +62,13 @@ def _parsed(file: SourceFile) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f": line {mark.line + 1}"
         raise DataError(f"{file.place}{line} is not valid YAML") from None
+    except (OverflowError, ValueError) as error:  # Such as the date 2024-02-30.
+        raise DataError(
+            f"{file.place} has a value that YAML cannot read: {shorten_text(str(error), 80)}: "
+            "write it in quotes"
+        ) from None
+    except RecursionError:
+        raise DataError(f"{file.place} is nested too deeply") from None
 
 
 @dataclass
@@ -169,7 +177,7 @@ def _without_entities(text: str) -> tuple[str, list[tuple[str, Any]]]:
         if one["json"]:
             try:
                 about = json.loads(one["json"])
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             entities.append((str(about.get("entity")), about.get("value", said)))
         else:
@@ -187,7 +195,7 @@ def _payload_entities(text: str) -> Mapping[str, Any]:
     _, brace, rest = text.partition("{")
     try:
         found = json.loads(brace + rest) if brace else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
