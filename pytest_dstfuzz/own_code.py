@@ -69,9 +69,7 @@ def code_of(thing: Any, *origins: str, loaders: bool = False) -> str:
     for part in _parts_of(thing):
         # A class that `exec` made may lack its module.
         with suppress(AttributeError, OSError, TypeError):
-            file = _on_disk(inspect.getsourcefile(part))
-            # A function that `exec` made has no file, but its module has one.
-            files.append(file or _file_of(sys.modules.get(part.__module__ or "")))
+            files += _defined_in(part)
     own = [file for file in files if file is not None]
     # A walk looks at all loaded modules, and nearly all objects are of this package.
     found = sorted(_Walk(loaders=loaders).over([*own, *_at_start()])) if own else []
@@ -113,14 +111,7 @@ def import_own(name: str) -> ModuleType:
 
 def is_own(thing: Any) -> bool:
     """Return whether a user's module defines a function, a class, or the class of an object."""
-    owner = _owner(thing)
-    if getattr(owner, "__module__", None) in sys.modules:
-        return _is_followed(owner)
-    # Code may load a module by its file, and not register it.
-    functions = vars(owner).values() if isinstance(owner, type) else [owner]
-    names = (getattr(one, "__globals__", {}).get("__file__") for one in functions)
-    files = (_on_disk(name) for name in names if isinstance(name, str))
-    return any(file is not None and not _is_installed(file) for file in files)
+    return _is_followed(_owner(thing))
 
 
 def is_own_module(module: ModuleType | None) -> bool:
@@ -157,6 +148,9 @@ def _parts_of(thing: Any) -> Iterator[Any]:
             classes = owner.__mro__ if isinstance(owner, type) else (owner,)
             yield from classes
             waiting += [_attribute(one, name) for name in ("__self__", "__wrapped__")]
+            # An object of a package may hold a function of the user.
+            held = () if isinstance(one, type | ModuleType) else _attribute(one, "__dict__") or {}
+            waiting += filter(_is_followed, dict(held).values())
             waiting += [each for owner in classes for each in _functions_of(owner)]
 
 
@@ -164,7 +158,22 @@ def _is_followed(value: Any) -> bool:
     """Return whether a value is a part of the object that holds it: some code of a user."""
     if isinstance(value, functools.partial):
         return True
-    return is_own_module(sys.modules.get(getattr(_owner(value), "__module__", None) or ""))
+    owner = _owner(value)
+    module = sys.modules.get(getattr(owner, "__module__", None) or "")
+    if module is not None:
+        return is_own_module(module)
+    # Code may load a module by its file, and not register it.
+    return any(not _is_installed(file) for file in _files_of_globals(owner))
+
+
+def _files_of_globals(owner: Any) -> Iterator[Path]:
+    """Yield the files of the modules whose names a function, or the functions of a class, use."""
+    functions = list(vars(owner).values()) if isinstance(owner, type) else [owner]
+    for one in functions:
+        named = getattr(_attribute(one, "__globals__"), "get", lambda _: None)("__file__")
+        file = _on_disk(named) if isinstance(named, str) else None
+        if file is not None:
+            yield file
 
 
 def _functions_of(owner: Any) -> Iterator[Any]:
@@ -197,6 +206,16 @@ def _file_of(module: ModuleType | None) -> Path | None:
     """Return the file of a user's module, or the archive with it; ``None`` for other modules."""
     file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
     return _on_disk(file) if isinstance(file, str) else None
+
+
+def _defined_in(part: Any) -> Iterator[Path | None]:
+    """Yield the files that define a function or a class."""
+    module = sys.modules.get(part.__module__ or "")
+    if isinstance(part, type) and module is None:
+        yield from _files_of_globals(part)
+    else:
+        # A function that `exec` made has no file, but its module has one.
+        yield _on_disk(inspect.getsourcefile(part)) or _file_of(module)
 
 
 def _on_disk(file: str | None) -> Path | None:

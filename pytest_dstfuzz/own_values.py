@@ -166,8 +166,9 @@ class _Forms:
                 yield from self._of_class(thing)
             case _ if _is_reduced(thing):
                 yield from map(self._form, _reduce(thing))
-            case _ if isinstance(wrapped := _entries(thing).get("__wrapped__"), FunctionType):
-                yield self._form(wrapped)
+            case _:
+                held = sorted(_entries(thing).items())
+                yield from self._pairs((name, one) for name, one in held if _is_held(name, one))
 
     def _of_function(self, function: FunctionType) -> Iterator[str]:
         values = [*(function.__defaults__ or ()), *_contents(function.__closure__)]
@@ -259,6 +260,11 @@ def _is_given(value: Any) -> bool:
     if isinstance(value, BuiltinMethodType) and isinstance(value.__self__, ModuleType):
         return value.__self__ is builtins
     return not isinstance(value, FunctionType | type | ModuleType) or is_own(value)
+
+
+def _is_held(name: str, value: Any) -> bool:
+    """Return whether an object of a package holds a value that is code of a user."""
+    return is_own(value) or (name == "__wrapped__" and isinstance(value, FunctionType))
 
 
 def _is_reduced(value: Any) -> bool:

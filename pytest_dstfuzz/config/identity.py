@@ -181,10 +181,9 @@ def content_named_in(argument: str) -> str:
     Only the user's code knows the notation of the argument. So each part between two separators
     counts that is the path of a file or a folder. See `_content_of_part` for the exceptions.
     """
-    text = _relocated(argument)
     found = [
-        f"{one} {content}"
-        for one in _paths_in(text)
+        f"{_relocated(one)} {content}"
+        for one in _paths_in(argument)
         if (content := _content_of_part(one, named=True))
     ]
     if any(TOO_LARGE in one for one in found):

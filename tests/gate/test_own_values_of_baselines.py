@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import re
 import subprocess
@@ -132,6 +133,12 @@ def unregistered(value: object) -> object:
     return loaded.same
 
 
+def holding(value: object) -> object:
+    made = argparse.ArgumentParser()
+    made.rule = value  # type: ignore[attr-defined]
+    return made
+
+
 HOLDERS: dict[str, Callable[[object], object]] = {
     "closure": closure,
     "nested": nested,
@@ -145,6 +152,7 @@ HOLDERS: dict[str, Callable[[object], object]] = {
     "object in a closure": lambda value: closure(Rule(value)),
     "list": lambda value: Rule([value]),
     "private slot": Private,
+    "object of a package": lambda value: closure(holding(closure(value))),
     "module without a name": unregistered,
     "attribute of a text": lambda value: Rule(text_with(value)),
     "attribute of a class": class_attribute,
