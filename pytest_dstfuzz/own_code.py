@@ -665,7 +665,7 @@ def _imported_by(file: Path) -> Iterator[tuple[str, Path | None]]:
     """
     try:
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+    except (OSError, SyntaxError, ValueError, MemoryError, RecursionError):
         return
     for node in ast.walk(tree):
         for name in _names_in(node):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -359,7 +360,10 @@ def _token(variable: str | None) -> str:
         return ""
     token = os.environ.get(variable, "").strip()
     if not token:
-        raise UserError(f"--token-env: the environment variable {variable!r} is not set")
+        # Somebody may write the token itself.
+        plain = re.fullmatch(r"[A-Z]+(_[A-Z0-9]+)*", variable)
+        named = f" {variable!r}" if plain else " of this name"
+        raise UserError(f"--token-env: the environment variable{named} is not set")
     return token
 
 

@@ -36,7 +36,7 @@ class BeliefStates(AnswerKind):
 
     def is_labelled(self, data: DialogueSet, path: str) -> bool:
         """Return whether an ontology or a label has the slot."""
-        return data.ontology is None or path in data.ontology.values
+        return data.ontology is not None and path in data.ontology.values
 
     def adds_up(self, history: History) -> bool:
         """Return true, because a state always covers the whole dialogue."""

@@ -112,8 +112,10 @@ def propose_split(
     return found
 
 
-#: Minimum length of a word in which two slips are found, and its minimum count in the texts.
+#: Minimum and maximum length of a word in which two slips are found, and its minimum count in the
+#: texts. The time grows with the square of the length, and a longer text may be a pasted key.
 _LONG: Final = 6
+_LONGEST: Final = 40
 _FREQUENT: Final = 20
 
 
@@ -136,7 +138,9 @@ def propose_two(
             near[text].add(word)
     found: dict[str, tuple[str, ...]] = {}
     for typed, count in counts.words.items():
-        if len(typed) < _LONG - 1 or not _is_spelled(typed) or is_word(typed) or typed in known:
+        if not _LONG - 1 <= len(typed) <= _LONGEST or not _is_spelled(typed):
+            continue
+        if is_word(typed) or typed in known:
             continue
         if any(is_word(typed[:-cut]) for cut in (1, 2, 3)):
             continue

@@ -67,7 +67,7 @@ def write_promoted(regression: Regression, existing: str = "") -> str:
     name = f"{regression.kind.words.test_name(verb)}_{regression.id}"
     try:
         module = ast.parse(existing)
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise UserError(f"a test can be added only to valid Python: {error}") from None
     if any(isinstance(node, ast.FunctionDef) and node.name == name for node in module.body):
         raise UserError(f"the test of {regression.id} exists already")

@@ -362,10 +362,16 @@ def _write(given: Namespace, plan: SweepPlan, swept: list[SweptCell]) -> None:
     rows = [row for one in swept for row in rows_of(one)]
     axes = tuple(plan.axes)
     write_csv(output / f"{TABLE}.csv", rows, axes)
+    parquet = output / f"{TABLE}.parquet"
     if given.parquet:
         from pytest_dstfuzz.scale.parquet import write_parquet  # noqa: PLC0415 - an extra
 
-        write_parquet(output / f"{TABLE}.parquet", columns_of(axes), map(record_of, rows))
+        write_parquet(parquet, columns_of(axes), map(record_of, rows))
+    elif parquet.exists():
+        old = (
+            f"note: {parquet} is from an earlier call: write it again with --parquet, or remove it"
+        )
+        print(printable(old), file=sys.stderr)
     page = SweepPage(given.file.stem, plan.axes, rows, differences_of(plan.axes, swept), links)
     for path in write_pages(output, page):
         print(printable(str(path)))

@@ -18,7 +18,14 @@ from pytest_dstfuzz.campaign.results import ConversationTurn, TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.dialogues import (
+    BeliefState,
+    Context,
+    Dialogue,
+    DialogueSet,
+    Ontology,
+    Turn,
+)
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.words import word_list
@@ -64,7 +71,8 @@ def dialogues(labels: bool = True) -> DialogueSet:
             for i, text in enumerate(texts)
         ]
         made.append(Dialogue(f"d{number}", tuple(turns)))
-    return DialogueSet("toy", "test", tuple(made))
+    slots = Ontology({f"s{place}": ("yes",) for place in range(10)})
+    return DialogueSet("toy", "test", tuple(made), slots)
 
 
 DATA = dialogues()

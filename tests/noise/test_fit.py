@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from pytest_dstfuzz.noise.evidence import (
     find,
     part_of,
     propose,
+    propose_two,
 )
 from pytest_dstfuzz.noise.fit import Log, fit_factors, fit_log, fit_typing, model_file
 from pytest_dstfuzz.noise.model import NoiseModel
@@ -264,3 +266,14 @@ def test_neighbours_are_one_letter_away():
     assert {"b", "ba", "aab", "a", "abz", "zb"} <= one_letter_away("ab")
     assert len(one_letter_away("ab")) == 2 + 1 + 2 * 25 + 3 * 26 - 2
     assert "ab" not in one_letter_away("ab")
+
+
+def test_a_pasted_key_takes_little_memory() -> None:
+    key = "".join(chr(ord("a") + place**3 % 23) for place in range(500))
+    counts = TextCounts.of([key])
+    tracemalloc.start()
+    try:
+        assert propose_two(counts, lambda _: False) == {}
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()

@@ -94,6 +94,8 @@ def test_every_cell_has_its_rows(folder: Path) -> None:
     started = time.monotonic()
     again = swept(folder, "s.toml", "--output=out", "--parquet")
     assert again.returncode == 0
+    assert "an earlier call" not in again.stderr
+    assert "an earlier call" in swept(folder, "s.toml", "--output=out").stderr
     assert contents(folder / "out") == first, time.monotonic() - started
     pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     read: list[dict[str, Any]] = pq.read_table(folder / "out" / "table.parquet").to_pylist()
