@@ -132,8 +132,8 @@ def check_game(game: Game, scenario: Scenario) -> None:
     where = f"the game {game.name!r}, scenario {scenario.id!r}"
     if not (isinstance(game.most_turns, int) and game.most_turns >= 2):
         raise UserError(
-            f"{where}: most_turns is {game.most_turns!r}, but it must be a whole number of at least "
-            "2 turns"
+            f"{where}: most_turns is {game.most_turns!r}, but it must be a whole number of at "
+            "least 2 turns"
         )
     if not game.selections(scenario):
         raise UserError(

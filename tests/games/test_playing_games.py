@@ -89,8 +89,8 @@ def test_a_selection_is_what_it_holds() -> None:
         (SayingBot("x"), CoinGame(most_score=5.0), "a score of 10 .* from 0 to most_score, 5"),
         (SayingBot("x"), CoinGame(said=()), "has no line for an adversary"),
         (SayingBot("x"), CoinGame(said=("a", "")), "lines\\(\\) returned an empty utterance"),
-        (SayingBot("x"), CoinGame(most_turns=1), "at least 2 turns"),
-        (SayingBot("x"), CoinGame(most_turns=math.nan), "at least 2 turns"),  # type: ignore[arg-type]  # on purpose
+        (SayingBot("x"), CoinGame(most_turns=1), "least 2 turns"),
+        (SayingBot("x"), CoinGame(most_turns=math.nan), "least 2 turns"),  # type: ignore[arg-type]  # on purpose
         (object(), CoinGame(), "is not an agent: it must be an object with start"),
         (SayingBot, CoinGame(), "is not an agent: it must be an object with start"),
         (SayingBot("x"), object(), "is not a game: it must have name"),
