@@ -41,7 +41,7 @@ from pytest_dstfuzz.config import (
     identity_of,
     is_own_function,
 )
-from pytest_dstfuzz.config.identity import decides
+from pytest_dstfuzz.config.identity import content_named_in, decides
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -961,3 +961,14 @@ def test_a_hardened_bot_is_resumed_only_with_the_same_plugin(
     assert before == _bot_digest(campaign)
     monkeypatch.setattr(engine, "digest_of_package", lambda: "of the same version")
     assert before != _bot_digest(campaign)
+
+
+def test_an_address_of_a_file_in_the_working_folder_counts_by_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for text in ("a", "a", "b"):
+        (tmp_path / "w.txt").write_text(text, encoding="utf-8")
+        found.append(content_named_in(f"file://{tmp_path}/w.txt"))
+    assert found[0] == found[1] != found[2]

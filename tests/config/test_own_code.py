@@ -8,6 +8,7 @@ import py_compile
 import subprocess
 import sys
 import zipfile
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import cache_from_source, find_spec
@@ -363,6 +364,49 @@ def test_a_file_counts_that_the_bot_removes(
     found = []
     for text in (IMPL, IMPL, f"{IMPL}# other\n"):
         write(tmp_path / "impl.py", text)
+        unloaded()
+        found.append(code_of(load_attribute("bot:track", (str(tmp_path),), "bot")))
+    assert found[0] == found[1] != found[2]
+
+
+def test_code_counts_of_a_module_that_is_not_registered(
+    tmp_path: Path, unloaded: Callable[[], None]
+) -> None:
+    write(
+        tmp_path / "bot.py",
+        "from importlib import util\nfrom pathlib import Path\n"
+        "spec = util.spec_from_file_location('nowhere', Path(__file__).with_name('impl.py'))\n"
+        "impl = util.module_from_spec(spec)\nspec.loader.exec_module(impl)\n",
+    )
+    found = []
+    for number in (1, 1, 2):
+        text = f"class Rule:\n    def __call__(self, before, found): return {number}\n"
+        write(tmp_path / "impl.py", text)
+        unloaded()
+        found.append(code_of(load_attribute("bot:impl", (str(tmp_path),), "module").Rule()))
+    assert found[0] == found[1] != found[2]
+
+
+def test_code_counts_that_an_object_of_a_package_holds(
+    tmp_path: Path, unloaded: Callable[[], None]
+) -> None:
+    found = []
+    for text in (IMPL, IMPL, f"{IMPL}# other\n"):
+        write(tmp_path / "impl.py", text)
+        unloaded()
+        holder = ArgumentParser()
+        holder.rule = load_attribute("impl:f", (str(tmp_path),), "rule")  # type: ignore[attr-defined]
+        found.append(code_of(holder))
+    assert found[0] == found[1] != found[2]
+
+
+def test_code_that_python_cannot_parse_counts_by_its_content(
+    tmp_path: Path, unloaded: Callable[[], None]
+) -> None:
+    write(tmp_path / "bot.py", "def track(context):\n    import impl\n")
+    found = []
+    for number in (1, 1, 2):
+        write(tmp_path / "impl.py", f"x = {'-' * 20_000}{number}\n")
         unloaded()
         found.append(code_of(load_attribute("bot:track", (str(tmp_path),), "bot")))
     assert found[0] == found[1] != found[2]
