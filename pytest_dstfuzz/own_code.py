@@ -16,13 +16,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import source_hash
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType
+from types import FrameType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, Final
 from zipimport import ZipImportError, zipimporter
 
 from pytest_dstfuzz.files import content_of
 
-__all__ = ["code_of", "find_caller", "import_own", "is_own", "is_own_module", "watch_loads"]
+__all__ = [
+    "attributes_of",
+    "code_of",
+    "find_caller",
+    "held_by",
+    "import_own",
+    "is_own",
+    "is_own_module",
+    "watch_loads",
+]
 
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 #: The folders of Python's own modules and of this package.
@@ -148,9 +157,7 @@ def _parts_of(thing: Any) -> Iterator[Any]:
             classes = owner.__mro__ if isinstance(owner, type) else (owner,)
             yield from classes
             waiting += [_attribute(one, name) for name in ("__self__", "__wrapped__")]
-            # An object of a package may hold a function of the user.
-            held = () if isinstance(one, type | ModuleType) else _attribute(one, "__dict__") or {}
-            waiting += filter(_is_followed, dict(held).values())
+            waiting += held_by(one)
             waiting += [each for owner in classes for each in _functions_of(owner)]
 
 
@@ -159,21 +166,74 @@ def _is_followed(value: Any) -> bool:
     if isinstance(value, functools.partial):
         return True
     owner = _owner(value)
-    module = sys.modules.get(getattr(owner, "__module__", None) or "")
-    if module is not None:
-        return is_own_module(module)
-    # Code may load a module by its file, and not register it.
-    return any(not _is_installed(file) for file in _files_of_globals(owner))
+    if _is_ours(owner):
+        return False
+    # Code may load a module by its file, and not register it, or register another one.
+    if any(not _is_installed(file) for file in _files_of_globals(owner)):
+        return True
+    name = getattr(owner, "__module__", None)
+    return isinstance(name, str) and (name not in sys.modules or is_own_module(sys.modules[name]))
 
 
 def _files_of_globals(owner: Any) -> Iterator[Path]:
     """Yield the files of the modules whose names a function, or the functions of a class, use."""
     functions = list(vars(owner).values()) if isinstance(owner, type) else [owner]
     for one in functions:
-        named = getattr(_attribute(one, "__globals__"), "get", lambda _: None)("__file__")
-        file = _on_disk(named) if isinstance(named, str) else None
-        if file is not None:
-            yield file
+        if isinstance(one, FunctionType) and one.__module__ == owner.__module__:
+            named = one.__globals__.get("__file__")
+            file = _on_disk(named) if isinstance(named, str) else None
+            if file is not None:
+                yield file
+
+
+def held_by(thing: Any) -> list[Any]:
+    """Return the user's functions and objects that an object holds, in the order of its content.
+
+    The object may be of a package, and hold them in collections, closures and other objects.
+    """
+    waiting, seen, found = [*_content_of(thing)], {id(thing)}, []
+    while waiting and len(seen) < _MOST_HELD:
+        one = waiting.pop(0)
+        if id(one) in seen or isinstance(one, _ENDS):
+            continue
+        seen.add(id(one))
+        if isinstance(one, functools.partial) or is_own(one):
+            found.append(one)
+        else:
+            waiting += _content_of(one)
+    return found
+
+
+#: Objects without functions of a user.
+_ENDS: Final = (type(None), str, bytes, int, float, complex, type, ModuleType)
+#: The number of objects in which a function of a user is looked for.
+_MOST_HELD: Final = 1_000
+
+
+def _content_of(thing: Any) -> Iterator[Any]:
+    """Yield the values in a collection, an object or a closure."""
+    if isinstance(thing, dict):
+        yield from list(thing.values())
+    elif isinstance(thing, list | tuple | set | frozenset):
+        yield from thing
+    elif isinstance(thing, FunctionType):
+        for cell in thing.__closure__ or ():
+            with suppress(ValueError):  # It is still empty.
+                yield cell.cell_contents
+    elif not isinstance(thing, type | ModuleType):
+        yield from attributes_of(thing).values()
+
+
+def attributes_of(thing: Any) -> dict[str, Any]:
+    """Return the attributes of an object, including those that its class has no dictionary for."""
+    given = _attribute(thing, "__dict__")
+    found = dict(given) if isinstance(given, dict) else {}
+    for owner in type(thing).__mro__:
+        for name, slot in list(vars(owner).items()):
+            if isinstance(slot, MemberDescriptorType):
+                with suppress(AttributeError):
+                    found[name] = slot.__get__(thing)
+    return found
 
 
 def _functions_of(owner: Any) -> Iterator[Any]:
@@ -210,11 +270,10 @@ def _file_of(module: ModuleType | None) -> Path | None:
 
 def _defined_in(part: Any) -> Iterator[Path | None]:
     """Yield the files that define a function or a class."""
-    module = sys.modules.get(part.__module__ or "")
-    if isinstance(part, type) and module is None:
-        yield from _files_of_globals(part)
-    else:
-        # A function that `exec` made has no file, but its module has one.
+    files = list(_files_of_globals(part))
+    yield from files
+    if not files:
+        module = sys.modules.get(part.__module__ or "")
         yield _on_disk(inspect.getsourcefile(part)) or _file_of(module)
 
 

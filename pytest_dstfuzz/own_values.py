@@ -6,8 +6,9 @@ import builtins
 import functools
 import hashlib
 import re
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -20,7 +21,6 @@ from types import (
     CodeType,
     FunctionType,
     MappingProxyType,
-    MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
     MethodWrapperType,
@@ -28,7 +28,7 @@ from types import (
 )
 from typing import Any, Final
 
-from pytest_dstfuzz.own_code import is_own, is_own_module
+from pytest_dstfuzz.own_code import attributes_of, held_by, is_own, is_own_module
 
 __all__ = ["hide_values", "values_of"]
 
@@ -100,6 +100,10 @@ class _Forms:
         match value:
             case Enum():
                 form = f"{_name(type(value))}.{value.name}"
+                if is_own(value):
+                    # Its value may come from a setting.
+                    given = [pair for pair in _entries(value).items() if pair[0][:2] != "__"]
+                    form += _join("", sorted(self._pairs(given)))
             case str():
                 form = repr(self._relocated(str.__str__(value)))
             case _ if isinstance(value, _SHOWN):
@@ -167,8 +171,7 @@ class _Forms:
             case _ if _is_reduced(thing):
                 yield from map(self._form, _reduce(thing))
             case _:
-                held = sorted(_entries(thing).items())
-                yield from self._pairs((name, one) for name, one in held if _is_held(name, one))
+                yield from map(self._form, held_by(thing))
 
     def _of_function(self, function: FunctionType) -> Iterator[str]:
         values = [*(function.__defaults__ or ()), *_contents(function.__closure__)]
@@ -189,23 +192,22 @@ class _Forms:
         They may be set by a fixture, or come from a file that other code has read. A user may keep
         a number or a text that differs in each run in a global name.
         """
-        names, known = sorted(_names_in(function.__code__)), function.__globals__
-        for name in filter(known.__contains__, names):
+        names = _names_in(function.__code__)
+        yield from self._global_values(function.__globals__, names)
+        for module in _modules_in(function.__globals__, names):
+            yield from self._global_values(vars(module), names)
+
+    def _global_values(self, known: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
+        for name in sorted(set(names).intersection(known)):
             value = known[name]
-            if isinstance(value, ModuleType):
-                inner = vars(value) if is_own_module(value) else {}
-                found = [(one, inner[one]) for one in names if one in inner]
-            else:
-                found = [(name, value)]
-            for one, each in found:
-                plain = type(each) in _BUILTIN and not isinstance(each, _COLLECTIONS)
-                form = self._form(each) if _is_given(each) and not plain else _NOTHING
-                if form:
-                    yield _join(one, [form])
+            plain = type(value) in _BUILTIN and not isinstance(value, _COLLECTIONS)
+            form = self._form(value) if _is_given(value) and not plain else _NOTHING
+            if form:
+                yield _join(name, [form])
 
     def _of_object(self, thing: Any) -> Iterator[str]:
         yield from self._of_class(type(thing))
-        yield from sorted(self._pairs(_attributes(thing)))
+        yield from sorted(self._pairs(attributes_of(thing).items()))
         # Its class may be derived from one of Python.
         if isinstance(thing, _COLLECTIONS):
             yield self._collection(thing)
@@ -245,26 +247,11 @@ def _entries(thing: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes of an object, including those that its class has no dictionary for."""
-    yield from _entries(thing).items()
-    for owner in type(thing).__mro__:
-        for name, slot in vars(owner).items():
-            if isinstance(slot, MemberDescriptorType):
-                with suppress(AttributeError):
-                    yield name, slot.__get__(thing)
-
-
 def _is_given(value: Any) -> bool:
     """Return whether a name may stand for a value, or for code that a file of a user has."""
     if isinstance(value, BuiltinMethodType) and isinstance(value.__self__, ModuleType):
         return value.__self__ is builtins
     return not isinstance(value, FunctionType | type | ModuleType) or is_own(value)
-
-
-def _is_held(name: str, value: Any) -> bool:
-    """Return whether an object of a package holds a value that is code of a user."""
-    return is_own(value) or (name == "__wrapped__" and isinstance(value, FunctionType))
 
 
 def _is_reduced(value: Any) -> bool:
@@ -285,10 +272,25 @@ def _reduce(thing: Any) -> Iterator[Any]:
 def _names_in(code: CodeType) -> set[str]:
     """Return the names that some code, and the functions in it, look up."""
     found = set(code.co_names)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            found |= _names_in(inner)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _names_in(constant)
+        elif isinstance(constant, str) and constant.isidentifier():
+            found.add(constant)  # For `getattr`.
     return found
+
+
+def _modules_in(known: Mapping[str, Any], names: Collection[str]) -> list[ModuleType]:
+    """Return the user's modules that some code reaches by these names, sorted by their names."""
+    # An import in a function has the whole name of the module.
+    waiting = [*map(sys.modules.get, names), *map(known.get, names)]
+    found: dict[str, ModuleType] = {}
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ModuleType) and one.__name__ not in found and is_own_module(one):
+            found[one.__name__] = one
+            waiting += map(vars(one).get, names)
+    return [found[name] for name in sorted(found)]
 
 
 def _contents(cells: tuple[CellType, ...] | None) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import product
 from operator import methodcaller
 from pathlib import Path
-from types import FunctionType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -139,6 +139,36 @@ def holding(value: object) -> object:
     return made
 
 
+def package(value: object) -> object:
+    """Return an object of a package that holds a user's function deep within it."""
+    made = argparse.ArgumentParser()
+    inner = argparse.ArgumentParser()
+    inner.rules = {"a": [closure(value)]}  # type: ignore[attr-defined]
+    made.inner = (inner,)  # type: ignore[attr-defined]
+    return made
+
+
+def imported(value: object) -> object:
+    """Return a function that imports a module of the user and looks into another one with it."""
+
+    def same(before: str, found: str) -> bool:
+        import own_tables  # type: ignore[import-not-found]  # noqa: PLC0415 - see below
+
+        return found in (before, own_tables.inner.TABLE)
+
+    modules = {name: ModuleType(name) for name in ("own_tables", "own_tables_inner")}
+    for name, module in modules.items():
+        module.__file__ = __file__
+        sys.modules[name] = module
+    modules["own_tables"].inner = modules["own_tables_inner"]  # type: ignore[attr-defined]
+    modules["own_tables_inner"].TABLE = [value]  # type: ignore[attr-defined]
+    return FunctionType(same.__code__, {"__name__": __name__})
+
+
+def member(value: object) -> object:
+    return Rule(Enum("Made", {"ONLY": (value,)}, module=__name__)["ONLY"])  # type: ignore[misc]
+
+
 HOLDERS: dict[str, Callable[[object], object]] = {
     "closure": closure,
     "nested": nested,
@@ -152,6 +182,9 @@ HOLDERS: dict[str, Callable[[object], object]] = {
     "object in a closure": lambda value: closure(Rule(value)),
     "list": lambda value: Rule([value]),
     "private slot": Private,
+    "deep in an object of a package": lambda value: closure(package(value)),
+    "module of an import in a function": imported,
+    "value of a member": member,
     "object of a package": lambda value: closure(holding(closure(value))),
     "module without a name": unregistered,
     "attribute of a text": lambda value: Rule(text_with(value)),
