@@ -12,11 +12,14 @@ import os
 import sys
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import source_hash
+from itertools import islice
 from pathlib import Path
-from types import FrameType, FunctionType, MemberDescriptorType, ModuleType
+from tempfile import gettempdir
+from types import CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, Final
 from zipimport import ZipImportError, zipimporter
 
@@ -50,7 +53,7 @@ _SYSTEM: Final = tuple(
 #: Number of bytes before the code in a file with cached code.
 _HEAD: Final = 16
 #: The packages that import a user's modules by their names.
-_CALLERS: Final = (_PACKAGE, "_pytest.")
+_CALLERS: Final = (_PACKAGE, "_pytest.", "pluggy.")
 #: Functions that import the module that their first argument names.
 _IMPORTERS: Final = frozenset({"__import__", "import_module", "run_module"})
 
@@ -72,7 +75,7 @@ def code_of(thing: Any, *origins: str, loaders: bool = False) -> str:
             ``package.module:attribute``, or a file. The object may be of a class that another
             module defines, so these count, too.
         loaders: whether the functions of a file bring all data that they read for any import. They
-            may keep what they have read, and then give it to other code without reading it again.
+            may keep the content, and give it to other code without reading it again.
     """
     files = [_origin_file(origin) for origin in origins]
     for part in _parts_of(thing):
@@ -149,7 +152,9 @@ def _parts_of(thing: Any) -> Iterator[Any]:
             continue
         seen.add(id(one))
         owner = _owner(one)
-        if isinstance(one, functools.partial):
+        if isinstance(one, ModuleType):
+            yield one
+        elif isinstance(one, functools.partial):
             waiting += [one.func, *filter(_is_followed, (*one.args, *one.keywords.values()))]
         elif _is_ours(owner):
             waiting.append(_attribute(one, "wrapped"))
@@ -171,15 +176,16 @@ def _is_followed(value: Any) -> bool:
     # Code may load a module by its file, and not register it, or register another one.
     if any(not _is_installed(file) for file in _files_of_globals(owner)):
         return True
-    name = getattr(owner, "__module__", None)
+    name = _attribute(owner, "__module__")
     return isinstance(name, str) and (name not in sys.modules or is_own_module(sys.modules[name]))
 
 
 def _files_of_globals(owner: Any) -> Iterator[Path]:
     """Yield the files of the modules whose names a function, or the functions of a class, use."""
     functions = list(vars(owner).values()) if isinstance(owner, type) else [owner]
+    module = _attribute(owner, "__module__")  # A class that `exec` made may lack it.
     for one in functions:
-        if isinstance(one, FunctionType) and one.__module__ == owner.__module__:
+        if isinstance(one, FunctionType) and one.__module__ == module:
             named = one.__globals__.get("__file__")
             file = _on_disk(named) if isinstance(named, str) else None
             if file is not None:
@@ -191,31 +197,33 @@ def held_by(thing: Any) -> list[Any]:
 
     The object may be of a package, and hold them in collections, closures and other objects.
     """
-    waiting, seen, found = [*_content_of(thing)], {id(thing)}, []
-    while waiting and len(seen) < _MOST_HELD:
-        one = waiting.pop(0)
-        if id(one) in seen or isinstance(one, _ENDS):
-            continue
-        seen.add(id(one))
-        if isinstance(one, functools.partial) or is_own(one):
-            found.append(one)
-        else:
-            waiting += _content_of(one)
+    waiting, seen, found = deque([thing]), {id(thing)}, []
+    while waiting:
+        for one in islice(_content_of(waiting.popleft()), _MOST_HELD):
+            if id(one) in seen or type(one) in _ENDS or len(seen) >= _MOST_HELD:
+                continue
+            seen.add(id(one))
+            if type(one) is functools.partial or is_own(one):
+                found.append(one)
+            elif isinstance(one, ModuleType):
+                found += [one] if is_own_module(one) else []
+            else:
+                waiting.append(one)
     return found
 
 
 #: Objects without functions of a user.
-_ENDS: Final = (type(None), str, bytes, int, float, complex, type, ModuleType)
-#: The number of objects in which a function of a user is looked for.
+_ENDS: Final = frozenset({type(None), bool, str, bytes, int, float, complex, type})
+#: The number of objects in which functions of a user are looked for, and of values of each.
 _MOST_HELD: Final = 1_000
 
 
 def _content_of(thing: Any) -> Iterator[Any]:
     """Yield the values in a collection, an object or a closure."""
     if isinstance(thing, dict):
-        yield from list(thing.values())
+        yield from list(dict.values(thing))
     elif isinstance(thing, list | tuple | set | frozenset):
-        yield from thing
+        yield from list(thing)
     elif isinstance(thing, FunctionType):
         for cell in thing.__closure__ or ():
             with suppress(ValueError):  # It is still empty.
@@ -226,8 +234,9 @@ def _content_of(thing: Any) -> Iterator[Any]:
 
 def attributes_of(thing: Any) -> dict[str, Any]:
     """Return the attributes of an object, including those that its class has no dictionary for."""
-    given = _attribute(thing, "__dict__")
-    found = dict(given) if isinstance(given, dict) else {}
+    found: dict[str, Any] = {}
+    with suppress(Exception):  # A user's object may raise anything.
+        found = dict(object.__getattribute__(thing, "__dict__"))
     for owner in type(thing).__mro__:
         for name, slot in list(vars(owner).items()):
             if isinstance(slot, MemberDescriptorType):
@@ -247,7 +256,8 @@ def _functions_of(owner: Any) -> Iterator[Any]:
 
 def _owner(thing: Any) -> Any:
     """Return the function or the class whose module defines an object."""
-    return thing if isinstance(thing, type) or _attribute(thing, "__code__") else type(thing)
+    code = _attribute(thing, "__code__")
+    return thing if isinstance(thing, type) or isinstance(code, CodeType) else type(thing)
 
 
 def _attribute(thing: Any, name: str) -> Any:
@@ -270,6 +280,9 @@ def _file_of(module: ModuleType | None) -> Path | None:
 
 def _defined_in(part: Any) -> Iterator[Path | None]:
     """Yield the files that define a function or a class."""
+    if isinstance(part, ModuleType):
+        yield _file_of(part)
+        return
     files = list(_files_of_globals(part))
     yield from files
     if not files:
@@ -344,7 +357,7 @@ class _Loads:
             # The code knows the file by this path, whatever the links on it lead to.
             self.content[named] = self.content[file] if self.is_code(file) else content_of(file)
             self._note_reader(reader, named)
-            for loader in _files_of(frame, installed=False):
+            for loader in _files_of(frame):
                 self.loaded.setdefault(loader, set()).add(named)
 
     def is_code(self, file: Path) -> bool:
@@ -358,11 +371,10 @@ class _Loads:
             return
         self._imported.add(file)
         self.content[file] = content_of(path if source != path and _is_stale(path, file) else file)
-        reader = _reader(frame, at_import=False)
-        self._note_reader(reader, file)
-        if reader is None:  # A factory of a package imports a module that a key names.
-            for package in _files_of(frame, installed=True):
-                self._note_reader(package, file)
+        self._note_reader(_reader(frame, at_import=False), file)
+        # A factory of a package may import a module that a key names.
+        for package in _packages_of(frame):
+            self._note_reader(package, file)
         if _is_traced(frame):
             self.loose.discard(file)
             return
@@ -455,6 +467,8 @@ def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
     """
     while frame is not None and frame.f_code is not import_own.__code__:
         code = frame.f_code
+        if not at_import and str(frame.f_globals.get("__name__") or "").startswith(_PACKAGE):
+            return None  # A script has called this package.
         if not at_import or (code.co_name == "<module>" and _imports(frame.f_back)):
             file = _user_file(frame)
             if file is not None:
@@ -463,13 +477,29 @@ def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
     return None
 
 
-def _files_of(frame: FrameType | None, *, installed: bool) -> Iterator[Path]:
-    """Yield the files whose code runs: the user's, or those of installed packages."""
+def _files_of(frame: FrameType | None) -> Iterator[Path]:
+    """Yield the user's files whose code runs."""
     while frame is not None:
-        file = _on_disk(frame.f_code.co_filename) if installed else _user_file(frame)
-        if file is not None and _is_installed(file) == installed:
+        file = _user_file(frame)
+        if file is not None:
             yield file
         frame = frame.f_back
+
+
+def _packages_of(frame: FrameType | None) -> Iterator[Path]:
+    """Yield the files of installed packages whose code imports a module, not for a user's file."""
+    while frame is not None and not _is_of_caller(frame):
+        file = _on_disk(frame.f_code.co_filename)
+        if file is not None and not _is_installed(file):
+            return
+        if file is not None:
+            yield file
+        frame = frame.f_back
+
+
+def _is_of_caller(frame: FrameType) -> bool:
+    """Return whether a frame belongs to this package or to pytest."""
+    return str(frame.f_globals.get("__name__") or "").startswith(_CALLERS)
 
 
 def _user_file(frame: FrameType) -> Path | None:
@@ -501,7 +531,7 @@ def _is_traced(frame: FrameType | None) -> bool:
         path, name = frame.f_code.co_filename, frame.f_globals.get("__name__") or ""
         if _user_file(frame) is not None:
             return True
-        if frame.f_globals is script or str(name).startswith(_CALLERS):
+        if frame.f_globals is script or _is_of_caller(frame):
             return traced
         # `LazyLoader` is in this module.
         traced = traced and _is_file_of_python(path) and name != "importlib.util"
@@ -554,13 +584,14 @@ class _Walk:
         so the lines are the same on each machine.
         """
         first = {file.resolve() for file in files}
-        near = {Path.cwd(), *(file.parent for file in first)}
+        near, temporary = {Path.cwd(), *(file.parent for file in first)}, Path(gettempdir())
         waiting, seen = [*first, *list(_LOADS.loose)], set[Path]()
         imports: list[tuple[Path, str, Path]] = []
         while waiting:
             file = waiting.pop()
-            # Code may remove a file that it has loaded. Names in other folders may be random.
-            known = file in _LOADS.content and any(map(file.is_relative_to, near))
+            # Code may remove a file that it has loaded. Names of temporary files are random.
+            kept = any(map(file.is_relative_to, near)) or not file.is_relative_to(temporary)
+            known = kept and file in _LOADS.content
             if file in seen or _is_given(file) or not (known or file.is_file()):
                 continue
             seen.add(file)
@@ -607,7 +638,8 @@ class _Walk:
                 folders = [root] if installed else dict.fromkeys((root, *self._roots))
                 places = (list(_places(each, name)) for each in folders)
                 yield from next(filter(None, places), ())
-                yield from () if installed else ((one, "") for one in _loaded_as(name))
+                if not installed:
+                    yield from ((one, "") for one in _loaded_as(name))
 
 
 def _root_of(file: Path) -> Path:
@@ -698,17 +730,23 @@ def _shared(folders: Iterable[Path]) -> Path | None:
 
 
 def _loaded_as(name: str) -> Iterator[Path]:
-    """Yield the files of the user's modules that are loaded under a name, and of its packages."""
+    """Yield the files of the user's modules that are loaded under a name, and of its packages.
+
+    If a module is installed, these are the user's modules that it has imported.
+    """
     parts = name.split(".")
     for end in range(1, len(parts) + 1):
         file = _file_of(sys.modules.get(".".join(parts[:end])))
-        if file is not None and not _is_installed(file):
-            yield file
+        if file is not None:
+            yield from list(_LOADS.read.get(file, ())) if _is_installed(file) else [file]
 
 
 def _referred(module: ModuleType) -> Iterator[Path]:
     """Yield the files of the user's modules that the names of a module refer to."""
-    for value in list(vars(module).values()):
+    named = list(vars(module).values())
+    # Other modules may have put their functions into a table.
+    tables = [value for value in named if type(value) in {dict, list, tuple, set}]
+    for value in [*named, *(one for table in tables for one in held_by(table))]:
         if isinstance(value, FunctionType | type):
             value = sys.modules.get(value.__module__ or "")  # noqa: PLW2901
         if isinstance(value, ModuleType):

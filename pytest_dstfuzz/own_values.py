@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import builtins
 import functools
 import hashlib
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -28,7 +27,7 @@ from types import (
 )
 from typing import Any, Final
 
-from pytest_dstfuzz.own_code import attributes_of, held_by, is_own, is_own_module
+from pytest_dstfuzz.own_code import attributes_of, held_by, is_own
 
 __all__ = ["hide_values", "values_of"]
 
@@ -40,9 +39,7 @@ _SHOWN: Final = (
 _COLLECTIONS: Final = (list, tuple, deque, set, frozenset, dict, MappingProxyType)
 _BUILTIN: Final = frozenset({str, int, float, *_SHOWN, *_COLLECTIONS})
 #: Modules of Python whose objects are made from their values alone.
-_REDUCED: Final = frozenset(
-    {"argparse", "array", "builtins", "collections", "operator", "string", "types"}
-)
+_REDUCED: Final = frozenset({"array", "builtins", "collections", "operator", "string", "types"})
 #: Objects with a name that stands for what they do.
 _NAMED: Final = (FunctionType, type, BuiltinMethodType, MethodDescriptorType)
 #: The form of a value without a stable form, and of a function without values.
@@ -53,15 +50,20 @@ def values_of(thing: object) -> str:
     """Return a digest of the values that a user's function or object holds; ``""`` if of none.
 
     These are the values of a closure, the defaults and attributes of a function, the arguments of a
-    `functools.partial`, and the attributes of an object of a user's class and of the class. Of the
-    global names that a function uses, those count that are neither a number nor a text. Numbers,
-    texts, bytes, compiled patterns, functions, and collections of these count. All other values,
-    such as paths and objects of packages, have no form that is the same in each run and on each
-    machine, so they are left out. The path of the working folder in a text counts as ``.``.
+    `functools.partial`, and the attributes of an object of a user's class. Numbers, texts, bytes,
+    compiled patterns, functions, and collections of these count. So does the code of a function
+    that `exec` or `eval` made. All other values, such as paths and objects of packages, have no
+    form that is the same in each run and on each machine, so they are left out, except for the
+    user's functions and objects that they hold. The path of the working folder in a text counts as
+    ``.``. The attributes of a class and global names do not count: a program may count or keep
+    something there while it runs.
 
     A run may change the values. So call this before the object is used.
     """
-    text = _Forms().held_by(thing)
+    try:
+        text = _Forms().held_by(thing)
+    except Exception:  # noqa: BLE001 - a user's object may raise anything if it is looked at
+        text = _NOTHING
     return hashlib.sha256(text.encode(errors="replace")).hexdigest() if text else ""
 
 
@@ -90,7 +92,8 @@ class _Forms:
 
     def _form(self, value: Any) -> str:
         """Return a text that differs for different values, or `_NOTHING`."""
-        plain = isinstance(value, Enum) or type(value) in _BUILTIN
+        # `isinstance` would ask a proxy for the class of its object.
+        plain = issubclass(type(value), Enum) or type(value) in _BUILTIN
         if not plain and (is_own(value) or _is_reduced(value)):
             return self._once(value, self._object)
         return self._plain(value)
@@ -125,6 +128,8 @@ class _Forms:
         self._seen[id(value)] = len(self._seen), value
         try:
             return form(value)
+        except Exception:  # noqa: BLE001 - a user's object may raise anything if it is looked at
+            return _NOTHING
         finally:
             # Equal collections may be one object or several.
             if form == self._collection:
@@ -134,10 +139,17 @@ class _Forms:
         if isinstance(value, dict | MappingProxyType):
             # The first rule of a table that fits may decide.
             return _join("{}", self._pairs(value.items()))
-        found = map(self._form, value)
         if isinstance(value, set | frozenset):
-            return _join("set", sorted(filter(None, found)))
-        return _join("[]", filter(None, found))
+            return _join("set", sorted(filter(None, map(self._alone, value))))
+        return _join("[]", filter(None, map(self._form, value)))
+
+    def _alone(self, value: Any) -> str:
+        """Return the form of an element, which must not depend on the order of the elements."""
+        seen = dict(self._seen)
+        try:
+            return self._form(value)
+        finally:
+            self._seen = seen
 
     def _pairs(self, items: Iterable[tuple[Any, Any]]) -> Iterator[str]:
         for name, value in items:
@@ -171,39 +183,31 @@ class _Forms:
             case _ if _is_reduced(thing):
                 yield from map(self._form, _reduce(thing))
             case _:
-                yield from map(self._form, held_by(thing))
+                yield from sorted(map(self._form, held_by(thing)))
 
     def _of_function(self, function: FunctionType) -> Iterator[str]:
         values = [*(function.__defaults__ or ()), *_contents(function.__closure__)]
         yield from map(self._form, values)
         yield from self._pairs(sorted((function.__kwdefaults__ or {}).items()))
         yield from self._pairs(sorted(_entries(function).items()))
-        # `dataclasses` makes functions such as `__init__` from what the file says.
+        # `dataclasses` makes functions such as `__init__` from the text of the file.
         written = function.__name__[:2] == "__" and function.__name__ != "__call__"
-        made = "<" in function.__code__.co_filename and not written
-        if made:
-            yield _made_code(function.__code__)
-        if made or is_own(function):
-            yield from self._of_names(function)
+        if _is_made(function) and not written:
+            yield from self._made(function.__code__)
+            known = function.__globals__
+            module = sys.modules.get(function.__module__ or "")
+            if known is not getattr(module, "__dict__", None):
+                names = sorted(_names_in(function.__code__).intersection(known))
+                yield from self._pairs((name, known[name]) for name in names)
 
-    def _of_names(self, function: FunctionType) -> Iterator[str]:
-        """Yield the values that a function finds by global names when it runs.
-
-        They may be set by a fixture, or come from a file that other code has read. A user may keep
-        a number or a text that differs in each run in a global name.
-        """
-        names = _names_in(function.__code__)
-        yield from self._global_values(function.__globals__, names)
-        for module in _modules_in(function.__globals__, names):
-            yield from self._global_values(vars(module), names)
-
-    def _global_values(self, known: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
-        for name in sorted(set(names).intersection(known)):
-            value = known[name]
-            plain = type(value) in _BUILTIN and not isinstance(value, _COLLECTIONS)
-            form = self._form(value) if _is_given(value) and not plain else _NOTHING
-            if form:
-                yield _join(name, [form])
+    def _made(self, code: CodeType) -> Iterator[str]:
+        """Yield the forms of code that no file has."""
+        yield self._form((code.co_code, code.co_names))
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                yield from self._made(constant)
+            else:
+                yield self._form(constant)
 
     def _of_object(self, thing: Any) -> Iterator[str]:
         yield from self._of_class(type(thing))
@@ -215,11 +219,13 @@ class _Forms:
             yield self._plain(thing)
 
     def _of_class(self, owner: type) -> Iterator[str]:
-        """Yield the values of a class, which a fixture may set."""
-        for one in filter(is_own, owner.__mro__):
-            # Python itself makes some entries, which differ between its versions.
-            known = [pair for pair in vars(one).items() if pair[0][:2] != "__" or callable(pair[1])]
-            yield from sorted(self._pairs(pair for pair in known if _is_given(pair[1])))
+        """Yield the values of the classes that a function has made. A file has the others."""
+        for one in owner.__mro__:
+            if "<" in one.__qualname__:
+                found = vars(one).items()
+                # Python itself makes some entries, which differ between its versions.
+                known = [pair for pair in found if pair[0][:2] != "__" or callable(pair[1])]
+                yield from sorted(self._pairs(known))
 
     def _relocated(self, text: str) -> str:
         return text.replace(self._here, ".") if len(self._here) > 1 else text
@@ -236,22 +242,18 @@ def _name(thing: Any) -> str:
     return name
 
 
-def _made_code(code: CodeType) -> str:
-    """Return a form of code that no file has, because `exec` or `eval` made it from a text."""
-    inner = (_made_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts)
-    return _join("code", [repr((code.co_code, code.co_names)), *inner])
+def _is_made(function: FunctionType) -> bool:
+    """Return whether `exec` or `eval` made a function from a text."""
+    name = function.__code__.co_filename
+    return name.startswith("<") and not name.startswith("<frozen ")
 
 
 def _entries(thing: Any) -> dict[str, Any]:
-    found = getattr(thing, "__dict__", None)
+    try:
+        found = object.__getattribute__(thing, "__dict__")
+    except Exception:  # noqa: BLE001 - as above
+        return {}
     return found if isinstance(found, dict) else {}
-
-
-def _is_given(value: Any) -> bool:
-    """Return whether a name may stand for a value, or for code that a file of a user has."""
-    if isinstance(value, BuiltinMethodType) and isinstance(value.__self__, ModuleType):
-        return value.__self__ is builtins
-    return not isinstance(value, FunctionType | type | ModuleType) or is_own(value)
 
 
 def _is_reduced(value: Any) -> bool:
@@ -271,26 +273,8 @@ def _reduce(thing: Any) -> Iterator[Any]:
 
 def _names_in(code: CodeType) -> set[str]:
     """Return the names that some code, and the functions in it, look up."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _names_in(constant)
-        elif isinstance(constant, str) and constant.isidentifier():
-            found.add(constant)  # For `getattr`.
-    return found
-
-
-def _modules_in(known: Mapping[str, Any], names: Collection[str]) -> list[ModuleType]:
-    """Return the user's modules that some code reaches by these names, sorted by their names."""
-    # An import in a function has the whole name of the module.
-    waiting = [*map(sys.modules.get, names), *map(known.get, names)]
-    found: dict[str, ModuleType] = {}
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, ModuleType) and one.__name__ not in found and is_own_module(one):
-            found[one.__name__] = one
-            waiting += map(vars(one).get, names)
-    return [found[name] for name in sorted(found)]
+    inner = (_names_in(one) for one in code.co_consts if isinstance(one, CodeType))
+    return set(code.co_names).union(*inner)
 
 
 def _contents(cells: tuple[CellType, ...] | None) -> Iterator[Any]:

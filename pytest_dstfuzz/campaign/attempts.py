@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -93,12 +93,13 @@ def fold_label(
 def judge_by_label(
     label: Outcome,
     changes: Iterable[Difference],
-    is_labelled: Callable[[str], bool] = lambda _: True,
+    labelled: Container[str] | None = None,
 ) -> tuple[Difference, ...]:
     """Return the changes, each with its verdict by the label, such as ``right-to-wrong``.
 
-    The label must have the wording of both answers, see `fold_label`. A slot or tool that no label
-    of the data names has no verdict: the bot may give it another name.
+    The label must have the wording of both answers, see `fold_label`. ``labelled`` has the slots,
+    tools and arguments that any label of the data names (``None`` = all). Others have no verdict,
+    because the bot may give them another name.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
     >>> changes = [Difference("area", "south", "north"), Difference("food", "thai", None)]
@@ -108,7 +109,7 @@ def judge_by_label(
     found = []
     for change in changes:
         right = label.get(change.slot)
-        if right is None and not is_labelled(change.slot):
+        if right is None and labelled is not None and change.slot not in labelled:
             found.append(change)
             continue
         said: ByLabel = "corrected" if change.after == right else "wrong-to-wrong"
@@ -216,9 +217,12 @@ class TurnAttempts:
         if self.expected(attempt).stays:
             found = self._as_meant(attempt, clean, found)
         if isinstance(self.begun, BySearch):
-            verdict = self.begun.judge(clean, found, self._label(attempt, clean, found))
+            label = self._label(attempt, clean, found)
+            verdict = self.begun.judge(clean, found, label)
             changes = self._labelled(attempt, clean, found, verdict)
-            unjudged = verdict.kind == "improved" and any(one.by_label is None for one in changes)
+            # A label says nothing about a slot that no label names.
+            judged = {one.by_label for one in changes}
+            unjudged = verdict.kind == "improved" and None in judged and label is not None
             kind: VerdictKind = "violation" if unjudged else verdict.kind
             return replace(verdict, kind=kind, changes=changes)
         expected = self.expected(attempt)
@@ -263,8 +267,7 @@ class TurnAttempts:
         label = self._label(attempt, clean, found) if verdict.changes else None
         if label is None:
             return verdict.changes
-        kind, data = self.rules.kind, self.rules.data
-        return judge_by_label(label, verdict.changes, lambda path: kind.is_labelled(data, path))
+        return judge_by_label(label, verdict.changes, self.rules.labelled)
 
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome
@@ -299,7 +302,8 @@ class TurnAttempts:
         if rewrite is not None and (rewrite.between or not rewrite.expected.stays):
             return None  # The label does not apply to this rewrite.
         label = rules.kind.label(self.dialogue, len(reference.exchanges) - 1)
-        if label is None:
+        # To a question that a recorded bot did not answer, other replies are right, too.
+        if label is None or is_fallback(rules.kind.text(label), rules.reply.fallback):
             return None
         return fold_label(rules.folding, label, clean, found, reference)
 

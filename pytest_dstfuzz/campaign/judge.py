@@ -188,8 +188,9 @@ def changes_before(
         other = None if sampled else turn.seen_with(attempt.context_variant)
         if other is not None:
             number = other.index if other.duplicate_of is None else other.duplicate_of
-            for change in known[number].result.changed_slots:
-                found.add(change.bare)
+            # A change that an earlier label calls right may be wrong now.
+            changes = not_corrected(known[number].result.changed_slots)
+            found |= {change.bare for change in changes}
     return frozenset(found)
 
 

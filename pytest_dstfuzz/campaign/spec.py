@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pytest_dstfuzz.campaign.answers import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.deciding import ONCE, Decider
 from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
 from pytest_dstfuzz.config import JUDGE, PROFILES, ReplySettings, VariantSettings
+from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
@@ -21,6 +24,28 @@ from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import search_by_name
 
 __all__ = ["CampaignSpec"]
+
+
+class LabelledNames(Container[str]):
+    """The slots, or the tools and arguments, that any label of the data names."""
+
+    def __init__(self, kind: AnswerKind, data: DialogueSet) -> None:
+        """Store the data. Its labels are read when a name is looked for."""
+        self._kind, self._data = kind, data
+
+    def __contains__(self, path: object) -> bool:
+        """Return whether a label names the slot or the part of a call."""
+        return AnswerPath.of(str(path)).part[1] in self._names
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        labels = (
+            self._kind.label(dialogue, index)
+            for dialogue in self._data.dialogues
+            for index in range(len(dialogue.turns))
+        )
+        paths = {path for label in labels for path in label or ()}
+        return frozenset(AnswerPath.of(path).part[1] for path in paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +67,8 @@ class CampaignSpec:
     reply: ReplySettings = field(default_factory=ReplySettings)
     #: Decides whether two answers agree.
     folding: Folding = AS_GIVEN
+    #: The slots, tools and arguments that labels name; ``None`` = all.
+    labelled: Container[str] | None = None
     #: Prepared turns, for a round that the search learns from. The lessons need each turn again.
     #: `None` prepares each turn anew.
     sources: dict[tuple[object, ...], Source] | None = None
@@ -142,4 +169,5 @@ class CampaignSpec:
             repeats,
             reply,
             folding,
+            LabelledNames(KINDS[reply.outcome], data),
         )

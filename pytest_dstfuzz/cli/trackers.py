@@ -360,10 +360,12 @@ def _token(variable: str | None) -> str:
         return ""
     token = os.environ.get(variable, "").strip()
     if not token:
-        # Somebody may write the token itself.
-        plain = re.fullmatch(r"[A-Z]+(_[A-Z0-9]+)*", variable)
-        named = f" {variable!r}" if plain else " of this name"
-        raise UserError(f"--token-env: the environment variable{named} is not set")
+        if re.fullmatch(r"[A-Z]+(_[A-Z0-9]+)*", variable):
+            raise UserError(f"--token-env: the environment variable {variable!r} is not set")
+        raise UserError(
+            "--token-env: no environment variable has the given name, which may be the token "
+            "and is not shown: give the name of a variable"
+        )
     return token
 
 

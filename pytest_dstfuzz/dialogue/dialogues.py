@@ -443,11 +443,6 @@ class StoredDialogues(Sequence[Dialogue]):  # noqa: PLW1641 - like lists, see th
     def tools(self) -> tuple[Tool, ...]:
         """All tools of the dialogues, without duplicates, in order of appearance."""
 
-    @property
-    @abstractmethod
-    def recorded_tools(self) -> frozenset[str]:
-        """The names of the tools in the recorded calls."""
-
     @abstractmethod
     def read(self, place: int) -> Dialogue:
         """Return the dialogue at an index."""
@@ -565,12 +560,6 @@ class DialogueSet:
             return many.tools
         return tuple(dict.fromkeys(tool for one in self.dialogues for tool in one.tools))
 
-    @property
-    def recorded_tools(self) -> frozenset[str]:
-        """The names of the tools in the recorded calls."""
-        many = self._stored
-        return tools_called(self.turns()) if many is None else many.recorded_tools
-
     def turn_count(self) -> int:
         """Number of turns in all dialogues."""
         return sum(self.lengths)
@@ -578,11 +567,6 @@ class DialogueSet:
     @property
     def _stored(self) -> StoredDialogues | None:
         return self.dialogues if isinstance(self.dialogues, StoredDialogues) else None
-
-
-def tools_called(turns: Iterable[Turn]) -> frozenset[str]:
-    """Return the names of the tools in the recorded calls of some turns."""
-    return frozenset(AnswerPath.of(path).tool for turn in turns for path in turn.calls or ())
 
 
 def domains_of_slots(slots: Iterable[str]) -> frozenset[str]:

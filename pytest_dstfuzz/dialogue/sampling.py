@@ -32,7 +32,6 @@ from pytest_dstfuzz.dialogue.dialogues import (
     StoredDialogues,
     Turn,
     domains_of_slots,
-    tools_called,
 )
 from pytest_dstfuzz.dialogue.messages import decode_message
 from pytest_dstfuzz.dialogue.readers.source import HALF
@@ -149,7 +148,6 @@ class SpooledDialogues(StoredDialogues):
         self._lengths = array("L")
         self._tools: dict[Tool, int] = {}
         self._labelled = True
-        self._called = frozenset[str]()
         self._records = Records(map(self._taken, dialogues))
         self._listed = tuple(self._tools)
 
@@ -160,7 +158,6 @@ class SpooledDialogues(StoredDialogues):
             raise DataError(f"two dialogues have the id {dialogue.id!r}: ids must be unique")
         self._lengths.append(len(dialogue.turns))
         self._labelled &= all(turn.state is not None for turn in dialogue.turns)
-        self._called |= tools_called(dialogue.turns)
         stored = _StoredDialogue(
             dialogue.id,
             [_stored(turn) for turn in dialogue.turns],
@@ -192,11 +189,6 @@ class SpooledDialogues(StoredDialogues):
     def tools(self) -> tuple[Tool, ...]:
         """All tools of the dialogues, without duplicates, in order of appearance."""
         return self._listed
-
-    @property
-    def recorded_tools(self) -> frozenset[str]:
-        """The names of the tools in the recorded calls."""
-        return self._called
 
     def read(self, place: int) -> Dialogue:
         """Return the dialogue at an index."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -130,7 +131,7 @@ def check_game(game: Game, scenario: Scenario) -> None:
         UserError: there is no selection, no line, or an invalid line.
     """
     where = f"the game {game.name!r}, scenario {scenario.id!r}"
-    if not (isinstance(game.most_turns, int) and game.most_turns >= 2):
+    if not (isinstance(game.most_turns, Integral) and game.most_turns >= 2):
         raise UserError(
             f"{where}: most_turns is {game.most_turns!r}, but it must be a whole number of at "
             "least 2 turns"

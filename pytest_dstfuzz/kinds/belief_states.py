@@ -34,10 +34,6 @@ class BeliefStates(AnswerKind):
         """Return the state in the data."""
         return dialogue.turns[index].state
 
-    def is_labelled(self, data: DialogueSet, path: str) -> bool:
-        """Return whether an ontology or a label has the slot."""
-        return data.ontology is not None and path in data.ontology.values
-
     def adds_up(self, history: History) -> bool:
         """Return true, because a state always covers the whole dialogue."""
         del history

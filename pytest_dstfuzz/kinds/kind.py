@@ -128,11 +128,6 @@ class AnswerKind(ABC):
     def label(self, dialogue: Dialogue, index: int) -> Outcome | None:
         """Return the right answer to a turn, or ``None`` if the data has none."""
 
-    def is_labelled(self, data: DialogueSet, path: str) -> bool:
-        """Return whether labels of the data speak about a slot, an argument, or a text."""
-        del data, path
-        return True
-
     def adds_up(self, history: History) -> bool:
         """Return whether an answer includes the answers to earlier turns with this history."""
         del history

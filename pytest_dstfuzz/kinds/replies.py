@@ -31,11 +31,7 @@ class Replies(AnswerKind):
     )
 
     def label(self, dialogue: Dialogue, index: int) -> Outcome | None:
-        """Return the recorded reply, if there is one.
-
-        If the recorded reply says that the bot has no answer, the turn has no label, because many
-        other wordings would be right, too.
-        """
+        """Return the recorded reply, if there is one."""
         recorded = answer_of(dialogue, index)
         return reply_outcome(recorded) if recorded else None
 

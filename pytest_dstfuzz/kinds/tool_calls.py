@@ -97,10 +97,6 @@ class ToolCalls(AnswerKind):
         """Return the recorded calls."""
         return dialogue.turns[index].calls
 
-    def is_labelled(self, data: DialogueSet, path: str) -> bool:
-        """Return whether a recorded call has the tool."""
-        return AnswerPath.of(path).tool in data.recorded_tools
-
     def adds_up(self, history: History) -> bool:
         """Return whether an answer includes the calls of earlier turns, as in a rollout."""
         return history == "own"

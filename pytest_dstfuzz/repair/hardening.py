@@ -169,7 +169,7 @@ class TrackerHardener:
         self._progress, self._bot, self._data = progress, bot, (train, valid)
         self._first = bot()
         #: The ``bot`` of the earlier run, until a round has shown the same one.
-        self._earlier: dict[str, Any] = {}
+        self._earlier: Mapping[str, Any] | None = None
         self._valid = replace(valid, dialogues=tuple(chosen))
         self._turns = [_turn(one, turn.index) for one in train.dialogues for turn in one.turns]
         self._source = RewriteSource(train, settings.relations, settings.seed)
@@ -270,8 +270,9 @@ class TrackerHardener:
     def _keep(self, figures: RoundFigures) -> None:
         """Save the state of the run, and remove trackers that are neither the best nor the last."""
         now = {"late": self._bot()}
-        _check_same(self._settings.output, {**now, **self._earlier}, now)
-        self._earlier = {}
+        if self._earlier is not None:
+            _check_same(self._settings.output, self._earlier, now)
+        self._earlier = None
         self._history.append(figures)
         self._progress(figures.line())
         content = {
@@ -296,14 +297,14 @@ class TrackerHardener:
         path = self._settings.output / RUN_FILE
         content = read_versioned(path, "description of a hardening", "version", _VERSION)
         _check_same(self._settings.output, content["identity"], self._identity())
-        self._earlier = {"late": content["identity"].get("late")}
+        self._earlier = content["identity"]
         self._history = [from_json(RoundFigures, one) for one in content["history"]]
         last = self._history[-1].number
         if last:
             self._call("load", self._folder(last))
         else:
             # The bot has learned nothing yet, and may load more code when it learns.
-            self._history, self._earlier = [], {}
+            self._history, self._earlier = [], None
         self._progress(f"continues after round {last}")
 
 

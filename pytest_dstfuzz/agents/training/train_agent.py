@@ -311,7 +311,7 @@ class _Training:
 
     def _save(self) -> None:
         material, state = self._material, self.trainer.state
-        # The tracker may have loaded more code to answer. Only now it is known which.
+        # The tracker may have loaded more code to answer. Its files are known only now.
         late = self._bot()
         if self._earlier is not None and self._earlier[1] != late:
             raise self._earlier[0].refused(f"changed since the earlier run: {_LATE}")

@@ -343,7 +343,7 @@ def test_the_port_is_taken() -> None:
     [
         (["--model", "trade", "--port", "70000"], "must be a whole number from 0 to 65535"),
         (["--model", "trade", "--token-env", "NOT_THERE"], "'NOT_THERE' is not set"),
-        (["--model", "trade", "--token-env", "sk-marker"], "variable of this name is not set"),
+        (["--model", "trade", "--token-env", "sk-marker"], "may be the token"),
         (["--model", "http://u:marker@h"], "http://***@h is already a service"),
         (["--model", "trdae", "--port", "0"], "Did you mean 'trade'?"),
     ],
