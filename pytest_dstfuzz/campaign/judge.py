@@ -189,8 +189,8 @@ def changes_before(
         if other is not None:
             number = other.index if other.duplicate_of is None else other.duplicate_of
             # A change that an earlier label calls right may be wrong now.
-            changes = not_corrected(known[number].result.changed_slots)
-            found |= {change.bare for change in changes}
+            changes = known[number].result.changed_slots
+            found |= {change.bare for change in changes if change.by_label != "corrected"}
     return frozenset(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -57,8 +57,8 @@ def labelled_state(user: str, area: str) -> dict[str, object]:
     return {"turns": [{"user": user, "state": {"area": area}}]}
 
 
-def labelled_calls(user: str, area: str) -> dict[str, object]:
-    call = {"name": "find", "arguments": json.dumps({"area": area})}
+def labelled_calls(user: str, area: str, argument: str = "area") -> dict[str, object]:
+    call = {"name": "find", "arguments": json.dumps({argument: area})}
     return {
         "messages": [
             {"role": "user", "content": user},
@@ -80,6 +80,21 @@ def finds_calls(name: str, context: Context) -> list[ToolCall]:
     return [ToolCall(name, {"area": found[1]})] if found else []
 
 
+def violations(
+    folder: Path,
+    bot: Callable[[Context], object],
+    talks: Iterable[Mapping[str, object]],
+    outcome: str,
+    **given: object,
+) -> int:
+    """Return the number of violations in a campaign on these dialogues."""
+    data = folder / "d.jsonl"
+    data.write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
+    settings = Settings.of(variants=8, search="random", outcome=outcome, **given)
+    campaign = Campaign(bot, load_dialogues(data), settings)
+    return sum(one.outcome == "violation" for turn in campaign for one in turn.variants)
+
+
 @pytest.mark.parametrize("kind", ["states", "calls"])
 def test_labels_do_not_excuse_losses_of_slots_and_tools_that_they_never_name(
     tmp_path: Path, kind: str
@@ -88,17 +103,69 @@ def test_labels_do_not_excuse_losses_of_slots_and_tools_that_they_never_name(
     states = kind == "states"
     label, bot = (labelled_state, finds_states) if states else (labelled_calls, finds_calls)
     talks = [{"dialogue_id": area, **label(user, area)} for area, user in USERS.items()]
-    data = tmp_path / "d.jsonl"
-    data.write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
     outcome = "state" if states else "tool-calls"
-    settings = Settings.of(variants=8, search="random", outcome=outcome)
+    other, own = (
+        violations(tmp_path, partial(bot, name), talks, outcome)
+        for name in ("other", "area" if states else "find")
+    )
+    assert other == own > 0
 
-    def violations(name: str) -> int:
-        campaign = Campaign(partial(bot, name), load_dialogues(data), settings)
-        return sum(one.outcome == "violation" for turn in campaign for one in turn.variants)
 
-    own = "area" if states else "find"
-    assert violations("other") == violations(own) > 0
+def test_an_ontology_does_not_stand_for_labels(tmp_path: Path) -> None:
+    (tmp_path / "d.ontology.json").write_text('{"area": ["north", "south"]}', encoding="utf-8")
+    bot = partial(finds_states, "area")
+    talks = [
+        {"dialogue_id": area, "turns": [{"user": user, "state": {}}]}
+        for area, user in USERS.items()
+    ]
+    assert violations(tmp_path, bot, talks, "state") > 0
+
+
+def test_labels_do_not_excuse_losses_of_arguments_that_they_never_name(tmp_path: Path) -> None:
+    talks = [
+        {"dialogue_id": area, **labelled_calls(user, area, "place")} for area, user in USERS.items()
+    ]
+
+    def bot(context: Context) -> list[ToolCall]:
+        found = re.search("in the (north|south) please", context.user)
+        return [ToolCall("find", {"area": found[1]} if found else {})]
+
+    assert violations(tmp_path, bot, talks, "tool-calls") > 0
+
+
+def test_a_change_that_was_right_at_an_earlier_turn_may_be_wrong_now(tmp_path: Path) -> None:
+    """The labels of some data name a slot one turn late."""
+    talks = [
+        {
+            "dialogue_id": area,
+            "turns": [
+                {"user": user, "state": {}},
+                {"system": "Anything else?", "user": "no thank you", "state": {"area": area}},
+            ],
+        }
+        for area, user in USERS.items()
+    ]
+
+    def bot(context: Context) -> dict[str, str]:
+        heard = " ".join(context.user_utterances)
+        found = re.search("in the (north|south) please", heard)
+        return {"area": found[1]} if found else {}
+
+    assert violations(tmp_path, bot, talks, "state", attack="cumulative") > 0
+
+
+def test_a_recorded_reply_without_an_answer_is_no_label(tmp_path: Path) -> None:
+    refusal = "Sorry, I did not understand that."
+    talks = [
+        {"dialogue_id": area, "turns": [{"user": user, "answer": refusal}]}
+        for area, user in USERS.items()
+    ]
+
+    def bot(context: Context) -> str:
+        found = re.search("in the (north|south) please", context.user)
+        return f"The {found[1]} has two." if found else refusal
+
+    assert violations(tmp_path, bot, talks, "reply") > 0
 
 
 @pytest.mark.parametrize(
@@ -149,7 +216,8 @@ def test_what_is_left_of_a_mixed_violation_still_makes_a_slot_worse(play: Play) 
 
 
 def test_a_slot_that_was_carried_beside_a_corrected_one_is_no_new_violation(play: Play) -> None:
-    dialogue = talk("d", "cheap", "nroth", labels=[{}, {"hotel-price": "cheap"} | RIGHT])
+    price = {"hotel-price": "cheap"}
+    dialogue = talk("d", "cheap", "nroth", labels=[price, price | RIGHT])
     texts = {"cheap": ["chaep"], "nroth": ["north"]}
     results = list(play(dialogue, texts, WordBot()).campaign.run())
     assert outcomes(results)[1] == ["carried"]
