@@ -354,9 +354,11 @@ def _write(given: Namespace, plan: SweepPlan, swept: list[SweptCell]) -> None:
     links: dict[str, str] = {}
     for one in swept:
         folder = one.folder
-        if folder is None or not len(folder):
-            continue
         path = one.path.with_suffix(one.path.suffix + ".html")
+        if folder is None or not len(folder):
+            # The page of an earlier call would look like one of this call.
+            path.unlink(missing_ok=True)
+            continue
         FolderReport(folder).write(replace(OutputSettings(), report=(str(path),)))
         links[one.cell.name] = link_to(path, output)
     rows = [row for one in swept for row in rows_of(one)]
