@@ -507,13 +507,16 @@ def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
     The number of right turns is not enough: if no answer is completely right, it is 0 for both
     builds. An empty answer has no wrong slot, so the last number counts labelled slots only. If no
     answer of either build ever matches a label, for example because the slots have other names,
-    labels excuse nothing. A change of a slot that no label has is never excused. ``known`` holds
-    the slots of labels.
+    labels excuse nothing. A change of a slot that no label has is never excused, and the loss of a
+    slot that the label of its turn lacks is excused only if the new answer is right: the label may
+    have another name for the slot. ``known`` holds the slots of labels.
     """
     turns = slots = named = 0
     moved = [(pair, pair.label) for pair in changed if pair.label is not None]
     for pair, label in moved:
-        if any(one.slot not in known for one in diff_states(pair.before, pair.after)):
+        changes = diff_states(pair.before, pair.after)
+        lost = any(one.after is None and one.slot not in label for one in changes)
+        if (lost and pair.after != label) or any(one.slot not in known for one in changes):
             return False
         turns += (pair.after == label) - (pair.before == label)
         for slot in {*pair.before, *pair.after, *label}:
@@ -870,7 +873,9 @@ def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair 
         return None
     before: Mapping[str, str] = old.state
     after: Mapping[str, str] = make_kept_state(turn.clean_state, how.hidden)
-    label = None if turn.label is None else make_kept_state(turn.label, how.hidden)
+    # To a question that a recorded bot did not answer, other replies are right, too.
+    unanswered = turn.label is None or is_fallback(turn.kind.text(turn.label))
+    label = None if unanswered else make_kept_state(turn.label, how.hidden)
     if not how.folding.exact:
         asked = Context((Exchange(turn.system, turn.user),))
         said, right = Outcome(before), None if label is None else Outcome(label)

@@ -58,6 +58,11 @@ class TextCounts:
         return counts
 
 
+#: Maximum length of a word in which slips are found. The time grows with the square of the length,
+#: and a longer text may be a pasted key.
+_LONGEST: Final = 40
+
+
 def propose(
     counts: TextCounts,
     is_word: Callable[[str], bool],
@@ -112,10 +117,8 @@ def propose_split(
     return found
 
 
-#: Minimum and maximum length of a word in which two slips are found, and its minimum count in the
-#: texts. The time grows with the square of the length, and a longer text may be a pasted key.
+#: Minimum length of a word in which two slips are found, and its minimum count in the texts.
 _LONG: Final = 6
-_LONGEST: Final = 40
 _FREQUENT: Final = 20
 
 
@@ -138,9 +141,7 @@ def propose_two(
             near[text].add(word)
     found: dict[str, tuple[str, ...]] = {}
     for typed, count in counts.words.items():
-        if not _LONG - 1 <= len(typed) <= _LONGEST or not _is_spelled(typed):
-            continue
-        if is_word(typed) or typed in known:
+        if len(typed) < _LONG - 1 or not _is_spelled(typed) or is_word(typed) or typed in known:
             continue
         if any(is_word(typed[:-cut]) for cut in (1, 2, 3)):
             continue
@@ -195,7 +196,7 @@ def fit_of(left: str, word: str, right: str, counts: TextCounts) -> float:
 
 
 def _is_spelled(word: str) -> bool:
-    return word.isascii() and word.isalpha()
+    return len(word) <= _LONGEST and word.isascii() and word.isalpha()
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,8 @@ def _parsed(file: SourceFile) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f": line {mark.line + 1}"
         raise DataError(f"{file.place}{line} is not valid YAML") from None
-    except (OverflowError, ValueError) as error:  # Such as the date 2024-02-30.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # A value that does not fit its tag, or a date such as 2024-02-30.
         raise DataError(
             f"{file.place} has a value that YAML cannot read: {shorten_text(str(error), 80)}: "
             "write it in quotes"
