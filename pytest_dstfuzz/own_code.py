@@ -18,7 +18,6 @@ from contextlib import suppress
 from importlib.util import source_hash
 from itertools import islice
 from pathlib import Path
-from tempfile import gettempdir
 from types import CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, Final
 from zipimport import ZipImportError, zipimporter
@@ -50,6 +49,8 @@ _SYSTEM: Final = tuple(
         *("usr", "usr lib", "usr local", "usr local lib", "usr local share", "usr share"),
     )
 )
+#: The type of a function with `functools.cache` or `functools.lru_cache`.
+_CACHED: Final = type(functools.cache(str))
 #: Number of bytes before the code in a file with cached code.
 _HEAD: Final = 16
 #: The packages that import a user's modules by their names.
@@ -74,8 +75,8 @@ def code_of(thing: Any, *origins: str, loaders: bool = False) -> str:
         origins: the modules that made the object: ``package.module``,
             ``package.module:attribute``, or a file. The object may be of a class that another
             module defines, so these count, too.
-        loaders: whether the functions of a file bring all data that they read for any import. They
-            may keep the content, and give it to other code without reading it again.
+        loaders: whether the functions of a file with `functools.cache` bring all data that they
+            read for any import. They give it to other code without reading it again.
     """
     files = [_origin_file(origin) for origin in origins]
     for part in _parts_of(thing):
@@ -311,7 +312,7 @@ class _Loads:
     def __init__(self) -> None:
         self.content: dict[Path, str] = {}
         self.read: dict[Path, set[Path]] = {}
-        #: File with code -> the data that its functions read while Python imported any code.
+        #: File with code -> the data that its cached functions read while Python imported any code.
         self.loaded: dict[Path, set[Path]] = {}
         #: Files that Python imported for some code that is not known. Any code may use them.
         self.loose: set[Path] = set()
@@ -357,7 +358,7 @@ class _Loads:
             # The code knows the file by this path, whatever the links on it lead to.
             self.content[named] = self.content[file] if self.is_code(file) else content_of(file)
             self._note_reader(reader, named)
-            for loader in _files_of(frame):
+            for loader in _loaders_of(frame):
                 self.loaded.setdefault(loader, set()).add(named)
 
     def is_code(self, file: Path) -> bool:
@@ -477,10 +478,13 @@ def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
     return None
 
 
-def _files_of(frame: FrameType | None) -> Iterator[Path]:
-    """Yield the user's files whose code runs."""
+def _loaders_of(frame: FrameType | None) -> Iterator[Path]:
+    """Yield the user's files with the functions that run and keep their results."""
     while frame is not None:
-        file = _user_file(frame)
+        code = frame.f_code
+        found = frame.f_globals.get(code.co_name)
+        kept = isinstance(found, _CACHED) and _attribute(found.__wrapped__, "__code__") is code
+        file = _user_file(frame) if kept else None
         if file is not None:
             yield file
         frame = frame.f_back
@@ -584,15 +588,15 @@ class _Walk:
         so the lines are the same on each machine.
         """
         first = {file.resolve() for file in files}
-        near, temporary = {Path.cwd(), *(file.parent for file in first)}, Path(gettempdir())
-        waiting, seen = [*first, *list(_LOADS.loose)], set[Path]()
+        waiting, seen, removed = [*first, *list(_LOADS.loose)], set[Path](), set[str]()
         imports: list[tuple[Path, str, Path]] = []
         while waiting:
             file = waiting.pop()
-            # Code may remove a file that it has loaded. Names of temporary files are random.
-            kept = any(map(file.is_relative_to, near)) or not file.is_relative_to(temporary)
-            known = kept and file in _LOADS.content
-            if file in seen or _is_given(file) or not (known or file.is_file()):
+            if file in seen or _is_given(file):
+                continue
+            if not file.is_file():
+                # Code may remove a file that it has loaded, and its name may be a random one.
+                removed |= {_LOADS.content[file]} if file in _LOADS.content else set()
                 continue
             seen.add(file)
             for one, name in self._needed_by(file):
@@ -603,6 +607,7 @@ class _Walk:
         lines = {f"{places[file]} {name} {self._content(one)}" for file, name, one in imports}
         # A file that is found by its use alone may be one that an import names at another time.
         others = seen - ({one for _, _, one in imports} - first)
+        lines |= {f"removed {content}" for content in removed}
         return lines | {f"{places[one]} {self._content(one)}" for one in others}
 
     def _named(self, file: Path) -> Path:

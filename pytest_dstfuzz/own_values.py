@@ -137,8 +137,8 @@ class _Forms:
 
     def _collection(self, value: Any) -> str:
         if isinstance(value, dict | MappingProxyType):
-            # The first rule of a table that fits may decide.
-            return _join("{}", self._pairs(value.items()))
+            # The order may come from a set, and then it differs in each process.
+            return _join("{}", sorted(self._pairs(value.items())))
         if isinstance(value, set | frozenset):
             return _join("set", sorted(filter(None, map(self._alone, value))))
         return _join("[]", filter(None, map(self._form, value)))

@@ -27,6 +27,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
+from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.config.parsers import over, percent
 from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, diff_states
@@ -874,8 +875,9 @@ def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair 
     before: Mapping[str, str] = old.state
     after: Mapping[str, str] = make_kept_state(turn.clean_state, how.hidden)
     # To a question that a recorded bot did not answer, other replies are right, too.
-    unanswered = turn.label is None or is_fallback(turn.kind.text(turn.label))
-    label = None if unanswered else make_kept_state(turn.label, how.hidden)
+    label: Mapping[str, str] | None = None
+    if turn.label is not None and not is_fallback(turn.kind.text(turn.label)):
+        label = make_kept_state(turn.label, how.hidden)
     if not how.folding.exact:
         asked = Context((Exchange(turn.system, turn.user),))
         said, right = Outcome(before), None if label is None else Outcome(label)

@@ -8,7 +8,6 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -414,7 +413,7 @@ def _harden(given: Namespace) -> int:
         batch_size=settings.tracker.batch_size,
     )
     hardener = TrackerHardener(
-        campaign.tracker, learner, (train, valid), chosen, say, partial(_bot_digest, campaign)
+        campaign.tracker, learner, (train, valid), chosen, say, _bot_digest(campaign)
     )
     result = hardener.run(resume=given.resume)
     best = result.best
@@ -427,16 +426,12 @@ def _harden(given: Namespace) -> int:
 
 
 def _bot_digest(campaign: Campaign) -> str:
-    """Return a digest of the bot, of the user's relations, and of this package.
-
-    It includes the code that the bot has loaded so far.
-    """
+    """Return a digest of the bot, of the user's relations, and of this package."""
     from pytest_dstfuzz.campaign.engine import digest_of_package  # noqa: PLC0415 - as above
     from pytest_dstfuzz.json_data import json_encoded  # noqa: PLC0415 - as above
 
     # The hardener compares the data, which may have another path when the run is resumed.
     about = {name: value for name, value in campaign.identity.items() if name != "data"}
-    about["late"] = campaign.late_code()
     return hashlib.sha256(json_encoded([about, digest_of_package()])).hexdigest()
 
 

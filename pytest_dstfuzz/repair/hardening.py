@@ -42,7 +42,6 @@ _VERSION: Final = 1
 #: Keys of the digests in the identity of a run -> the names in messages.
 _CONTENTS: Final = {
     "bot": "the bot or its options",
-    "late": "code that the bot loads when it answers or learns",
     "training dialogues": "the training dialogues",
     "validation dialogues": "the validation dialogues",
 }
@@ -152,12 +151,11 @@ class TrackerHardener:
         data: tuple[DialogueSet, DialogueSet],
         settings: HardeningSettings,
         progress: Progress,
-        bot: Callable[[], str] = str,
+        bot: str = "",
     ) -> None:
         """Prepare a run. ``data`` is for training and for validation.
 
-        ``bot`` identifies the tracker, with the code that it has loaded so far. A run is resumed
-        only with the same bot.
+        ``bot`` identifies the tracker before the training. A run is resumed only with the same bot.
 
         Raises:
             UserError: the data has too few labels, or a relation cannot apply to it.
@@ -167,9 +165,6 @@ class TrackerHardener:
         chosen = [valid.dialogues[int(place)] for place in order[: settings.dialogues]]
         self._tracker, self._learner, self._settings = tracker, learner, settings
         self._progress, self._bot, self._data = progress, bot, (train, valid)
-        self._first = bot()
-        #: The ``bot`` of the earlier run, until a round has shown the same one.
-        self._earlier: Mapping[str, Any] | None = None
         self._valid = replace(valid, dialogues=tuple(chosen))
         self._turns = [_turn(one, turn.index) for one in train.dialogues for turn in one.turns]
         self._source = RewriteSource(train, settings.relations, settings.seed)
@@ -194,7 +189,6 @@ class TrackerHardener:
             self._restore()
         else:
             self._refuse_rounds()
-        if not self._history:
             self._keep(self._measure())
         while len(self._history) <= self._settings.rounds and not self._impatient():
             number = len(self._history)
@@ -269,15 +263,11 @@ class TrackerHardener:
 
     def _keep(self, figures: RoundFigures) -> None:
         """Save the state of the run, and remove trackers that are neither the best nor the last."""
-        now = {"late": self._bot()}
-        if self._earlier is not None:
-            _check_same(self._settings.output, self._earlier, now)
-        self._earlier = None
         self._history.append(figures)
         self._progress(figures.line())
         content = {
             "version": _VERSION,
-            "identity": {**self._identity(), **now},
+            "identity": self._identity(),
             "history": [asdict(one) for one in self._history],
         }
         write_json(self._settings.output / RUN_FILE, content)
@@ -291,21 +281,17 @@ class TrackerHardener:
     def _origins(self) -> dict[str, str]:
         """Digests of the bot before the training and of the data, wherever its files are."""
         train, valid = (data_digest(replace(one, name="")) for one in self._data)
-        return {"bot": self._first, "training dialogues": train, "validation dialogues": valid}
+        return dict(zip(_CONTENTS, (self._bot, train, valid), strict=True))
 
     def _restore(self) -> None:
         path = self._settings.output / RUN_FILE
         content = read_versioned(path, "description of a hardening", "version", _VERSION)
         _check_same(self._settings.output, content["identity"], self._identity())
-        self._earlier = content["identity"]
         self._history = [from_json(RoundFigures, one) for one in content["history"]]
-        last = self._history[-1].number
-        if last:
-            self._call("load", self._folder(last))
-        else:
-            # The bot has learned nothing yet, and may load more code when it learns.
-            self._history, self._earlier = [], None
-        self._progress(f"continues after round {last}")
+        last = self._history[-1]
+        if last.number:
+            self._call("load", self._folder(last.number))
+        self._progress(f"continues after round {last.number}")
 
 
 def folder_of(output: Path, number: int) -> Path:

@@ -11,15 +11,12 @@ from typing import Any
 
 import pytest
 import training_folder
-from processes import run_python
 
 from pytest_dstfuzz import cli
 from pytest_dstfuzz.agents import commands as agent_commands
 from pytest_dstfuzz.agents.training.environment import REWARDS
 from pytest_dstfuzz.perturb.engine import ORDERS
 
-#: Loads a module under a computed name.
-LATE = "__import__('late_' + 'rules')"
 RUN = f"train-agent {training_folder.GIVEN}"
 
 
@@ -98,31 +95,6 @@ def test_a_run_and_its_continuation(capsys: pytest.CaptureFixture[str], folder: 
     assert "\nresumed after round 1, " in shown
     assert "(ended by calls)" in shown
     assert (folder / "out" / "agent.safetensors").stat().st_size < 500_000
-
-
-@pytest.mark.parametrize("changed", [False, True])
-def test_a_run_with_other_late_code_is_not_continued(folder: Path, changed: bool) -> None:
-    pytest.importorskip("torch")
-    bot = folder / "loaf_bot.py"
-    lines = bot.read_text("utf-8").replace("(context):\n", f"(context):\n    {LATE}\n")
-    lines = lines.replace("(self, context):\n", f"(self, context):\n        {LATE}\n")
-    assert LATE in lines
-    bot.write_text(lines, "utf-8")
-    words = f"{RUN} --calls 120 --attempts 3 --ks 1,2 --seed 4".split()
-
-    def run(*options: str) -> tuple[int, str]:
-        given = [*words, *options]
-        text = f"import sys; from pytest_dstfuzz.cli import main; sys.exit(main({given}))"
-        done = run_python("-c", text, cwd=folder)
-        return done.returncode, done.stderr
-
-    (folder / "late_rules.py").write_text("NUMBER = 1\n", "utf-8")
-    assert run("--max-minutes", "0.000001")[0] == 0
-    if changed:
-        (folder / "late_rules.py").write_text("NUMBER = 2\n", "utf-8")
-    code, errors = run("--resume")
-    assert (code == 0) is not changed, errors
-    assert ("code that the tracker loads during the run" in errors) is changed
 
 
 def test_training_gets_what_was_given(

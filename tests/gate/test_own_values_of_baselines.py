@@ -164,7 +164,6 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "search of a pattern": (lambda: re.compile("a").search, lambda: re.compile("b").search),
     "method of text": (lambda: str.lower, lambda: str.upper),
     "function": (lambda: closure, lambda: nested),
-    "order": (lambda: {"a": 1, "b": 2}, lambda: {"b": 2, "a": 1}),
     "namespace": (lambda: SimpleNamespace(a=1), lambda: SimpleNamespace(a=2)),
     "chain": (lambda: ChainMap({"a": 1}), lambda: ChainMap({"a": 2})),
     "wrapped dictionary": (lambda: UserDict({"a": 1}), lambda: UserDict({"a": 2})),

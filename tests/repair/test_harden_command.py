@@ -146,33 +146,6 @@ def test_a_run_with_another_bot_is_not_continued(folder: Path) -> None:
     assert len(history(folder)) == 2
 
 
-@pytest.mark.parametrize("changed", [False, True])
-def test_a_run_with_other_late_code_is_not_continued(folder: Path, changed: bool) -> None:
-    """The bot loads a module under a computed name when it learns."""
-    module, late = next(folder.glob("test_*.py")), folder / "late_rules.py"
-    found = re.sub(
-        r"( +def train\(.*\n)",
-        r"\1        __import__('late_' + 'rules')\n",
-        module.read_text("utf-8"),
-    )
-    module.write_text(found, "utf-8")
-
-    def run(*options: str) -> tuple[int, str]:
-        words = ["harden", *command(folder, *options)]
-        text = f"import sys; from pytest_dstfuzz.cli import main; sys.exit(main({words}))"
-        done = run_python("-c", text, cwd=folder)
-        return done.returncode, done.stderr
-
-    late.write_text("NUMBER = 1\n", "utf-8")
-    assert run("--rounds=1")[0] == 0
-    if changed:
-        late.write_text("NUMBER = 2\n", "utf-8")
-    code, errors = run("--rounds=2", "--resume")
-    assert (code == 0) is not changed, errors
-    assert ("code that the bot loads when it answers or learns changed" in errors) is changed
-    assert len(history(folder)) == (2 if changed else 3)
-
-
 @pytest.mark.parametrize(("split", "words"), [("train", "training"), ("val", "validation")])
 def test_a_run_with_other_data_is_not_continued(folder: Path, split: str, words: str) -> None:
     harden(folder, "--rounds=1")

@@ -17,7 +17,6 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -65,8 +64,6 @@ _METADATA: Final = "dstfuzz"
 #: that learn between attempts lack the key, like those of earlier versions.
 _SCHEDULE: Final = "learning"
 _BY_ROUNDS: Final = f"after each round, played in parts of {PART} dialogues"
-#: Key of the digest of the tracker, with the code that it has loaded so far.
-_LATE: Final = "code that the tracker loads during the run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +175,6 @@ class _Training:
         rollouts: Rollouts | None,
     ) -> None:
         self._run, self._material, self._say, self._log = run, material, say, log
-        self._bot = partial(_bot_digest, run, tracker)
-        #: The earlier run and its digest of the tracker, until a round has shown the same one.
-        self._earlier: tuple[SavedRun, object] | None = None
         data = material.training
         say(
             f"training dialogues: {len(data.dialogues)} ({data.turn_count()} turns), held out: "
@@ -237,7 +231,6 @@ class _Training:
             state = saved.built(_State, saved.about)
             self._check_schedule(saved, state.run.identity)
             saved.check(state.run.identity, self._identity())
-            self._earlier = saved, state.run.identity.get(_LATE)
             trainer.restore(state, saved)
             self._say(f"resumed after round {len(trainer.history)}, {trainer.calls:,} calls")
             if trainer.history:
@@ -311,13 +304,7 @@ class _Training:
 
     def _save(self) -> None:
         material, state = self._material, self.trainer.state
-        # The tracker may have loaded more code to answer. Its files are known only now.
-        late = self._bot()
-        if self._earlier is not None and self._earlier[1] != late:
-            raise self._earlier[0].refused(f"changed since the earlier run: {_LATE}")
-        self._earlier = None
-        identity = {**self._identity(), _LATE: late}
-        run = _RunAbout(identity, material.right, material.fingerprint)
+        run = _RunAbout(self._identity(), material.right, material.fingerprint)
         about = asdict(_State(state.counters, state.history, run))
         write_run(self._run.output, _METADATA, about, self.trainer.tensors())
 
