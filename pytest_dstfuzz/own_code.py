@@ -156,7 +156,7 @@ def _parts_of(thing: Any) -> Iterator[Any]:
         if isinstance(one, ModuleType):
             yield one
         elif isinstance(one, functools.partial):
-            waiting += [one.func, *filter(_is_followed, (*one.args, *one.keywords.values()))]
+            waiting += [one.func, *held_by((one.args, one.keywords))]
         elif _is_ours(owner):
             waiting.append(_attribute(one, "wrapped"))
         else:
@@ -214,7 +214,7 @@ def held_by(thing: Any) -> list[Any]:
 
 
 #: Objects without functions of a user.
-_ENDS: Final = frozenset({type(None), bool, str, bytes, int, float, complex, type})
+_ENDS: Final = frozenset({type(None), bool, str, bytes, int, float, complex})
 #: The number of objects in which functions of a user are looked for, and of values of each.
 _MOST_HELD: Final = 1_000
 

@@ -10,9 +10,11 @@ import sys
 import zipfile
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import cache_from_source, find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -394,10 +396,14 @@ def test_code_counts_that_an_object_of_a_package_holds(
     for text in (IMPL, IMPL, f"{IMPL}# other\n"):
         write(tmp_path / "impl.py", text)
         unloaded()
+        rule = load_attribute("impl:f", (str(tmp_path),), "rule")
         holder = ArgumentParser()
-        holder.rule = load_attribute("impl:f", (str(tmp_path),), "rule")  # type: ignore[attr-defined]
-        found.append(code_of(holder))
-    assert found[0] == found[1] != found[2]
+        holder.rules = {"a": [rule]}  # type: ignore[attr-defined]
+        inner = type("Inner", (), {"rule": staticmethod(rule)})
+        held = (holder, partial(print, [rule]), SimpleNamespace(inner=inner))
+        found.append([code_of(one) for one in held])
+    assert found[0] == found[1]
+    assert all(one != other for one, other in zip(found[1], found[2], strict=True))
 
 
 def test_code_that_python_cannot_parse_counts_by_its_content(
