@@ -101,7 +101,7 @@ def code_of_rules(
     if search is None:
         digests |= code_of_search(variant.search)
     else:
-        digests[f"{SEARCH}{variant.search}"] = code_of(search, loaders=True)
+        digests[f"{SEARCH}{variant.search}"] = code_of(search)
     for name in filter(is_own_function, rules):
         digests[name] = code_of(load_attribute(name, search_path, "function"), name)
     holders: dict[str, object] = {f"{RELATION}{one.name}": one for one in relations}
@@ -124,7 +124,7 @@ def code_of_search(name: str) -> dict[str, str]:
     if base not in SEARCHES.single:
         return {}
     found = SEARCHES.of(plain)
-    digests = {f"{SEARCH}{name}": code_of(found, SEARCHES.origin(base), loaders=True)}
+    digests = {f"{SEARCH}{name}": code_of(found, SEARCHES.origin(base))}
     if type(found).__module__.partition(".")[0] != _PACKAGE:
         # The files decide as the code does.
         digests[f"{SEARCH}{name}{FILES}"] = content_named_in(argument)
