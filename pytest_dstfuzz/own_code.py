@@ -79,13 +79,15 @@ def code_of(thing: Any, *origins: str, loaders: bool = False) -> str:
             read for any import. They give it to other code without reading it again.
     """
     files = [_origin_file(origin) for origin in origins]
-    for part in _parts_of(thing):
+    held: list[Path | None] = []
+    for part, is_held in _parts_of(thing):
         # A class that `exec` made may lack its module.
         with suppress(AttributeError, OSError, TypeError):
-            files += _defined_in(part)
-    own = [file for file in files if file is not None]
+            (held if is_held else files).extend(_defined_in(part))
+    own, more = ([file for file in each if file is not None] for each in (files, held))
     # A walk looks at all loaded modules, and nearly all objects are of this package.
-    found = sorted(_Walk(loaders=loaders).over([*own, *_at_start()])) if own else []
+    walk = _Walk(loaders=loaders) if own or more else None
+    found = sorted(walk.over([*(own or more), *_at_start()], more)) if walk else []
     # An entry point may move to another object of its module.
     names = (origin.partition(":") for origin in origins)
     text = "\n".join([*found, *(name for module, _, name in names if module in sys.modules)])
@@ -140,38 +142,49 @@ def _origin_file(origin: str) -> Path | None:
     return _on_disk(origin) if origin.endswith(".py") else None
 
 
-def _parts_of(thing: Any) -> Iterator[Any]:
+def _parts_of(thing: Any) -> Iterator[tuple[Any, bool]]:
     """Yield the functions and classes that an object of a user consists of.
 
     These include the parts of a wrapped object, of a partial function, of the object of a method,
-    and the functions of a class.
+    and the functions of a class. Each has a flag: whether it is only held by the object.
     """
-    waiting, seen = [thing], set[int]()
+    waiting, seen = [(thing, False)], set[int]()
     while waiting:
-        one = waiting.pop()
+        one, is_held = waiting.pop()
         if id(one) in seen or one is None:
             continue
         seen.add(id(one))
-        owner = _owner(one)
+        owner, inner = _owner(one), list[Any]()
         if isinstance(one, ModuleType):
-            yield one
-        elif isinstance(one, functools.partial):
-            waiting += [one.func, *held_by((one.args, one.keywords))]
+            yield one, is_held
+        elif issubclass(type(one), functools.partial):
+            inner = [one.func, *held_by((one.args, one.keywords))]
         elif _is_ours(owner):
-            waiting.append(_attribute(one, "wrapped"))
+            inner = [_attribute(one, "wrapped")]
         else:
             classes = owner.__mro__ if isinstance(owner, type) else (owner,)
-            yield from classes
-            waiting += [_attribute(one, name) for name in ("__self__", "__wrapped__")]
-            waiting += held_by(one)
-            waiting += [each for owner in classes for each in _functions_of(owner)]
+            yield from ((each, is_held) for each in classes)
+            inner = [_attribute(one, name) for name in ("__self__", "__wrapped__")]
+            inner += [each for owner in classes for each in _functions_of(owner)]
+            waiting += [(each, True) for each in held_by(one)]
+        waiting += [(each, is_held) for each in inner]
 
 
 def _is_followed(value: Any) -> bool:
     """Return whether a value is a part of the object that holds it: some code of a user."""
-    if isinstance(value, functools.partial):
+    if issubclass(type(value), functools.partial):
         return True
     owner = _owner(value)
+    return _is_own_class(owner) if isinstance(owner, type) else _is_own_code(owner)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _is_own_class(owner: type) -> bool:
+    return _is_own_code(owner)
+
+
+def _is_own_code(owner: Any) -> bool:
+    """Return whether a user's module defines a function or a class."""
     if _is_ours(owner):
         return False
     # Code may load a module by its file, and not register it, or register another one.
@@ -206,8 +219,10 @@ def held_by(thing: Any) -> list[Any]:
             seen.add(id(one))
             if type(one) is functools.partial or is_own(one):
                 found.append(one)
-            elif isinstance(one, ModuleType):
+            elif type(one) is ModuleType:
                 found += [one] if is_own_module(one) else []
+            elif type(one).__module__.partition(".")[0] == "logging":
+                continue  # A logger leads to the handlers of the whole program.
             else:
                 waiting.append(one)
     return found
@@ -221,16 +236,24 @@ _MOST_HELD: Final = 1_000
 
 def _content_of(thing: Any) -> Iterator[Any]:
     """Yield the values in a collection, an object or a closure."""
-    if isinstance(thing, dict):
+    kind = type(thing)
+    if issubclass(kind, type | ModuleType):
+        return
+    if issubclass(kind, dict):
         yield from list(dict.values(thing))
-    elif isinstance(thing, list | tuple | set | frozenset):
-        yield from list(thing)
-    elif isinstance(thing, FunctionType):
+    elif issubclass(kind, list | tuple | set | frozenset):
+        yield from _elements(thing)
+    elif kind is FunctionType:
         for cell in thing.__closure__ or ():
             with suppress(ValueError):  # It is still empty.
                 yield cell.cell_contents
-    elif not isinstance(thing, type | ModuleType):
-        yield from attributes_of(thing).values()
+    yield from attributes_of(thing).values()
+
+
+def _elements(thing: Any) -> list[Any]:
+    with suppress(Exception):  # A user's collection may raise anything.
+        return list(thing)
+    return []
 
 
 def attributes_of(thing: Any) -> dict[str, Any]:
@@ -239,7 +262,7 @@ def attributes_of(thing: Any) -> dict[str, Any]:
     with suppress(Exception):  # A user's object may raise anything.
         found = dict(object.__getattribute__(thing, "__dict__"))
     for owner in type(thing).__mro__:
-        for name, slot in list(vars(owner).items()):
+        for name, slot in list(vars(owner).items()) if "__slots__" in vars(owner) else ():
             if isinstance(slot, MemberDescriptorType):
                 with suppress(AttributeError):
                     found[name] = slot.__get__(thing)
@@ -581,14 +604,15 @@ class _Walk:
         # A module may have put another object into its place, so all files with code count.
         self._read = {one for read in list(_LOADS.read.values()) for one in list(read)}
 
-    def over(self, files: Iterable[Path]) -> set[str]:
+    def over(self, files: Iterable[Path], more: Iterable[Path]) -> set[str]:
         """Return a line for each file, with its place, and a line for each import, with its name.
 
-        Each line also identifies the content. A place is relative to the folder of the first files,
-        so the lines are the same on each machine.
+        Each line also identifies the content. A place is relative to the folder of ``files``, so
+        the lines are the same on each machine, whatever ``more`` files there are.
         """
         first = {file.resolve() for file in files}
-        waiting, seen, removed = [*first, *list(_LOADS.loose)], set[Path](), set[str]()
+        waiting = [*first, *(file.resolve() for file in more), *list(_LOADS.loose)]
+        seen, removed = set[Path](), set[str]()
         imports: list[tuple[Path, str, Path]] = []
         while waiting:
             file = waiting.pop()
@@ -735,15 +759,12 @@ def _shared(folders: Iterable[Path]) -> Path | None:
 
 
 def _loaded_as(name: str) -> Iterator[Path]:
-    """Yield the files of the user's modules that are loaded under a name, and of its packages.
-
-    If a module is installed, these are the user's modules that it has imported.
-    """
+    """Yield the files of the user's modules that are loaded under a name, and of its packages."""
     parts = name.split(".")
     for end in range(1, len(parts) + 1):
         file = _file_of(sys.modules.get(".".join(parts[:end])))
-        if file is not None:
-            yield from list(_LOADS.read.get(file, ())) if _is_installed(file) else [file]
+        if file is not None and not _is_installed(file):
+            yield file
 
 
 def _referred(module: ModuleType) -> Iterator[Path]:
@@ -753,11 +774,9 @@ def _referred(module: ModuleType) -> Iterator[Path]:
     tables = [value for value in named if type(value) in {dict, list, tuple, set}]
     for value in [*named, *(one for table in tables for one in held_by(table))]:
         if isinstance(value, FunctionType | type):
-            value = sys.modules.get(value.__module__ or "")  # noqa: PLW2901
-        if isinstance(value, ModuleType):
-            file = _file_of(value)
-            if file is not None and not _is_installed(file):
-                yield file
+            value = sys.modules.get(_attribute(value, "__module__") or "")  # noqa: PLW2901
+        if isinstance(value, ModuleType) and is_own_module(value):
+            yield from filter(None, [_file_of(value)])
 
 
 def _imported_by(file: Path) -> Iterator[tuple[str, Path | None]]:

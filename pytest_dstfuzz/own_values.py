@@ -6,7 +6,7 @@ import functools
 import hashlib
 import re
 import sys
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import date, time, timedelta
@@ -42,6 +42,8 @@ _BUILTIN: Final = frozenset({str, int, float, *_SHOWN, *_COLLECTIONS})
 _REDUCED: Final = frozenset({"array", "builtins", "collections", "operator", "string", "types"})
 #: Objects with a name that stands for what they do.
 _NAMED: Final = (FunctionType, type, BuiltinMethodType, MethodDescriptorType)
+#: Longer forms of objects are replaced by a digest, because other forms contain them.
+_LONG: Final = 200
 #: The form of a value without a stable form, and of a function without values.
 _NOTHING: Final = ""
 
@@ -82,12 +84,14 @@ class _Forms:
 
     def __init__(self) -> None:
         self._here = str(Path.cwd())
-        #: ``id()`` -> the objects that are followed. They are kept, so that no id is used again.
-        self._seen: dict[int, tuple[int, object]] = {}
+        #: ``id()`` of the objects that are followed now.
+        self._open: set[int] = set()
+        #: ``id()`` -> form and object. The objects are kept, so that no id is used again.
+        self._done: dict[int, tuple[str, object]] = {}
 
     def held_by(self, thing: Any) -> str:
         """Return the forms of the values that an object holds, without the object itself."""
-        self._seen[id(thing)] = len(self._seen), thing
+        self._open.add(id(thing))
         return _join("", filter(None, self._parts(thing)))
 
     def _form(self, value: Any) -> str:
@@ -102,11 +106,7 @@ class _Forms:
         """Return the form of a value without its attributes."""
         match value:
             case Enum():
-                form = f"{_name(type(value))}.{value.name}"
-                if is_own(value):
-                    # Its value may come from a setting.
-                    given = [pair for pair in _entries(value).items() if pair[0][:2] != "__"]
-                    form += _join("", sorted(self._pairs(given)))
+                form = self._once(value, self._member)
             case str():
                 form = repr(self._relocated(str.__str__(value)))
             case _ if isinstance(value, _SHOWN):
@@ -116,6 +116,8 @@ class _Forms:
                 form = (int if isinstance(value, int) else float).__repr__(value)
             case re.Pattern():
                 form = f"re {value.pattern!r} {value.flags}"
+            case defaultdict():
+                form = _join("default", map(self._form, (value.default_factory, dict(value))))
             case _ if isinstance(value, _COLLECTIONS):
                 form = self._once(value, self._collection)
             case _:
@@ -123,39 +125,48 @@ class _Forms:
         return form
 
     def _once(self, value: Any, form: Callable[[Any], str]) -> str:
-        if id(value) in self._seen:
-            return f"again {self._seen[id(value)][0]}"
-        self._seen[id(value)] = len(self._seen), value
+        """Return the form of an object, which is followed only once."""
+        key = id(value)
+        if key in self._done:
+            return self._done[key][0]
+        if key in self._open:
+            return f"again {_name(value)}"
+        self._open.add(key)
         try:
-            return form(value)
+            found = form(value)
+        except RecursionError:
+            raise
         except Exception:  # noqa: BLE001 - a user's object may raise anything if it is looked at
-            return _NOTHING
+            found = _NOTHING
         finally:
-            # Equal collections may be one object or several.
-            if form == self._collection:
-                del self._seen[id(value)]
+            self._open.remove(key)
+        if len(found) > _LONG:
+            found = hashlib.sha256(found.encode(errors="replace")).hexdigest()
+        self._done[key] = found, value
+        return found
 
     def _collection(self, value: Any) -> str:
         if isinstance(value, dict | MappingProxyType):
             # The order may come from a set, and then it differs in each process.
             return _join("{}", sorted(self._pairs(value.items())))
+        found = filter(None, map(self._form, value))
         if isinstance(value, set | frozenset):
-            return _join("set", sorted(filter(None, map(self._alone, value))))
-        return _join("[]", filter(None, map(self._form, value)))
-
-    def _alone(self, value: Any) -> str:
-        """Return the form of an element, which must not depend on the order of the elements."""
-        seen = dict(self._seen)
-        try:
-            return self._form(value)
-        finally:
-            self._seen = seen
+            return _join("set", sorted(found))
+        return _join("[]", found)
 
     def _pairs(self, items: Iterable[tuple[Any, Any]]) -> Iterator[str]:
         for name, value in items:
             key, form = self._form(name), self._form(value)
             if key and form:
                 yield _join("", (key, form))
+
+    def _member(self, value: Enum) -> str:
+        """Return the form of a member of an `Enum`. Its value may come from a setting."""
+        form = f"{_name(type(value))}.{value.name}"
+        if is_own(value):
+            given = {name: one for name, one in _entries(value).items() if name[:1] != "_"}
+            form += _join("", sorted(self._pairs({**given, "": value.value}.items())))
+        return form
 
     def _object(self, value: Any) -> str:
         parts = list(filter(None, self._parts(value)))
@@ -258,7 +269,8 @@ def _entries(thing: Any) -> dict[str, Any]:
 
 def _is_reduced(value: Any) -> bool:
     """Return whether an object of Python is made from its values alone."""
-    return type(value).__module__ in _REDUCED and not isinstance(value, (*_NAMED, ModuleType))
+    unlike = (*_NAMED, ModuleType, dict)
+    return type(value).__module__ in _REDUCED and not issubclass(type(value), unlike)
 
 
 def _reduce(thing: Any) -> Iterator[Any]:

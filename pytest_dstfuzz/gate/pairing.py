@@ -508,16 +508,17 @@ def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
     The number of right turns is not enough: if no answer is completely right, it is 0 for both
     builds. An empty answer has no wrong slot, so the last number counts labelled slots only. If no
     answer of either build ever matches a label, for example because the slots have other names,
-    labels excuse nothing. A change of a slot that no label has is never excused, and the loss of a
-    slot that the label of its turn lacks is excused only if the new answer is right: the label may
-    have another name for the slot. ``known`` holds the slots of labels.
+    labels excuse nothing. A change of a slot that no label has is never excused. Neither is the
+    loss of a slot that the label of its turn lacks, if the label has a slot that the old answer
+    lacks: this may be its name in the label. ``known`` holds the slots of labels.
     """
     turns = slots = named = 0
     moved = [(pair, pair.label) for pair in changed if pair.label is not None]
     for pair, label in moved:
         changes = diff_states(pair.before, pair.after)
         lost = any(one.after is None and one.slot not in label for one in changes)
-        if (lost and pair.after != label) or any(one.slot not in known for one in changes):
+        renamed = lost and any(slot not in pair.before for slot in label)
+        if renamed or any(one.slot not in known for one in changes):
             return False
         turns += (pair.after == label) - (pair.before == label)
         for slot in {*pair.before, *pair.after, *label}:

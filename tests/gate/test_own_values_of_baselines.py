@@ -227,7 +227,13 @@ def test_objects_that_cannot_be_looked_at_are_left_out() -> None:
     deep: list[object] = []
     for _ in range(5_000):
         deep = [deep]
-    for value in (Unbound(), Endless([1]), deep):
+    near = [Rule(None) for _ in range(40)]
+    for one in near:
+        one.value = [other for other in near if other is not one]
+    pair = Enum("Pair", "A B")
+    pair["A"].other, pair["B"].other = pair["B"], pair["A"]  # type: ignore[attr-defined]
+    assert values_of(closure(pair["A"]))
+    for value in (Unbound(), Endless([1]), deep, near):
         values_of(closure(value))
         code_of_rules(Settings(), [as_relation(Mine({"a"}), "here")])
 
@@ -238,12 +244,15 @@ def test_objects_that_cannot_be_looked_at_are_left_out() -> None:
         "partial(print, {'a', 'b', 'c', ('d', 1)}, set('hello'))",
         "eval(\"lambda b, f: f in {'a', 'b', 'c', 'd'}\")",
         "partial(print, {SimpleNamespace: 1, 'x': frozenset(map(Fraction, range(9)))})",
+        "partial(print, {n: SimpleNamespace(n=n, s=S) for n in {'a', 'b', 'c', 'd'}})",
+        "partial(print, defaultdict(list, {n: [S] for n in {'a', 'b', 'c', 'd'}}))",
     ],
 )
 def test_sets_have_one_form_in_all_processes(value: str) -> None:
     text = (
         "from pytest_dstfuzz.own_values import values_of; from functools import partial;"
         "from fractions import Fraction; from types import SimpleNamespace;"
+        "from collections import defaultdict; S = SimpleNamespace(a=1);"
         f"print(values_of({value}))"
     )
     found = {
