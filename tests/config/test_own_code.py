@@ -183,8 +183,9 @@ def unloaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     def forget() -> None:
         for name in sys.modules.keys() - before | {"colorsys"}:
             sys.modules.pop(name, None)
-        # A new process does not know where a link led to before.
+        # A new process does not know where a link led to before, nor what other code has imported.
         own_code._own_file.cache_clear()
+        own_code._LOADS.loose.clear()
 
     yield forget
     forget()
