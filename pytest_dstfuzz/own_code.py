@@ -221,8 +221,8 @@ def held_by(thing: Any) -> list[Any]:
                 found.append(one)
             elif type(one) is ModuleType:
                 found += [one] if is_own_module(one) else []
-            elif type(one).__module__.partition(".")[0] == "logging":
-                continue  # A logger leads to the handlers of the whole program.
+            elif type(one).__module__.partition(".")[0] in _LEADING:
+                continue
             else:
                 waiting.append(one)
     return found
@@ -230,6 +230,8 @@ def held_by(thing: Any) -> list[Any]:
 
 #: Objects without functions of a user.
 _ENDS: Final = frozenset({type(None), bool, str, bytes, int, float, complex})
+#: Packages whose objects lead to the whole program: loggers, and the objects of a run.
+_LEADING: Final = frozenset({_PACKAGE.rstrip("."), "_pytest", "logging", "pluggy"})
 #: The number of objects in which functions of a user are looked for, and of values of each.
 _MOST_HELD: Final = 1_000
 

@@ -13,6 +13,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from numbers import Integral, Real
 from pathlib import Path
 from types import (
     BuiltinMethodType,
@@ -114,6 +115,11 @@ class _Forms:
             case int() | float():
                 # A subclass may show itself in another way.
                 form = (int if isinstance(value, int) else float).__repr__(value)
+            case Integral() | Real():
+                # Such as a number of numpy.
+                form = repr(int(value) if isinstance(value, Integral) else float(value))
+            case CodeType():
+                form = _join("code", self._made(value))
             case re.Pattern():
                 form = f"re {value.pattern!r} {value.flags}"
             case defaultdict():
@@ -269,7 +275,7 @@ def _entries(thing: Any) -> dict[str, Any]:
 
 def _is_reduced(value: Any) -> bool:
     """Return whether an object of Python is made from its values alone."""
-    unlike = (*_NAMED, ModuleType, dict)
+    unlike = (*_NAMED, CodeType, ModuleType, dict)
     return type(value).__module__ in _REDUCED and not issubclass(type(value), unlike)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from processes import run_python
 
@@ -164,6 +165,8 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "search of a pattern": (lambda: re.compile("a").search, lambda: re.compile("b").search),
     "method of text": (lambda: str.lower, lambda: str.upper),
     "function": (lambda: closure, lambda: nested),
+    "number of a package": (lambda: np.int64(1), lambda: np.int64(2)),
+    "code": (lambda: compile("1", "<a>", "eval"), lambda: compile("2", "<a>", "eval")),
     "namespace": (lambda: SimpleNamespace(a=1), lambda: SimpleNamespace(a=2)),
     "chain": (lambda: ChainMap({"a": 1}), lambda: ChainMap({"a": 2})),
     "wrapped dictionary": (lambda: UserDict({"a": 1}), lambda: UserDict({"a": 2})),
