@@ -242,6 +242,8 @@ class Session:
     hidden: bool = False
     #: Decides whether the clean answers of two builds are equal.
     comparison: Comparison = EXACT
+    #: Patterns of replies without an answer.
+    fallback: tuple[str, ...] = ()
     #: Names of the comparisons used for the variants of replies; fixtures may use others than the
     #: options.
     compared: frozenset[str] = frozenset()

@@ -316,7 +316,9 @@ def compare(
     would cause a false alarm in nearly every run. Clean answers and estimated failures do not
     depend on the way that variants are drawn. So they are compared even if the variants are not.
     """
-    pairing = pair_up(baseline, session.groups, session.contents, session.comparison)
+    pairing = pair_up(
+        baseline, session.groups, session.contents, session.comparison, session.fallback
+    )
     asked = [one for one in every if one.name in pairing.asked]
     unlike = {
         one.name: changes(

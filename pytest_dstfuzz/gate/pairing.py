@@ -509,15 +509,15 @@ def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
     builds. An empty answer has no wrong slot, so the last number counts labelled slots only. If no
     answer of either build ever matches a label, for example because the slots have other names,
     labels excuse nothing. A change of a slot that no label has is never excused. Neither is the
-    loss of a slot that the label of its turn lacks, if the label has a slot that the old answer
-    lacks: this may be its name in the label. ``known`` holds the slots of labels.
+    loss of a slot that the label of its turn lacks, if the label has a slot that neither answer
+    has: this may be its name in the label. ``known`` holds the slots of labels.
     """
     turns = slots = named = 0
     moved = [(pair, pair.label) for pair in changed if pair.label is not None]
     for pair, label in moved:
         changes = diff_states(pair.before, pair.after)
         lost = any(one.after is None and one.slot not in label for one in changes)
-        renamed = lost and any(slot not in pair.before for slot in label)
+        renamed = lost and any(slot not in pair.before and slot not in pair.after for slot in label)
         if renamed or any(one.slot not in known for one in changes):
             return False
         turns += (pair.after == label) - (pair.before == label)
@@ -648,20 +648,26 @@ class Pairing:
 
 
 def pair_up(
-    baseline: Baseline, groups: Groups, contents: Contents, comparison: Comparison = EXACT
+    baseline: Baseline,
+    groups: Groups,
+    contents: Contents,
+    comparison: Comparison = EXACT,
+    fallback: tuple[str, ...] = (),
 ) -> Pairing:
     """Return the turns and variants that a baseline and a run share, in one pass over the run.
 
     Variants are compared with variants of the same relation. Each relation stores an answer to the
     clean turns. The answer of the first relation counts. If the builds share no relation, only the
-    clean answers are compared. A reply that the comparison accepts counts as unchanged.
+    clean answers are compared. A reply that the comparison accepts counts as unchanged. A recorded
+    reply without an answer, such as one that matches a pattern of ``fallback``, is no label.
     """
     before, after = by_relation(baseline.groups), by_relation(name_groups(groups))
     shared = tuple(name for name in after if name in before)
     joined = {new: old for old, new in zip(before, after, strict=False)}
     joined = {name: name for name in shared} or dict(list(joined.items())[:1])
     # A hidden baseline has only digests.
-    how = _HowCompared(baseline.hidden, Folding(EXACT if baseline.hidden else comparison))
+    folding = Folding(EXACT if baseline.hidden else comparison)
+    how = _HowCompared(baseline.hidden, folding, fallback)
     every = chain.from_iterable(baseline.groups.values())
     matching = match_dialogues(every, contents)
     common = _Common(matching, contents, how)
@@ -713,6 +719,8 @@ class _HowCompared(NamedTuple):
     #: Whether values are digests.
     hidden: bool
     folding: Folding
+    #: Patterns of replies without an answer.
+    fallback: tuple[str, ...]
 
 
 class _Places:
@@ -877,7 +885,7 @@ def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair 
     after: Mapping[str, str] = make_kept_state(turn.clean_state, how.hidden)
     # To a question that a recorded bot did not answer, other replies are right, too.
     label: Mapping[str, str] | None = None
-    if turn.label is not None and not is_fallback(turn.kind.text(turn.label)):
+    if turn.label is not None and not is_fallback(turn.kind.text(turn.label), how.fallback):
         label = make_kept_state(turn.label, how.hidden)
     if not how.folding.exact:
         asked = Context((Exchange(turn.system, turn.user),))

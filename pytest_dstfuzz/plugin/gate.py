@@ -383,6 +383,7 @@ class SessionGate:
             by_budget=by_budget and not record.missing,
             hidden=settings.output.redact,
             comparison=comparison,
+            fallback=settings.reply.fallback,
             compared=frozenset(record.comparisons),
             blind=record.blind_comparisons(),
             varies=info.disagreement is not None and info.disagreement.differed > 0,

@@ -271,6 +271,11 @@ def test_a_label_with_other_names_does_not_excuse_a_loss() -> None:
     tally.add(CleanPair("a", "a", right, right, right))
     tally.add(CleanPair("b", "b", called, {"find[0]": ""}, named))
     assert not tally.drift().excused
+    # The new build may have found the slot of the label, and dropped the wrong one.
+    tally = DriftTally()
+    tally.add(CleanPair("a", "a", right, right, right))
+    tally.add(CleanPair("b", "b", called, named, named))
+    assert tally.drift().excused
     # The loss of a wrong slot is excused, even if another one stays wrong.
     tally = DriftTally()
     tally.add(CleanPair("a", "a", right, right, right | {"x": "1"}))

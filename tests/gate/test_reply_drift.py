@@ -90,6 +90,17 @@ def reason(before: Baseline, now: dict[str, list[TurnResult]], *compared: str) -
     return next(one.reason for one in found.findings if one.gate == "max-clean-drift")
 
 
+def test_recorded_replies_without_an_answer_excuse_nothing() -> None:
+    """Such a reply may be the bot's own wording, which an option names."""
+    handed = "A colleague takes over."
+    old, new = replied("At 8", right=handed), replied(handed, right=handed)
+    plain, own = (
+        pair_up(saved(old), new, Contents(new), NUMBERS, fallback).clean.drift()
+        for fallback in ((), ("colleague takes",))
+    )
+    assert (plain.excused, own.excused) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "excused"), [("At 8", "At 9", True), ("At 9", "At 8", False)]
 )
