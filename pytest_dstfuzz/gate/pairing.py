@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
@@ -659,22 +659,17 @@ def pair_up(
     Variants are compared with variants of the same relation. Each relation stores an answer to the
     clean turns. The answer of the first relation counts. If the builds share no relation, only the
     clean answers are compared. A reply that the comparison accepts counts as unchanged. A recorded
-    reply without an answer, such as one that matches a pattern of ``fallback``, is no label.
+    reply that gives no answer, or that matches a pattern of ``fallback``, is no label.
     """
     before, after = by_relation(baseline.groups), by_relation(name_groups(groups))
     shared = tuple(name for name in after if name in before)
-    joined = {new: old for old, new in zip(before, after, strict=False)}
-    joined = {name: name for name in shared} or dict(list(joined.items())[:1])
+    joined = {name: name for name in shared} or dict(islice(zip(after, before, strict=False), 1))
     # A hidden baseline has only digests.
     folding = Folding(EXACT if baseline.hidden else comparison)
-    how = _HowCompared(baseline.hidden, folding, fallback)
-    every = chain.from_iterable(baseline.groups.values())
-    matching = match_dialogues(every, contents)
-    common = _Common(matching, contents, how)
-    tested: set[str] = set()
-    weaknesses, asked = WeaknessTally(), dict[str, VariantSums]()
-    answers = RepetitionTally()
-    failing: list[dict[str, Failing]] = []
+    matching = match_dialogues(chain.from_iterable(baseline.groups.values()), contents)
+    common = _Common(matching, contents, _HowCompared(baseline.hidden, folding, fallback))
+    weaknesses, asked, tested = WeaknessTally(), dict[str, VariantSums](), set[str]()
+    answers, failing = RepetitionTally(), list[dict[str, Failing]]()
     # Shared relations come first, and each turn counts once.
     for name in (*joined, *(name for name in after if name not in joined)):
         found = None
