@@ -26,6 +26,7 @@ from pytest_dstfuzz.files import content_of
 
 __all__ = [
     "attributes_of",
+    "closed_over",
     "code_of",
     "find_caller",
     "held_by",
@@ -246,9 +247,7 @@ def _content_of(thing: Any) -> Iterator[Any]:
     elif issubclass(kind, list | tuple | set | frozenset):
         yield from _elements(thing)
     elif kind is FunctionType:
-        for cell in thing.__closure__ or ():
-            with suppress(ValueError):  # It is still empty.
-                yield cell.cell_contents
+        yield from closed_over(thing)
     yield from attributes_of(thing).values()
 
 
@@ -256,6 +255,13 @@ def _elements(thing: Any) -> list[Any]:
     with suppress(Exception):  # A user's collection may raise anything.
         return list(thing)
     return []
+
+
+def closed_over(function: FunctionType) -> Iterator[Any]:
+    """Yield the values that a function uses from the functions around it."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # It is still empty.
+            yield cell.cell_contents
 
 
 def attributes_of(thing: Any) -> dict[str, Any]:
@@ -493,7 +499,7 @@ def _reader(frame: FrameType | None, *, at_import: bool) -> Path | None:
     """
     while frame is not None and frame.f_code is not import_own.__code__:
         code = frame.f_code
-        if not at_import and str(frame.f_globals.get("__name__") or "").startswith(_PACKAGE):
+        if not at_import and _is_of(frame, _PACKAGE):
             return None  # A script has called this package.
         if not at_import or (code.co_name == "<module>" and _imports(frame.f_back)):
             file = _user_file(frame)
@@ -517,7 +523,7 @@ def _loaders_of(frame: FrameType | None) -> Iterator[Path]:
 
 def _packages_of(frame: FrameType | None) -> Iterator[Path]:
     """Yield the files of installed packages whose code imports a module, not for a user's file."""
-    while frame is not None and not _is_of_caller(frame):
+    while frame is not None and not _is_of(frame, _CALLERS):
         file = _on_disk(frame.f_code.co_filename)
         if file is not None and not _is_installed(file):
             return
@@ -526,9 +532,9 @@ def _packages_of(frame: FrameType | None) -> Iterator[Path]:
         frame = frame.f_back
 
 
-def _is_of_caller(frame: FrameType) -> bool:
-    """Return whether a frame belongs to this package or to pytest."""
-    return str(frame.f_globals.get("__name__") or "").startswith(_CALLERS)
+def _is_of(frame: FrameType, packages: str | tuple[str, ...]) -> bool:
+    """Return whether a frame belongs to a module of these packages, such as ``_pytest.``."""
+    return str(frame.f_globals.get("__name__") or "").startswith(packages)
 
 
 def _user_file(frame: FrameType) -> Path | None:
@@ -560,7 +566,7 @@ def _is_traced(frame: FrameType | None) -> bool:
         path, name = frame.f_code.co_filename, frame.f_globals.get("__name__") or ""
         if _user_file(frame) is not None:
             return True
-        if frame.f_globals is script or _is_of_caller(frame):
+        if frame.f_globals is script or _is_of(frame, _CALLERS):
             return traced
         # `LazyLoader` is in this module.
         traced = traced and _is_file_of_python(path) and name != "importlib.util"

@@ -17,7 +17,6 @@ from numbers import Integral, Real
 from pathlib import Path
 from types import (
     BuiltinMethodType,
-    CellType,
     CodeType,
     FunctionType,
     MappingProxyType,
@@ -28,7 +27,7 @@ from types import (
 )
 from typing import Any, Final
 
-from pytest_dstfuzz.own_code import attributes_of, held_by, is_own
+from pytest_dstfuzz.own_code import attributes_of, closed_over, held_by, is_own
 
 __all__ = ["hide_values", "values_of"]
 
@@ -170,7 +169,7 @@ class _Forms:
         """Return the form of a member of an `Enum`. Its value may come from a setting."""
         form = f"{_name(type(value))}.{value.name}"
         if is_own(value):
-            given = {name: one for name, one in _entries(value).items() if name[:1] != "_"}
+            given = {name: one for name, one in attributes_of(value).items() if name[:1] != "_"}
             form += _join("", sorted(self._pairs({**given, "": value.value}.items())))
         return form
 
@@ -203,10 +202,10 @@ class _Forms:
                 yield from sorted(map(self._form, held_by(thing)))
 
     def _of_function(self, function: FunctionType) -> Iterator[str]:
-        values = [*(function.__defaults__ or ()), *_contents(function.__closure__)]
+        values = [*(function.__defaults__ or ()), *closed_over(function)]
         yield from map(self._form, values)
         yield from self._pairs(sorted((function.__kwdefaults__ or {}).items()))
-        yield from self._pairs(sorted(_entries(function).items()))
+        yield from self._pairs(sorted(attributes_of(function).items()))
         # `dataclasses` makes functions such as `__init__` from the text of the file.
         written = function.__name__[:2] == "__" and function.__name__ != "__call__"
         if _is_made(function) and not written:
@@ -265,14 +264,6 @@ def _is_made(function: FunctionType) -> bool:
     return name.startswith("<") and not name.startswith("<frozen ")
 
 
-def _entries(thing: Any) -> dict[str, Any]:
-    try:
-        found = object.__getattribute__(thing, "__dict__")
-    except Exception:  # noqa: BLE001 - as above
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _is_reduced(value: Any) -> bool:
     """Return whether an object of Python is made from its values alone."""
     unlike = (*_NAMED, CodeType, ModuleType, dict)
@@ -293,12 +284,6 @@ def _names_in(code: CodeType) -> set[str]:
     """Return the names that some code, and the functions in it, look up."""
     inner = (_names_in(one) for one in code.co_consts if isinstance(one, CodeType))
     return set(code.co_names).union(*inner)
-
-
-def _contents(cells: tuple[CellType, ...] | None) -> Iterator[Any]:
-    for cell in cells or ():
-        with suppress(ValueError):  # It is still empty.
-            yield cell.cell_contents
 
 
 def _join(name: str, parts: Iterable[str]) -> str:

@@ -56,7 +56,14 @@ from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, find_training
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of
 from pytest_dstfuzz.transformations import find_operator
 
-__all__ = ["CampaignEngine", "PlannedTurn", "data_digest", "digest_of_package", "predictor_for"]
+__all__ = [
+    "CampaignEngine",
+    "PlannedTurn",
+    "data_digest",
+    "digest_of_dialogues",
+    "digest_of_package",
+    "predictor_for",
+]
 
 
 #: Fields of `DialogueSet` that the digest of the data leaves out. The dialogues have their own
@@ -230,6 +237,11 @@ def data_digest(data: DialogueSet) -> str:
         # A lone surrogate has no form in UTF-8.
         digest.update((json.dumps(to_json(part)).encode() if text is None else text) + b"\n")
     return digest.hexdigest()
+
+
+def digest_of_dialogues(data: DialogueSet) -> str:
+    """Return a digest of texts, labels and all else of the dialogues, wherever their files are."""
+    return data_digest(replace(data, name=""))
 
 
 def _encoded(value: object) -> bytes | None:

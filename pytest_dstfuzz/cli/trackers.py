@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
+from pytest_dstfuzz.config.secret import PLAIN_VARIABLE
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.json_data import json_encoded
@@ -360,7 +360,7 @@ def _token(variable: str | None) -> str:
         return ""
     token = os.environ.get(variable, "").strip()
     if not token:
-        if re.fullmatch(r"[A-Z]+(_[A-Z0-9]+)*", variable):
+        if PLAIN_VARIABLE.fullmatch(variable):
             raise UserError(f"--token-env: the environment variable {variable!r} is not set")
         raise UserError(
             "--token-env: no environment variable has the given name, which may be the token "

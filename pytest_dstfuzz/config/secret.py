@@ -20,7 +20,7 @@ JUDGE_TOKEN_VARIABLE = "DSTFUZZ_JUDGE_TOKEN"  # noqa: S105 - a name
 #: A header name as HTTP allows it (RFC 9110, a token).
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 #: The name of an environment variable that cannot be a part of a secret.
-_PLAIN_VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z0-9]+)*")
+PLAIN_VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z0-9]+)*")
 #: Names of keys whose value is a secret, even if it is a plain word.
 _SECRET_NAME = re.compile(r"auth|cred|key|pass|secret|token", re.IGNORECASE)
 _PLAIN_VALUE = re.compile(r"[A-Za-z]+|[\d.]+")
@@ -139,7 +139,7 @@ def from_environment(text: str, who: str) -> str:
     except KeyError as error:
         name = str(error.args[0])
         # Otherwise the dollar sign may be a part of a secret, and the name the rest of it.
-        if _IN_ENVIRONMENT.fullmatch(text) and _PLAIN_VARIABLE.fullmatch(name):
+        if _IN_ENVIRONMENT.fullmatch(text) and PLAIN_VARIABLE.fullmatch(name):
             raise UserError(
                 f"{who} needs the environment variable {name!r}, which is not set"
             ) from None

@@ -18,7 +18,6 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from pytest_dstfuzz import load_dialogues
-from pytest_dstfuzz.campaign.engine import data_digest
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import digest_of
@@ -94,11 +93,6 @@ def begin(settings: RunSettings) -> tuple[DialogueSet, DialogueSet]:
         return replace(found, dialogues=dialogues)
 
     return labelled("train"), labelled("val")
-
-
-def digest_of_dialogues(data: DialogueSet) -> str:
-    """Return a digest of texts, labels and all else of the dialogues, wherever their files are."""
-    return data_digest(replace(data, name=""))
 
 
 def write_run(

@@ -19,7 +19,7 @@ from pytest_dstfuzz import (
     Tracker,
     UserError,
 )
-from pytest_dstfuzz.campaign.engine import data_digest
+from pytest_dstfuzz.campaign.engine import digest_of_dialogues
 from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.errors import passes_through
 from pytest_dstfuzz.files import read_versioned, write_json
@@ -280,7 +280,7 @@ class TrackerHardener:
     @cached_property
     def _origins(self) -> dict[str, str]:
         """Digests of the bot before the training and of the data, wherever its files are."""
-        train, valid = (data_digest(replace(one, name="")) for one in self._data)
+        train, valid = map(digest_of_dialogues, self._data)
         return dict(zip(_CONTENTS, (self._bot, train, valid), strict=True))
 
     def _restore(self) -> None:

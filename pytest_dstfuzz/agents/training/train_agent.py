@@ -46,7 +46,7 @@ from pytest_dstfuzz.agents.training.trainer import (
     about_players,
 )
 from pytest_dstfuzz.campaign.code import code_of_tracker
-from pytest_dstfuzz.campaign.engine import data_digest, digest_of_package
+from pytest_dstfuzz.campaign.engine import digest_of_dialogues, digest_of_package
 from pytest_dstfuzz.config import Settings, identity_of
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.ontology import with_slots
@@ -181,7 +181,7 @@ class _Training:
             f"{len(material.held_out.dialogues)}"
         )
         #: The digest of the training dialogues, wherever their files are.
-        self._dialogues = data_digest(replace(data, name=""))
+        self._dialogues = digest_of_dialogues(data)
         self._predictor = TrainingPredictor(tracker, data, run.batch_size)
         self._by_rounds = rollouts is not None
         self.trainer = (

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from pytest_dstfuzz.campaign.engine import digest_of_dialogues
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue, DialogueSet
 from pytest_dstfuzz.models.neural import TensorBatch, by_length, move, pad
 from pytest_dstfuzz.models.run_settings import TrainingRun
-from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin, digest_of_dialogues
+from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin
 from pytest_dstfuzz.models.simpletod.config import SimpleTodEpoch, SimpleTodTrainingConfig
 from pytest_dstfuzz.models.simpletod.model import (
     SimpleTodReading,

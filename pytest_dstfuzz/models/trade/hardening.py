@@ -13,10 +13,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from pytest_dstfuzz import Context, DialogueSet, Outcome, UserError, load_dialogues
+from pytest_dstfuzz.campaign.engine import digest_of_dialogues
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.models.neural import threads
 from pytest_dstfuzz.models.run_settings import TrainingRun
-from pytest_dstfuzz.models.runs import Progress, begin, digest_of_dialogues
+from pytest_dstfuzz.models.runs import Progress, begin
 from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.files import (
     FILES,

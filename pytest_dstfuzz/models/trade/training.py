@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pytest_dstfuzz.campaign.engine import digest_of_dialogues
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Context, Dialogue
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.models.neural import TensorBatch, by_length, move, pad
 from pytest_dstfuzz.models.run_settings import TrainingRun
-from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin, digest_of_dialogues
+from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin
 from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.checkpoint import TradeReading, build_network, save_model
 from pytest_dstfuzz.models.trade.files import TradeEpoch, TradeRunSettings, TradeTrainingConfig
