@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer, Folding
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise, Unreached
-from pytest_dstfuzz.campaign.spec import CampaignSpec
+from pytest_dstfuzz.campaign.spec import CampaignSpec, LabelledNames
 from pytest_dstfuzz.comparisons.facts import without_slips
 from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.config import ATTACKS, PROFILES
@@ -93,13 +93,16 @@ def fold_label(
 def judge_by_label(
     label: Outcome,
     changes: Iterable[Difference],
-    labelled: Container[str] | None = None,
+    known: LabelledNames | None = None,
+    answers: Collection[Outcome] = (),
 ) -> tuple[Difference, ...]:
     """Return the changes, each with its verdict by the label, such as ``right-to-wrong``.
 
-    The label must have the wording of both answers, see `fold_label`. ``labelled`` has the slots,
-    tools and arguments that any label of the data names (``None`` = all). Others have no verdict,
-    because the bot may give them another name.
+    The label must have the wording of both answers, see `fold_label`. ``known`` has the slots,
+    tools and arguments that the labels of the data name (``None`` = all). Others have no verdict,
+    because the bot may give them another name. For the same reason, the loss of a slot that the
+    label lacks has no verdict if the label has a slot with the same value or name, which none of
+    the ``answers`` has, and no label has both.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
     >>> changes = [Difference("area", "south", "north"), Difference("food", "thai", None)]
@@ -107,15 +110,28 @@ def judge_by_label(
     ['corrected', 'right-to-wrong']
     """
     found = []
+    unmet = [slot for slot in label if not any(slot in one for one in answers)]
     for change in changes:
         right = label.get(change.slot)
-        if right is None and labelled is not None and change.slot not in labelled:
-            found.append(change)
-            continue
+        if right is None and known is not None:
+            others = [slot for slot in unmet if _may_replace(slot, label[slot], change)]
+            if known.may_lack(change.slot, others):
+                found.append(change)
+                continue
         said: ByLabel = "corrected" if change.after == right else "wrong-to-wrong"
         said = "right-to-wrong" if change.before == right else said
         found.append(replace(change, by_label=said))
     return tuple(found)
+
+
+def _may_replace(slot: str, value: str, lost: Difference) -> bool:
+    """Return whether a slot has the value or the name of a lost one, perhaps in other writing."""
+    pairs = ((value, lost.before), (slot, lost.slot))
+    return lost.after is None and any(_bare(one) == _bare(other or "") for one, other in pairs)
+
+
+def _bare(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +283,7 @@ class TurnAttempts:
         label = self._label(attempt, clean, found) if verdict.changes else None
         if label is None:
             return verdict.changes
-        return judge_by_label(label, verdict.changes, self.rules.labelled)
+        return judge_by_label(label, verdict.changes, self.rules.labelled, (clean, found))
 
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome

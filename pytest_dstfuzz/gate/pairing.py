@@ -509,14 +509,14 @@ def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
     builds. An empty answer has no wrong slot, so the last number counts labelled slots only. If no
     answer of either build ever matches a label, for example because the slots have other names,
     labels excuse nothing. A change of a slot that no label has is never excused. Neither is the
-    loss of a slot that the label of its turn lacks, if the label has a slot that neither answer
-    has: this may be its name in the label. ``known`` holds the slots of labels.
+    loss or another value of a slot that the label of its turn lacks, if the label has a slot that
+    neither answer has: this may be its name in the label. ``known`` holds the slots of labels.
     """
     turns = slots = named = 0
     moved = [(pair, pair.label) for pair in changed if pair.label is not None]
     for pair, label in moved:
         changes = diff_states(pair.before, pair.after)
-        lost = any(one.after is None and one.slot not in label for one in changes)
+        lost = any(one.before is not None and one.slot not in label for one in changes)
         renamed = lost and any(slot not in pair.before and slot not in pair.after for slot in label)
         if renamed or any(one.slot not in known for one in changes):
             return False

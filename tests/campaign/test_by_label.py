@@ -111,6 +111,24 @@ def test_labels_do_not_excuse_losses_of_slots_and_tools_that_they_never_name(
     assert other == own > 0
 
 
+@pytest.mark.parametrize("kind", ["states", "calls"])
+def test_one_label_with_the_names_of_the_bot_does_not_speak_for_the_others(
+    tmp_path: Path, kind: str
+) -> None:
+    states = kind == "states"
+    label, bot = (labelled_state, finds_states) if states else (labelled_calls, finds_calls)
+    own = "area" if states else "find"
+    talks = [{"dialogue_id": area, **label(user, area)} for area, user in USERS.items()]
+    mixed = json.dumps(talks).replace(f'"{own}"', '"other"')
+    agreeing = {"dialogue_id": "new", **label("I need the north", "north")}
+    outcome = "state" if states else "tool-calls"
+    found, right = (
+        violations(tmp_path, partial(bot, own), [*several, agreeing], outcome)
+        for several in (json.loads(mixed), talks)
+    )
+    assert found == right > 0
+
+
 def test_an_ontology_does_not_stand_for_labels(tmp_path: Path) -> None:
     (tmp_path / "d.ontology.json").write_text('{"area": ["north", "south"]}', encoding="utf-8")
     bot = partial(finds_states, "area")

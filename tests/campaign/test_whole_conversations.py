@@ -61,7 +61,7 @@ def right(texts: Sequence[str], number: int) -> BeliefState:
     """
     heard_there = heard(texts).items()
     state = {slot: value for slot, value in heard_there if slot != "s5" or number == 11}
-    return BeliefState(state | ({"s9": "yes"} if number % 3 == 0 else {}))
+    return BeliefState(state | ({"s9": "two"} if number % 3 == 0 else {}))
 
 
 def dialogues(labels: bool = True) -> DialogueSet:
