@@ -16,9 +16,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import source_hash
-from itertools import islice
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, MemberDescriptorType, ModuleType
+from types import (
+    CodeType,
+    FrameType,
+    FunctionType,
+    MemberDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any, Final
 from zipimport import ZipImportError, zipimporter
 
@@ -214,7 +220,7 @@ def held_by(thing: Any) -> list[Any]:
     """
     waiting, seen, found = deque([thing]), {id(thing)}, []
     while waiting:
-        for one in islice(_content_of(waiting.popleft()), _MOST_HELD):
+        for one in _content_of(waiting.popleft()):
             if id(one) in seen or type(one) in _ENDS or len(seen) >= _MOST_HELD:
                 continue
             seen.add(id(one))
@@ -233,8 +239,8 @@ def held_by(thing: Any) -> list[Any]:
 _ENDS: Final = frozenset({type(None), bool, str, bytes, int, float, complex})
 #: Packages whose objects lead to the whole program: loggers, and the objects of a run.
 _LEADING: Final = frozenset({_PACKAGE.rstrip("."), "_pytest", "logging", "pluggy"})
-#: The number of objects in which functions of a user are looked for, and of values of each.
-_MOST_HELD: Final = 1_000
+#: The number of objects in which functions of a user are looked for. Numbers and texts are free.
+_MOST_HELD: Final = 100_000
 
 
 def _content_of(thing: Any) -> Iterator[Any]:
@@ -267,9 +273,13 @@ def closed_over(function: FunctionType) -> Iterator[Any]:
 def attributes_of(thing: Any) -> dict[str, Any]:
     """Return the attributes of an object, including those that its class has no dictionary for."""
     found: dict[str, Any] = {}
+    classes = type(thing).__mro__
+    # A class of Python may keep the attributes elsewhere, such as `threading.local`.
+    readers = (vars(one).get("__getattribute__") for one in classes)
+    read = next(one for one in readers if isinstance(one, WrapperDescriptorType))
     with suppress(Exception):  # A user's object may raise anything.
-        found = dict(object.__getattribute__(thing, "__dict__"))
-    for owner in type(thing).__mro__:
+        found = dict(read(thing, "__dict__"))
+    for owner in classes:
         for name, slot in list(vars(owner).items()) if "__slots__" in vars(owner) else ():
             if isinstance(slot, MemberDescriptorType):
                 with suppress(AttributeError):
@@ -347,6 +357,8 @@ class _Loads:
         self.loaded: dict[Path, set[Path]] = {}
         #: Files that Python imported for some code that is not known. Any code may use them.
         self.loose: set[Path] = set()
+        #: Files that this process has written. Their names may be random ones.
+        self.written: set[Path] = set()
         self._imported: set[Path] = set()
         self._busy = threading.local()
 
@@ -367,10 +379,13 @@ class _Loads:
                         self._note_code(Path(path), Path(path), frame and frame.f_back)
                     return
                 path, _, flags = given
-                # Other modes, such as ``a+``, may read the file.
-                written = flags & (os.O_WRONLY | os.O_TRUNC)
-                if isinstance(path, str | bytes | os.PathLike) and not written:
-                    self._note(Path(os.fsdecode(path)), frame and frame.f_back)
+                if isinstance(path, str | bytes | os.PathLike):
+                    file = Path(os.fsdecode(path))
+                    # Other modes, such as ``a+``, may read the file.
+                    if not flags & (os.O_WRONLY | os.O_TRUNC):
+                        self._note(file, frame and frame.f_back)
+                    elif _importing(frame and frame.f_back) is not None:
+                        self.written.add(file.resolve())
         finally:
             self._busy.now = False
 
@@ -616,7 +631,8 @@ class _Walk:
         """Return a line for each file, with its place, and a line for each import, with its name.
 
         Each line also identifies the content. A place is relative to the folder of ``files``, so
-        the lines are the same on each machine, whatever ``more`` files there are.
+        the lines are the same on each machine, whatever ``more`` files there are. A file that the
+        process itself has written has no place.
         """
         first = {file.resolve() for file in files}
         waiting = [*first, *(file.resolve() for file in more), *list(_LOADS.loose)]
@@ -635,7 +651,8 @@ class _Walk:
                 waiting.append(one)
                 if name and not _is_given(one):
                     imports.append((file, name, one))
-        places = _places_of({file: self._named(file) for file in seen}, first)
+        fixed = {file: self._named(file) for file in seen if file not in _LOADS.written}
+        places = {**dict.fromkeys(_LOADS.written, "written"), **_places_of(fixed, first)}
         lines = {f"{places[file]} {name} {self._content(one)}" for file, name, one in imports}
         # A file that is found by its use alone may be one that an import names at another time.
         others = seen - ({one for _, _, one in imports} - first)

@@ -7,12 +7,14 @@ import hashlib
 import re
 import sys
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 from numbers import Integral, Real
 from pathlib import Path
 from types import (
@@ -25,7 +27,7 @@ from types import (
     MethodWrapperType,
     ModuleType,
 )
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pytest_dstfuzz.own_code import attributes_of, closed_over, held_by, is_own
 
@@ -36,7 +38,8 @@ _SHOWN: Final = (
     *(type(None), bool, bytes, complex, range, type(...)),
     *(date, time, timedelta, Decimal, Fraction),
 )
-_COLLECTIONS: Final = (list, tuple, deque, set, frozenset, dict, MappingProxyType)
+_VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
+_COLLECTIONS: Final = (list, tuple, deque, set, frozenset, dict, MappingProxyType, *_VIEWS)
 _BUILTIN: Final = frozenset({str, int, float, *_SHOWN, *_COLLECTIONS})
 #: Modules of Python whose objects are made from their values alone.
 _REDUCED: Final = frozenset({"array", "builtins", "collections", "operator", "string", "types"})
@@ -46,6 +49,8 @@ _NAMED: Final = (FunctionType, type, BuiltinMethodType, MethodDescriptorType)
 _LONG: Final = 200
 #: The form of a value without a stable form, and of a function without values.
 _NOTHING: Final = ""
+#: The number of texts that are made for objects in circles.
+_MOST_TEXTS: Final = 1_000_000
 
 
 def values_of(thing: object) -> str:
@@ -79,31 +84,107 @@ def hide_values(digest: str) -> str:
     return hashlib.scrypt(secret, salt=b"values", n=1 << 14, r=8, p=1, dklen=16).hex()
 
 
+#: The form of a value: a text, the number of an object, or the forms of its parts.
+_Form: TypeAlias = "str | int | _Parts"
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The form of a value with parts. Parts without a form are left out."""
+
+    name: str
+    parts: tuple[_Form, ...]
+    ordered: bool = True
+    #: Whether the value has no form if no part has one.
+    needs_one: bool = False
+    #: Whether the value has no form if a part has none.
+    needs_all: bool = False
+
+    def text(self, known: Mapping[int, str]) -> str:
+        """Return the text of the form, with the known texts of objects."""
+        every = [_text(part, known) for part in self.parts]
+        found = list(filter(None, every))
+        if (self.needs_all and len(found) < len(every)) or (self.needs_one and not found):
+            return _NOTHING
+        text = "".join(f"{len(one)}:{one}" for one in (found if self.ordered else sorted(found)))
+        return f"{self.name}({text})" if self.name else text
+
+    def objects(self) -> Iterator[int]:
+        """Yield the numbers of the objects in the form."""
+        for part in self.parts:
+            if isinstance(part, int):
+                yield part
+            elif isinstance(part, _Parts):
+                yield from part.objects()
+
+
+def _text(form: _Form, known: Mapping[int, str]) -> str:
+    if isinstance(form, int):
+        return known[form]
+    text = form if isinstance(form, str) else form.text(known)
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest() if len(text) > _LONG else text
+
+
+def _resolve(forms: Sequence[_Form]) -> Mapping[int, str]:
+    """Return the text of each object's form. Objects may refer to each other in circles."""
+    parts = {n: form for n, form in enumerate(forms) if isinstance(form, _Parts)}
+    order = TopologicalSorter({n: set(form.objects()) for n, form in parts.items()})
+    known = {n: form for n, form in enumerate(forms) if isinstance(form, str)}
+    with suppress(CycleError):
+        order.prepare()
+    while order.is_active():
+        ready = order.get_ready()
+        known |= {n: _text(forms[n], known) for n in ready if n not in known}
+        order.done(*ready)
+    # The texts of the others become more different in each round: color refinement, which does not
+    # depend on the order of the objects.
+    circles = dict.fromkeys(parts.keys() - known.keys(), "circle")
+    for _ in range(min(len(circles), _MOST_TEXTS // max(len(circles), 1))):
+        known |= circles
+        told = {n: _text(forms[n], known) for n in circles}
+        kinds = {len(set(one)) for one in (circles.values(), told.values())}
+        same = kinds == {len({(text, told[n]) for n, text in circles.items()})}
+        circles = told
+        if same:
+            break
+    return known | circles
+
+
 class _Forms:
-    """The forms of values. A value that contains itself is followed once."""
+    """The forms of values."""
 
     def __init__(self) -> None:
         self._here = str(Path.cwd())
-        #: ``id()`` of the objects that are followed now.
-        self._open: set[int] = set()
-        #: ``id()`` -> form and object. The objects are kept, so that no id is used again.
-        self._done: dict[int, tuple[str, object]] = {}
+        #: ``id()`` -> number of the object.
+        self._numbers: dict[int, int] = {}
+        #: Each object, and the function that makes its form. An object is kept, so that no id is
+        #: used again.
+        self._objects: list[tuple[Any, Callable[[Any], _Form]]] = []
 
     def held_by(self, thing: Any) -> str:
         """Return the forms of the values that an object holds, without the object itself."""
-        self._open.add(id(thing))
-        return _join("", filter(None, self._parts(thing)))
+        whole = _Parts("", tuple(self._parts(thing)))
+        # The list grows meanwhile.
+        forms = [self._made(value, form) for value, form in self._objects]
+        return whole.text(_resolve(forms))
 
-    def _form(self, value: Any) -> str:
-        """Return a text that differs for different values, or `_NOTHING`."""
+    def _made(self, value: Any, form: Callable[[Any], _Form]) -> _Form:
+        try:
+            return form(value)
+        except Exception:  # noqa: BLE001 - a user's object may raise anything if it is looked at
+            return _NOTHING
+
+    def _form(self, value: Any) -> _Form:
+        """Return a form that differs for different values, or `_NOTHING`."""
         # `isinstance` would ask a proxy for the class of its object.
         plain = issubclass(type(value), Enum) or type(value) in _BUILTIN
         if not plain and (is_own(value) or _is_reduced(value)):
             return self._once(value, self._object)
         return self._plain(value)
 
-    def _plain(self, value: Any) -> str:
+    def _plain(self, value: Any) -> _Form:
         """Return the form of a value without its attributes."""
+        form: _Form
         match value:
             case Enum():
                 form = self._once(value, self._member)
@@ -118,67 +199,51 @@ class _Forms:
                 # Such as a number of numpy.
                 form = repr(int(value) if isinstance(value, Integral) else float(value))
             case CodeType():
-                form = _join("code", self._made(value))
+                form = self._once(value, self._code)
             case re.Pattern():
                 form = f"re {value.pattern!r} {value.flags}"
-            case defaultdict():
-                form = _join("default", map(self._form, (value.default_factory, dict(value))))
             case _ if isinstance(value, _COLLECTIONS):
                 form = self._once(value, self._collection)
             case _:
                 form = self._once(value, self._object)
         return form
 
-    def _once(self, value: Any, form: Callable[[Any], str]) -> str:
-        """Return the form of an object, which is followed only once."""
-        key = id(value)
-        if key in self._done:
-            return self._done[key][0]
-        if key in self._open:
-            return f"again {_name(value)}"
-        self._open.add(key)
-        try:
-            found = form(value)
-        except RecursionError:
-            raise
-        except Exception:  # noqa: BLE001 - a user's object may raise anything if it is looked at
-            found = _NOTHING
-        finally:
-            self._open.remove(key)
-        if len(found) > _LONG:
-            found = hashlib.sha256(found.encode(errors="replace")).hexdigest()
-        self._done[key] = found, value
-        return found
+    def _once(self, value: Any, form: Callable[[Any], _Form]) -> int:
+        """Return the number of an object, whose form is made only once."""
+        number = self._numbers.setdefault(id(value), len(self._objects))
+        if number == len(self._objects):
+            self._objects.append((value, form))
+        return number
 
-    def _collection(self, value: Any) -> str:
+    def _collection(self, value: Any) -> _Form:
         if isinstance(value, dict | MappingProxyType):
             # The order may come from a set, and then it differs in each process.
-            return _join("{}", sorted(self._pairs(value.items())))
-        found = filter(None, map(self._form, value))
-        if isinstance(value, set | frozenset):
-            return _join("set", sorted(found))
-        return _join("[]", found)
+            pairs = _Parts("{}", self._pairs(value.items()), ordered=False)
+            if not isinstance(value, defaultdict):
+                return pairs
+            return _Parts("default", (self._form(value.default_factory), pairs))
+        found = tuple(map(self._form, value))
+        if isinstance(value, (set, frozenset, *_VIEWS)):
+            return _Parts("set", found, ordered=False)
+        return _Parts("[]", found)
 
-    def _pairs(self, items: Iterable[tuple[Any, Any]]) -> Iterator[str]:
-        for name, value in items:
-            key, form = self._form(name), self._form(value)
-            if key and form:
-                yield _join("", (key, form))
+    def _pairs(self, items: Iterable[tuple[Any, Any]]) -> tuple[_Form, ...]:
+        pairs = [(self._form(name), self._form(value)) for name, value in items]
+        return tuple(_Parts("", pair, needs_all=True) for pair in pairs)
 
-    def _member(self, value: Enum) -> str:
+    def _member(self, value: Enum) -> _Form:
         """Return the form of a member of an `Enum`. Its value may come from a setting."""
-        form = f"{_name(type(value))}.{value.name}"
-        if is_own(value):
-            given = {name: one for name, one in attributes_of(value).items() if name[:1] != "_"}
-            form += _join("", sorted(self._pairs({**given, "": value.value}.items())))
-        return form
+        name = f"{_name(type(value))}.{value.name}"
+        if not is_own(value):
+            return name
+        given = {name: one for name, one in attributes_of(value).items() if name[:1] != "_"}
+        return _Parts(name, self._pairs({**given, "": value.value}.items()), ordered=False)
 
-    def _object(self, value: Any) -> str:
-        parts = list(filter(None, self._parts(value)))
+    def _object(self, value: Any) -> _Form:
         named = isinstance(value, _NAMED) or is_own(value)
-        return _join(_name(value), parts) if parts or named else _NOTHING
+        return _Parts(_name(value), tuple(self._parts(value)), needs_one=not named)
 
-    def _parts(self, thing: Any) -> Iterator[str]:
+    def _parts(self, thing: Any) -> Iterator[_Form]:
         """Yield the forms of the values that an object holds."""
         if is_own(thing) and not isinstance(thing, (*_NAMED, MethodType, functools.partial)):
             yield from self._of_object(thing)
@@ -199,49 +264,44 @@ class _Forms:
             case _ if _is_reduced(thing):
                 yield from map(self._form, _reduce(thing))
             case _:
-                yield from sorted(map(self._form, held_by(thing)))
+                yield _Parts("", tuple(map(self._form, held_by(thing))), ordered=False)
 
-    def _of_function(self, function: FunctionType) -> Iterator[str]:
+    def _of_function(self, function: FunctionType) -> Iterator[_Form]:
         values = [*(function.__defaults__ or ()), *closed_over(function)]
         yield from map(self._form, values)
-        yield from self._pairs(sorted((function.__kwdefaults__ or {}).items()))
-        yield from self._pairs(sorted(attributes_of(function).items()))
+        for named in (function.__kwdefaults__ or {}, attributes_of(function)):
+            yield _Parts("", self._pairs(named.items()), ordered=False)
         # `dataclasses` makes functions such as `__init__` from the text of the file.
         written = function.__name__[:2] == "__" and function.__name__ != "__call__"
         if _is_made(function) and not written:
-            yield from self._made(function.__code__)
+            yield self._form(function.__code__)
             known = function.__globals__
             module = sys.modules.get(function.__module__ or "")
             if known is not getattr(module, "__dict__", None):
                 names = sorted(_names_in(function.__code__).intersection(known))
                 yield from self._pairs((name, known[name]) for name in names)
 
-    def _made(self, code: CodeType) -> Iterator[str]:
-        """Yield the forms of code that no file has."""
-        yield self._form((code.co_code, code.co_names))
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                yield from self._made(constant)
-            else:
-                yield self._form(constant)
+    def _code(self, code: CodeType) -> _Form:
+        """Return the form of code that no file has."""
+        return _Parts("code", tuple(map(self._form, (code.co_code, code.co_names, code.co_consts))))
 
-    def _of_object(self, thing: Any) -> Iterator[str]:
+    def _of_object(self, thing: Any) -> Iterator[_Form]:
         yield from self._of_class(type(thing))
-        yield from sorted(self._pairs(attributes_of(thing).items()))
+        yield _Parts("", self._pairs(attributes_of(thing).items()), ordered=False)
         # Its class may be derived from one of Python.
         if isinstance(thing, _COLLECTIONS):
             yield self._collection(thing)
         elif isinstance(thing, (str, int, float, *_SHOWN)):
             yield self._plain(thing)
 
-    def _of_class(self, owner: type) -> Iterator[str]:
+    def _of_class(self, owner: type) -> Iterator[_Form]:
         """Yield the values of the classes that a function has made. A file has the others."""
         for one in owner.__mro__:
             if "<" in one.__qualname__:
                 found = vars(one).items()
                 # Python itself makes some entries, which differ between its versions.
                 known = [pair for pair in found if pair[0][:2] != "__" or callable(pair[1])]
-                yield from sorted(self._pairs(known))
+                yield _Parts("", self._pairs(known), ordered=False)
 
     def _relocated(self, text: str) -> str:
         return text.replace(self._here, ".") if len(self._here) > 1 else text
@@ -284,9 +344,3 @@ def _names_in(code: CodeType) -> set[str]:
     """Return the names that some code, and the functions in it, look up."""
     inner = (_names_in(one) for one in code.co_consts if isinstance(one, CodeType))
     return set(code.co_names).union(*inner)
-
-
-def _join(name: str, parts: Iterable[str]) -> str:
-    """Return one text for several ones, which can be told apart in it."""
-    text = "".join(f"{len(part)}:{part}" for part in parts)
-    return f"{name}({text})" if name else text

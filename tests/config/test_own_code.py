@@ -372,6 +372,29 @@ def test_a_file_counts_that_the_bot_removes(
     assert found[0] == found[1] != found[2]
 
 
+def test_files_that_the_bot_writes_count_by_their_content(
+    tmp_path: Path, unloaded: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their names may be random ones. The files are below the bot's folder and outside of it."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "other").mkdir()
+    write(
+        tmp_path / "project" / "bot.py",
+        "import os\nfrom pathlib import Path\nfrom tempfile import mkdtemp\n"
+        "for above in ('project', 'other', 'other'):\n"
+        "    file = Path(mkdtemp(dir=Path(__file__).parents[1] / above), 'rules.txt')\n"
+        "    file.write_text(os.environ['RULES'])\n    file.read_text()\n"
+        "def track(context): return {}\n",
+    )
+    found = []
+    for text in ("a", "a", "b"):
+        monkeypatch.setenv("RULES", text)
+        unloaded()
+        bot = load_attribute("bot:track", (str(tmp_path / "project"),), "bot")
+        found.append(code_of(bot))
+    assert found[0] == found[1] != found[2]
+
+
 def test_code_counts_of_a_module_that_is_not_registered(
     tmp_path: Path, unloaded: Callable[[], None]
 ) -> None:

@@ -7,8 +7,9 @@ import functools
 import re
 import subprocess
 import sys
+import threading
 from array import array
-from collections import ChainMap, UserDict, defaultdict
+from collections import ChainMap, Counter, UserDict, defaultdict
 from collections.abc import Callable
 from enum import Enum
 from operator import methodcaller
@@ -116,9 +117,19 @@ def unregistered(value: object) -> object:
     return loaded.same
 
 
-def holding(value: object) -> object:
+class PerThread(threading.local):
+    pass
+
+
+def thread_with(value: object) -> object:
+    made = PerThread()
+    made.value = value
+    return made
+
+
+def holding(*values: object) -> object:
     made = argparse.ArgumentParser()
-    made.rule = value  # type: ignore[attr-defined]
+    made.rules = values  # type: ignore[attr-defined]
     return made
 
 
@@ -153,6 +164,10 @@ HOLDERS: dict[str, Callable[[object], object]] = {
     "object of a package": lambda value: closure(holding(closure(value))),
     "module without a name": unregistered,
     "attribute of a text": lambda value: Rule(text_with(value)),
+    "attribute of a thread": thread_with,
+    "beside a long table": lambda value: closure(
+        holding([[n] for n in range(2_000)], [[closure(value)]])
+    ),
 }
 #: Pairs of values. Each value is made twice, as two runs make it.
 VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
@@ -173,6 +188,7 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "bytearray": (lambda: bytearray(b"a"), lambda: bytearray(b"b")),
     "default": (lambda: defaultdict(int), lambda: defaultdict(list)),
     "caller": (lambda: methodcaller("strip", "a"), lambda: methodcaller("strip", "b")),
+    "view": (lambda: Counter("a").keys(), lambda: Counter("b").keys()),
     "array": (lambda: array("i", [1]), lambda: array("i", [2])),
     "member": (lambda: Size.SMALL, lambda: Size.LARGE),
 }
@@ -269,6 +285,41 @@ def test_sets_have_one_form_in_all_processes(value: str) -> None:
     }
     assert len(found) == 1
     assert found != {b"\n"}
+
+
+LINKED = """
+from pytest_dstfuzz.own_values import values_of
+class Word:
+    def __init__(self, name):
+        self.name, self.near = name, set()
+    def __hash__(self):
+        return hash(self.name)
+words = [Word(name) for name in "abcde"]
+for one, other in zip(words, [*words[1:], words[LAST]]):
+    one.near.add(other)
+    other.near.update([one, words[0]])
+def same():
+    return False
+same.words = set(words)
+print(values_of(same))
+"""
+
+
+def test_objects_that_refer_to_each_other_have_one_form_in_all_processes(tmp_path: Path) -> None:
+    def digest(seed: str, last: int) -> bytes:
+        text = LINKED.replace("LAST", str(last))
+        (tmp_path / "links.py").write_text(text, encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, "-c", "import links"],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join([str(tmp_path), *sys.path])},
+            capture_output=True,
+            check=True,
+        ).stdout
+
+    found = {digest(seed, 0) for seed in "012345"}
+    assert len(found) == 1
+    assert found != {b"\n"}
+    assert digest("0", 2) not in found
 
 
 def test_comparisons_keep_the_values_that_they_had_first() -> None:
