@@ -14,7 +14,15 @@ import msgspec
 
 from pytest_dstfuzz.errors import DataError
 
-__all__ = ["RawJson", "from_json", "json_decoder", "json_encoded", "parse_json", "to_json"]
+__all__ = [
+    "RawJson",
+    "from_json",
+    "json_decoder",
+    "json_encoded",
+    "load_json",
+    "parse_json",
+    "to_json",
+]
 
 _Kind = TypeVar("_Kind")
 _EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
@@ -92,6 +100,18 @@ def each_key_once(
         return values
 
     return build
+
+
+def load_json(text: str | bytes | bytearray) -> Any:
+    """Return the value of a JSON text as `json.loads` does.
+
+    Raises:
+        ValueError: the text is not JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 _ONCE = each_key_once(

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
 
-from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.json_data import from_json, load_json
 
 __all__ = ["REPLY", "AnswerPath", "list_calls", "plain_marks"]
 
@@ -126,8 +126,8 @@ def parse_list(text: str) -> list[object] | None:
     if not (text[:1] == "[" and text[-1:] == "]"):
         return None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):  # RecursionError: thousands of nested brackets.
+        found = load_json(text)
+    except ValueError:
         return None
     return found if isinstance(found, list) else None
 
@@ -275,8 +275,8 @@ def text_of(value: object) -> str:
 def value_of(text: str) -> object:
     """Return the JSON value for a text of an outcome. The inverse of `text_of`."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # RecursionError: thousands of nested brackets.
+        return load_json(text)
+    except ValueError:
         return text
 
 

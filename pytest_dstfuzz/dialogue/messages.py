@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.calls import ToolCall, canonical
 from pytest_dstfuzz.errors import DataError, MalformedAnswerError
-from pytest_dstfuzz.json_data import parse_json
+from pytest_dstfuzz.json_data import load_json, parse_json
 from pytest_dstfuzz.printable import SHOWN, describe, shorten_text
 
 __all__ = ["Message", "calling"]
@@ -290,8 +290,8 @@ def _checked_arguments(given: object, where: str) -> Mapping[str, Any]:
                 "allowed"
             )
         try:
-            given = json.loads(given)
-        except (ValueError, RecursionError) as error:
+            given = load_json(given)
+        except ValueError as error:
             reason = str(error).partition(":")[0] or type(error).__name__
             raise MalformedAnswerError(
                 f"{where} has arguments that are not valid JSON ({reason}): {describe(given)}"

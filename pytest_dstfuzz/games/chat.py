@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_dstfuzz.config import Address, TrackerSettings
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.games.game import MOST_CHARACTERS, Goal, GoalSelection, TalkLine
+from pytest_dstfuzz.json_data import load_json
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.trackers.chat.client import ChatClient
@@ -99,8 +100,8 @@ def _selection(text: str) -> GoalSelection | None:
     """Return the selection in the last SELECT line with whole numbers, or ``None``."""
     for body in reversed(_SELECT.findall(text)):
         try:
-            amounts = json.loads(body)
-        except (ValueError, RecursionError):
+            amounts = load_json(body)
+        except ValueError:
             continue
         if amounts and all(type(amount) is int for amount in amounts.values()):
             return GoalSelection(amounts)

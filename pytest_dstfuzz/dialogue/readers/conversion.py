@@ -11,7 +11,6 @@ A message with unknown names stays unchanged, and the reader reports it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -20,7 +19,7 @@ from pytest_dstfuzz.dialogue.calls import canonical
 from pytest_dstfuzz.dialogue.messages import Json, text_of_content
 from pytest_dstfuzz.dialogue.readers.source import Oddities
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.json_data import parse_json
+from pytest_dstfuzz.json_data import load_json, parse_json
 
 
 def _by_name(names: Mapping[str, str]) -> dict[str, str]:
@@ -372,8 +371,8 @@ def chat_tools(given: object, place: str, odd: Oddities) -> object:
     """Return a list of tools without the wrappers of Gemini, Bedrock and others."""
     if isinstance(given, str) and given.strip():
         try:
-            given = json.loads(given)
-        except (ValueError, RecursionError):
+            given = load_json(given)
+        except ValueError:
             return given
     if not isinstance(given, list):
         return None if given == "" else given

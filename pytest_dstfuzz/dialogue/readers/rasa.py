@@ -32,7 +32,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     json_start,
 )
 from pytest_dstfuzz.errors import DataError, needs_extra
-from pytest_dstfuzz.json_data import shorten_value
+from pytest_dstfuzz.json_data import load_json, shorten_value
 from pytest_dstfuzz.printable import shorten_text
 
 _YAML: Final = (".yml", ".yaml")
@@ -177,8 +177,8 @@ def _without_entities(text: str) -> tuple[str, list[tuple[str, Any]]]:
         said = one["text"]
         if one["json"]:
             try:
-                about = json.loads(one["json"])
-            except (ValueError, RecursionError):
+                about = load_json(one["json"])
+            except ValueError:
                 continue
             entities.append((str(about.get("entity")), about.get("value", said)))
         else:
@@ -195,8 +195,8 @@ def _payload_entities(text: str) -> Mapping[str, Any]:
     """
     _, brace, rest = text.partition("{")
     try:
-        found = json.loads(brace + rest) if brace else {}
-    except (ValueError, RecursionError):
+        found = load_json(brace + rest) if brace else {}
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -23,7 +23,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue
 from pytest_dstfuzz.dialogue.normalise import is_absent, normalise_state
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import encoding_name, encoding_of, refuse_special
-from pytest_dstfuzz.json_data import from_json, parse_json, shorten_value
+from pytest_dstfuzz.json_data import from_json, load_json, parse_json, shorten_value
 from pytest_dstfuzz.printable import format_count
 
 __all__ = ["SourceFile"]
@@ -308,8 +308,8 @@ def first_line(head: str) -> str:
 def first_object(head: str) -> Mapping[str, Any] | None:
     """Return the JSON object in the first line, or ``None`` if the line has no complete object."""
     try:
-        found = json.loads(first_line(head))
-    except (ValueError, RecursionError):
+        found = load_json(first_line(head))
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 
@@ -347,8 +347,8 @@ def begun_json(head: str) -> object:
         if not closing:
             break
     try:
-        return json.loads(head[:end] + rest)
-    except (ValueError, RecursionError):
+        return load_json(head[:end] + rest)
+    except ValueError:
         return None
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from pytest_dstfuzz.dialogue.number_words import with_digits
+from pytest_dstfuzz.json_data import load_json
 from pytest_dstfuzz.models.assistant.features import (
     ANY,
     Array,
@@ -355,8 +356,8 @@ def _text_of(content: object) -> str:
 def _object(given: Any) -> Mapping[str, Any]:
     if isinstance(given, str):
         try:
-            given = json.loads(given)
-        except (ValueError, RecursionError):
+            given = load_json(given)
+        except ValueError:
             return {}
     return given if isinstance(given, Mapping) else {}
 

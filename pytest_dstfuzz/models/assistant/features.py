@@ -13,6 +13,7 @@ import numpy as np
 
 from pytest_dstfuzz.comparisons.embedding import NUMBER, load_shipped_vectors
 from pytest_dstfuzz.dialogue.number_words import with_digits
+from pytest_dstfuzz.json_data import load_json
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 #: Size of a word vector.
@@ -498,8 +499,8 @@ def result_rows(content: Any, depth: int = 3) -> list[dict[str, str]]:
     """
     if isinstance(content, str):
         try:
-            content = json.loads(content)
-        except (ValueError, RecursionError):
+            content = load_json(content)
+        except ValueError:
             return []
     if isinstance(content, Mapping):
         flat = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pytest_dstfuzz.config import Address, Header
 from pytest_dstfuzz.dialogue.anthropic import answer_of, choice_of, request_of, tools_of
+from pytest_dstfuzz.json_data import load_json
 from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.chat.client import ChatClient, count_usage
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -68,8 +68,8 @@ def _whole(block: dict[str, Any]) -> dict[str, Any]:
     pieces = block.pop("pieces")
     if pieces:
         try:
-            block["input"] = json.loads(pieces)
-        except (ValueError, RecursionError):
+            block["input"] = load_json(pieces)
+        except ValueError:
             block["input"] = pieces
     return block
 

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import hmac
 import ipaddress
-import json
 import queue
 import socket
 import threading
@@ -29,6 +28,7 @@ from starlette.routing import Route
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.json_data import load_json
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of
 from pytest_dstfuzz.trackers.validation import as_list, check_prediction, describe_error
 from pytest_dstfuzz.trackers.web import contract
@@ -266,8 +266,8 @@ async def _body(request: Request) -> Any:
         if len(content) > _LONGEST_REQUEST:
             raise ContractError(f"the request is longer than {_LONGEST_REQUEST:,} bytes")
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return load_json(content)
+    except ValueError as error:
         raise ContractError(f"the request is not valid JSON: {error}") from None
 
 

@@ -18,6 +18,7 @@ from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError, UserError, nearest
+from pytest_dstfuzz.json_data import load_json
 from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -98,8 +99,8 @@ class Request:
         if rest.startswith("/"):
             path, _, rest = re.sub(r"\s+", " ", rest, count=1).partition(" ")
         try:
-            body = json.loads(rest) if rest.strip() else None
-        except (ValueError, RecursionError):
+            body = load_json(rest) if rest.strip() else None
+        except ValueError:
             raise UserError(f"{advice}; got {describe(text)}, which is no JSON") from None
         return cls(path, body)
 
@@ -207,8 +208,8 @@ class Response:
         if _is_pointer(text.strip()):
             return cls(text.strip())
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
+            found = load_json(text)
+        except ValueError:
             found = None
         if not isinstance(found, dict) or not found or not all(map(_is_pointer, found.values())):
             raise UserError(f"{_RESPONSE}; got {describe(text)}")
