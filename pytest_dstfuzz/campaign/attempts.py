@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer, Folding
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise, Unreached
@@ -22,6 +22,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     DialogueSet,
     Difference,
     Turn,
+    diff_states,
 )
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
@@ -58,61 +59,80 @@ __all__ = [
 ]
 
 
+class FoldedLabel(NamedTuple):
+    """A label in the wording of two answers."""
+
+    label: Outcome
+    #: The paths at which the label agrees with both answers, although they differ. Such a label may
+    #: name two values, or say more than either answer. It does not tell which answer is right.
+    undecided: frozenset[str] = frozenset()
+
+
 def fold_label(
     folding: Folding, label: Outcome, clean: Outcome, found: Outcome, asked: Context
-) -> Outcome:
+) -> FoldedLabel:
     """Return a label. Replace each of its texts by the text of an answer that agrees with it.
 
     Args:
         folding: compares texts.
         label: the label from the data.
         clean: the reference answer.
-        found: the other answer, aligned to the paths of the clean answer. If the texts of both
-            answers agree with the label, the text of ``found`` is used.
+        found: the other answer, aligned to the paths of the clean answer.
         asked: the clean context.
     """
     if folding.exact:
-        return label
-    if folding.agree(label, found, asked):
-        return found
-    if folding.agree(label, clean, asked):
-        return clean
+        return FoldedLabel(label)
+    right, was_right = (folding.agree(label, one, asked) for one in (found, clean))
+    if right or was_right:
+        differing = [one.slot for one in diff_states(clean, found)] if right and was_right else ()
+        return FoldedLabel(clean if was_right else found, frozenset(differing))
     by_found, by_clean = (folding.under(one, label) for one in (found, clean))
     told = {path: text for path, text in by_found.items() if path not in clean}
+    undecided = set()
     for path in {**clean, **found}:
-        own, right = (found, by_found) if path in found else (clean, by_clean)
-        if path in right:
-            same = folding.compare(path, own[path], right[path], asked).same
-            told[path] = own[path] if same else right[path]
-        elif path in clean and path in by_clean:
-            same = folding.compare(path, clean[path], by_clean[path], asked).same
-            told[path] = clean[path] if same else by_clean[path]
-    return Outcome(told)
+        agreeing = [
+            own[path]
+            for own, labelled in ((clean, by_clean), (found, by_found))
+            if path in own
+            and path in labelled
+            and folding.compare(path, own[path], labelled[path], asked).same
+        ]
+        labelled = by_found if path in found else by_clean
+        if agreeing:
+            told[path] = agreeing[0]
+        elif path in labelled:
+            told[path] = labelled[path]
+        if len({*agreeing}) > 1:
+            undecided.add(path)
+    return FoldedLabel(Outcome(told), frozenset(undecided))
 
 
 def judge_by_label(
-    label: Outcome,
+    folded: FoldedLabel,
     changes: Iterable[Difference],
     known: LabelledNames | None = None,
     answers: Collection[Outcome] = (),
 ) -> tuple[Difference, ...]:
     """Return the changes, each with its verdict by the label, such as ``right-to-wrong``.
 
-    The label must have the wording of both answers, see `fold_label`. ``known`` has the slots,
-    tools and arguments that the labels of the data name (``None`` = all). Others have no verdict,
-    because the bot may give them another name. For the same reason, the loss of a slot that the
-    label lacks has no verdict if the label has a slot with the same value or name, which none of
-    the ``answers`` has, and no label has both.
+    Undecided slots have no verdict. ``known`` has the slots, tools and arguments that the labels
+    of the data name (``None`` = all). Others have no verdict, because the bot may give them another
+    name. For the same reason, the loss of a slot that the label lacks has no verdict if the label
+    has a slot with the same value or name, which none of the ``answers`` has, and no label has
+    both.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
     >>> changes = [Difference("area", "south", "north"), Difference("food", "thai", None)]
-    >>> [one.by_label for one in judge_by_label(label, changes)]
+    >>> [one.by_label for one in judge_by_label(FoldedLabel(label), changes)]
     ['corrected', 'right-to-wrong']
     """
-    found = []
+    label, found = folded.label, list[Difference]()
     unmet = [slot for slot in label if not any(slot in one for one in answers)]
     for change in changes:
         right = label.get(change.slot)
+        if change.slot in folded.undecided:
+            found.append(change)
+            continue
         if right is None and known is not None:
             others = [slot for slot in unmet if _may_replace(slot, label[slot], change)]
             if known.may_lack(change.slot, others):
@@ -233,12 +253,15 @@ class TurnAttempts:
         if self.expected(attempt).stays:
             found = self._as_meant(attempt, clean, found)
         if isinstance(self.begun, BySearch):
-            label = self._label(attempt, clean, found)
-            verdict = self.begun.judge(clean, found, label)
+            folded = self._label(attempt, clean, found)
+            if self.rules.relation.needs_labels and folded is not None and folded.undecided:
+                # Both answers are right there.
+                found = Outcome({**found, **{path: clean[path] for path in folded.undecided}})
+            verdict = self.begun.judge(clean, found, None if folded is None else folded.label)
             changes = self._labelled(attempt, clean, found, verdict)
             # A label says nothing about a slot that no label names.
             judged = {one.by_label for one in changes}
-            unjudged = verdict.kind == "improved" and None in judged and label is not None
+            unjudged = verdict.kind == "improved" and None in judged and folded is not None
             kind: VerdictKind = "violation" if unjudged else verdict.kind
             return replace(verdict, kind=kind, changes=changes)
         expected = self.expected(attempt)
@@ -280,10 +303,10 @@ class TurnAttempts:
     ) -> tuple[Difference, ...]:
         """Return the changes with their verdicts by the label, if there is a label."""
         clean, found = self._against_recorded(attempt, clean, found)
-        label = self._label(attempt, clean, found) if verdict.changes else None
-        if label is None:
+        folded = self._label(attempt, clean, found) if verdict.changes else None
+        if folded is None:
             return verdict.changes
-        return judge_by_label(label, verdict.changes, self.rules.labelled, (clean, found))
+        return judge_by_label(folded, verdict.changes, self.rules.labelled, (clean, found))
 
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome
@@ -311,7 +334,7 @@ class TurnAttempts:
             return False
         return self.rules.folding.agree(self.clean.state, found, self.clean_context)
 
-    def _label(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Outcome | None:
+    def _label(self, attempt: Attempt, clean: Outcome, found: Outcome) -> FoldedLabel | None:
         """Return the right answer to an attempt in the wording of the two answers, or ``None``."""
         reference, rules = self.reference(attempt), self.rules
         rewrite = attempt.proposal.rewrite

@@ -887,9 +887,12 @@ def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair 
         said, right = Outcome(before), None if label is None else Outcome(label)
         if how.folding.agree(said, turn.clean_state, asked):
             after = before
-        if right is not None and turn.is_right:
+        was_right = right is not None and how.folding.agree(right, said, asked)
+        if was_right and turn.is_right and before != after:
+            label = None  # It agrees with two answers that differ, so it excuses nothing.
+        elif right is not None and turn.is_right:
             label = dict(after)
-        elif right is not None and how.folding.agree(right, said, asked):
+        elif was_right:
             label = dict(before)
     return CleanPair(turn.id, turn.dialogue_id, before, after, label, turn.kind)
 

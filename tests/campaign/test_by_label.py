@@ -57,7 +57,7 @@ def labelled_state(user: str, area: str) -> dict[str, object]:
     return {"turns": [{"user": user, "state": {"area": area}}]}
 
 
-def labelled_calls(user: str, area: str, argument: str = "area") -> dict[str, object]:
+def labelled_calls(user: str, area: object, argument: str = "area") -> dict[str, object]:
     call = {"name": "find", "arguments": json.dumps({argument: area})}
     return {
         "messages": [
@@ -170,6 +170,39 @@ def test_a_change_that_was_right_at_an_earlier_turn_may_be_wrong_now(tmp_path: P
         return {"area": found[1]} if found else {}
 
     assert violations(tmp_path, bot, talks, "state", attack="cumulative") > 0
+
+
+def test_a_recorded_reply_that_allows_two_answers_excuses_no_change(tmp_path: Path) -> None:
+    answer = "It costs 5 pounds, or 50 pounds."
+    talks = [
+        {"dialogue_id": area, "turns": [{"user": user, "answer": answer}]}
+        for area, user in USERS.items()
+    ]
+
+    def bot(context: Context) -> str:
+        heard = re.search("in the (north|south) please", context.user)
+        return f"It costs {5 if heard else 50} pounds."
+
+    assert violations(tmp_path, bot, talks, "reply") > 0
+
+
+@pytest.mark.parametrize("relation", ["metamorphic", "gold"])
+def test_a_recorded_call_that_allows_two_values_excuses_no_change(
+    tmp_path: Path, relation: str
+) -> None:
+    talks = [
+        {"dialogue_id": area, **labelled_calls(user, ["north", "south"])}
+        for area, user in USERS.items()
+    ]
+
+    def bot(context: Context) -> list[ToolCall]:
+        heard = re.search("in the (north|south) please", context.user)
+        return [ToolCall("find", {"area": [heard[1] if heard else "north"]})]
+
+    rules = {"find.area": "subset"}
+    found = violations(tmp_path, bot, talks, "tool-calls", relation=relation, arguments=rules)
+    # For this relation, both answers are right.
+    assert (found == 0) == (relation == "gold")
 
 
 def test_a_recorded_reply_without_an_answer_is_no_label(tmp_path: Path) -> None:

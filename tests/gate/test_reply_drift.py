@@ -10,7 +10,7 @@ from gate_cases import Contents, build, judged_figure, saved, totals_of
 
 from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.comparisons.registry import comparison_by_name
+from pytest_dstfuzz.comparisons.registry import DEFAULT, comparison_by_name
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -28,6 +28,7 @@ from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.totals.troubles import AnswersTally
 
 NUMBERS = comparison_by_name("numbers", Settings().reply)
+FACTS = comparison_by_name(DEFAULT, Settings().reply)
 
 
 def one_answer(turns: Iterable[TurnResult]) -> str:
@@ -113,6 +114,14 @@ def test_labels_excuse_replies_that_came_to_say_the_same(
     assert (drift.right_before, drift.right_after) == (not excused, excused)
     reason = judge_drift(drift, 1.0).reason
     assert "changed at 1 of 1 turns; right replies on the 1 turn with recorded answers" in reason
+
+
+def test_a_label_that_allows_both_replies_excuses_no_drift() -> None:
+    old, new = (
+        replied(f"It costs {price} pounds", right="It costs 5 or 50 pounds") for price in (5, 50)
+    )
+    drift = pair_up(saved(old), new, Contents(new), FACTS).clean.drift()
+    assert (len(drift.changed), drift.excused, drift.share) == (1, False, 1.0)
 
 
 def test_limits_of_right_replies_speak_of_recorded_answers() -> None:
