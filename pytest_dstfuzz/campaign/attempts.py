@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer, Folding
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise, Unreached
-from pytest_dstfuzz.campaign.spec import CampaignSpec, LabelledNames
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.facts import without_slips
 from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.config import ATTACKS, PROFILES
@@ -110,34 +110,31 @@ def fold_label(
 def judge_by_label(
     folded: FoldedLabel,
     changes: Iterable[Difference],
-    known: LabelledNames | None = None,
-    answers: Collection[Outcome] = (),
+    answers: Collection[Outcome],
+    labelled: Container[str] | None = None,
 ) -> tuple[Difference, ...]:
     """Return the changes, each with its verdict by the label, such as ``right-to-wrong``.
 
-    Undecided slots have no verdict. ``known`` has the slots, tools and arguments that the labels
-    of the data name (``None`` = all). Others have no verdict, because the bot may give them another
-    name. For the same reason, the loss of a slot that the label lacks has no verdict if the label
-    has a slot with the same value or name, which none of the ``answers`` has, and no label has
-    both.
+    Undecided slots have no verdict. ``labelled`` has the slots, tools and arguments that any label
+    of the data names (``None`` = all). Others have no verdict, because the bot may give them
+    another name. For the same reason, the loss of a slot that the label lacks has no verdict if the
+    label has a slot with the same value or name, which none of the ``answers`` has.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
-    >>> changes = [Difference("area", "south", "north"), Difference("food", "thai", None)]
-    >>> [one.by_label for one in judge_by_label(FoldedLabel(label), changes)]
+    >>> clean, found = Outcome({"area": "south", "food": "thai"}), Outcome({"area": "north"})
+    >>> changes = diff_states(clean, found)
+    >>> [one.by_label for one in judge_by_label(FoldedLabel(label), changes, (clean, found))]
     ['corrected', 'right-to-wrong']
     """
     label, found = folded.label, list[Difference]()
     unmet = [slot for slot in label if not any(slot in one for one in answers)]
     for change in changes:
         right = label.get(change.slot)
-        if change.slot in folded.undecided:
+        unnamed = labelled is not None and change.slot not in labelled
+        renamed = any(_may_replace(slot, label[slot], change) for slot in unmet)
+        if change.slot in folded.undecided or (right is None and (unnamed or renamed)):
             found.append(change)
             continue
-        if right is None and known is not None:
-            others = [slot for slot in unmet if _may_replace(slot, label[slot], change)]
-            if known.may_lack(change.slot, others):
-                found.append(change)
-                continue
         said: ByLabel = "corrected" if change.after == right else "wrong-to-wrong"
         said = "right-to-wrong" if change.before == right else said
         found.append(replace(change, by_label=said))
@@ -306,7 +303,7 @@ class TurnAttempts:
         folded = self._label(attempt, clean, found) if verdict.changes else None
         if folded is None:
             return verdict.changes
-        return judge_by_label(folded, verdict.changes, self.rules.labelled, (clean, found))
+        return judge_by_label(folded, verdict.changes, (clean, found), self.rules.labelled)
 
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome

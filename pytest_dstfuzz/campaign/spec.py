@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,37 +23,29 @@ from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import search_by_name
 
-__all__ = ["CampaignSpec", "LabelledNames"]
+__all__ = ["CampaignSpec"]
 
 
-class LabelledNames:
-    """The slots, or the tools and arguments, that the labels of the data name."""
+class LabelledNames(Container[str]):
+    """The slots, or the tools and arguments, that any label of the data names."""
 
     def __init__(self, kind: AnswerKind, data: DialogueSet) -> None:
         """Store the data. Its labels are read when a name is looked for."""
         self._kind, self._data = kind, data
 
-    def may_lack(self, path: str, others: Iterable[str] = ()) -> bool:
-        """Return whether the labels may have another name for a slot or a part of a call.
-
-        This is so if no label has its name, or if one of the ``others`` may be its other name,
-        because no label has both.
-        """
-        name, *rest = (AnswerPath.of(one).part[1] for one in (path, *others))
-        having = [names for names in self._names if name in names]
-        return not having or any(all(one not in names for names in having) for one in rest)
+    def __contains__(self, path: object) -> bool:
+        """Return whether a label names the slot or the part of a call."""
+        return AnswerPath.of(str(path)).part[1] in self._names
 
     @cached_property
-    def _names(self) -> frozenset[frozenset[str]]:
-        """The names in each label."""
+    def _names(self) -> frozenset[str]:
         labels = (
             self._kind.label(dialogue, index)
             for dialogue in self._data.dialogues
             for index in range(len(dialogue.turns))
         )
-        return frozenset(
-            frozenset(AnswerPath.of(path).part[1] for path in label) for label in labels if label
-        )
+        paths = {path for label in labels for path in label or ()}
+        return frozenset(AnswerPath.of(path).part[1] for path in paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +68,7 @@ class CampaignSpec:
     #: Decides whether two answers agree.
     folding: Folding = AS_GIVEN
     #: The slots, tools and arguments that labels name; ``None`` = all.
-    labelled: LabelledNames | None = None
+    labelled: Container[str] | None = None
     #: Prepared turns, for a round that the search learns from. The lessons need each turn again.
     #: `None` prepares each turn anew.
     sources: dict[tuple[object, ...], Source] | None = None

@@ -120,10 +120,13 @@ def test_one_label_with_the_names_of_the_bot_does_not_speak_for_the_others(
     own = "area" if states else "find"
     talks = [{"dialogue_id": area, **label(user, area)} for area, user in USERS.items()]
     mixed = json.dumps(talks).replace(f'"{own}"', '"other"')
-    agreeing = {"dialogue_id": "new", **label("I need the north", "north")}
+    agreeing = [{"dialogue_id": "new", **label("I need the north", "north")}]
+    if states:
+        both = {"user": "I need the south", "state": {"area": "south", "other": "south"}}
+        agreeing.append({"dialogue_id": "both", "turns": [both]})
     outcome = "state" if states else "tool-calls"
     found, right = (
-        violations(tmp_path, partial(bot, own), [*several, agreeing], outcome)
+        violations(tmp_path, partial(bot, own), [*several, *agreeing], outcome)
         for several in (json.loads(mixed), talks)
     )
     assert found == right > 0
@@ -282,7 +285,7 @@ def test_recorded_calls_are_read_by_the_rules_of_arguments() -> None:
     clean = calls_outcome([ToolCall("book", {**call, "people": 2, "area": "south"})])
     found = calls_outcome([ToolCall("book", {**call, "people": 2, "time": "18:00"})])
     told = judge_by_label(
-        fold_label(folding, label, clean, found, asked), diff_states(clean, found)
+        fold_label(folding, label, clean, found, asked), diff_states(clean, found), (clean, found)
     )
     by_slot = {one.slot: one.by_label for one in told}
     assert by_slot == {"book[0].area": "corrected", "book[0].time": "right-to-wrong"}
@@ -294,10 +297,10 @@ def test_a_recorded_call_that_is_made_only_now_is_a_correction() -> None:
     made = calls_outcome([ToolCall("book", {"people": 2})])
     none = calls_outcome([])
     changes = diff_states(none, made)
-    told = judge_by_label(fold_label(folding, made, none, made, asked), changes)
+    told = judge_by_label(fold_label(folding, made, none, made, asked), changes, (none, made))
     assert {one.by_label for one in told} == {"corrected"}
     changes = diff_states(made, none)
-    told = judge_by_label(fold_label(folding, made, made, none, asked), changes)
+    told = judge_by_label(fold_label(folding, made, made, none, asked), changes, (made, none))
     assert {one.by_label for one in told} == {"right-to-wrong"}
 
 
