@@ -7,6 +7,7 @@ import functools
 import hashlib
 import importlib
 import inspect
+import logging
 import marshal
 import os
 import sys
@@ -228,7 +229,7 @@ def held_by(thing: Any) -> list[Any]:
                 found.append(one)
             elif type(one) is ModuleType:
                 found += [one] if is_own_module(one) else []
-            elif type(one).__module__.partition(".")[0] in _LEADING:
+            elif isinstance(one, _LEADING) or _package_of(one) in _RUNNERS:
                 continue
             else:
                 waiting.append(one)
@@ -237,10 +238,16 @@ def held_by(thing: Any) -> list[Any]:
 
 #: Objects without functions of a user.
 _ENDS: Final = frozenset({type(None), bool, str, bytes, int, float, complex})
-#: Packages whose objects lead to the whole program: loggers, and the objects of a run.
-_LEADING: Final = frozenset({_PACKAGE.rstrip("."), "_pytest", "logging", "pluggy"})
+#: Objects that lead to the whole program.
+_LEADING: Final = (logging.Logger, logging.Handler, logging.Manager)
+#: Packages whose objects lead to the whole run.
+_RUNNERS: Final = frozenset({"_pytest", "pluggy"})
 #: The number of objects in which functions of a user are looked for. Numbers and texts are free.
 _MOST_HELD: Final = 100_000
+
+
+def _package_of(thing: Any) -> str:
+    return type(thing).__module__.partition(".")[0]
 
 
 def _content_of(thing: Any) -> Iterator[Any]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import hashlib
+import os
 import re
+import secrets
 import sys
+import threading
+import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +21,7 @@ from enum import Enum
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from numbers import Integral, Real
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import (
     BuiltinMethodType,
     CodeType,
@@ -26,52 +31,73 @@ from types import (
     MethodType,
     MethodWrapperType,
     ModuleType,
+    WrapperDescriptorType,
 )
 from typing import Any, Final, TypeAlias
 
-from pytest_dstfuzz.own_code import attributes_of, closed_over, held_by, is_own
+from pytest_dstfuzz.own_code import attributes_of, closed_over, is_own
 
-__all__ = ["hide_values", "values_of"]
+__all__ = ["hide_values", "hint_of", "values_of"]
 
 #: Types whose ``repr`` shows all of a value, and always in the same way.
 _SHOWN: Final = (
-    *(type(None), bool, bytes, complex, range, type(...)),
+    *(type(None), bool, bytes, complex, range, type(...), type(NotImplemented)),
     *(date, time, timedelta, Decimal, Fraction),
 )
 _VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
 _COLLECTIONS: Final = (list, tuple, deque, set, frozenset, dict, MappingProxyType, *_VIEWS)
-_BUILTIN: Final = frozenset({str, int, float, *_SHOWN, *_COLLECTIONS})
-#: Modules of Python whose objects are made from their values alone.
-_REDUCED: Final = frozenset({"array", "builtins", "collections", "operator", "string", "types"})
+_BUILTIN: Final = frozenset({str, int, float, *_SHOWN, *_COLLECTIONS, defaultdict})
 #: Objects with a name that stands for what they do.
-_NAMED: Final = (FunctionType, type, BuiltinMethodType, MethodDescriptorType)
+_NAMED: Final = (
+    *(FunctionType, type, BuiltinMethodType, MethodDescriptorType),
+    *(MethodWrapperType, WrapperDescriptorType),
+)
+#: Objects without values.
+_LOCKS: Final = (type(threading.Lock()), type(threading.RLock()))
+_CACHED: Final = type(functools.cache(str))
+#: Packages whose objects lead to the whole run, or have other values in each process.
+_NEVER_KNOWN: Final = frozenset({"_pytest", "pluggy", "torch"})
 #: Longer forms of objects are replaced by a digest, because other forms contain them.
 _LONG: Final = 200
-#: The form of a value without a stable form, and of a function without values.
-_NOTHING: Final = ""
-#: The number of texts that are made for objects in circles.
+#: The number of texts that are made for objects in circles, and of objects in a value.
 _MOST_TEXTS: Final = 1_000_000
+_MOST_OBJECTS: Final = 200_000
+#: Entries of classes that Python itself makes. They differ between its versions.
+_BY_PYTHON: Final = frozenset(
+    {
+        *("__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__"),
+        *("__dict__", "__doc__", "__firstlineno__", "__module__", "__qualname__"),
+        *("__static_attributes__", "__weakref__"),
+    }
+)
+#: The flag of classes that a program has made (``Py_TPFLAGS_HEAPTYPE``).
+_HEAP_TYPE: Final = 1 << 9
+#: Distinguishes this process, or all workers of this session, from others.
+_RUN: Final = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(8)
+#: The beginning of a digest of values that are not known.
+_UNKNOWN: Final = "unknown-"
+_NAME_OF_UNKNOWN: Final = re.compile(rf"{_UNKNOWN}([\w.]+)-")
 
 
 def values_of(thing: object) -> str:
     """Return a digest of the values that a user's function or object holds; ``""`` if of none.
 
     These are the values of a closure, the defaults and attributes of a function, the arguments of a
-    `functools.partial`, and the attributes of an object of a user's class. Numbers, texts, bytes,
-    compiled patterns, functions, and collections of these count. So does the code of a function
-    that `exec` or `eval` made. All other values, such as paths and objects of packages, have no
-    form that is the same in each run and on each machine, so they are left out, except for the
-    user's functions and objects that they hold. The path of the working folder in a text counts as
-    ``.``. The attributes of a class and global names do not count: a program may count or keep
-    something there while it runs.
+    `functools.partial`, and the attributes of an object. Functions and classes of packages count by
+    their names, and other objects of packages by the values that `copy` would copy. The path of the
+    working folder in a text or a path counts as ``.``. The attributes of a class and global names
+    do not count: a program may count or keep something there while it runs. A user's object or
+    function with an attribute ``fingerprint``, a text, counts by this text instead of its values.
+
+    Some objects, such as threads and open files, have no such values. Then the digest differs in
+    each run, and `hint_of` explains it.
 
     A run may change the values. So call this before the object is used.
     """
-    try:
-        text = _Forms().held_by(thing)
-    except Exception:  # noqa: BLE001 - a user's object may raise anything if it is looked at
-        text = _NOTHING
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest() if text else ""
+    forms = _Forms()
+    text = forms.held_by(thing)
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest() if text else ""
+    return f"{_UNKNOWN}{forms.unknown}-{digest[:12]}" if forms.unknown else digest
 
 
 @functools.lru_cache(maxsize=256)
@@ -80,8 +106,22 @@ def hide_values(digest: str) -> str:
 
     A value may be a secret, and anybody may read a baseline.
     """
+    if not digest or digest.startswith(_UNKNOWN):
+        return digest
     secret = digest.encode()
     return hashlib.scrypt(secret, salt=b"values", n=1 << 14, r=8, p=1, dklen=16).hex()
+
+
+def hint_of(*texts: object) -> str:
+    """Return why a value is not known, if one of the texts has such a digest, or ``""``."""
+    for found in map(_NAME_OF_UNKNOWN.search, map(str, texts)):
+        if found:
+            return (
+                f" (it holds a {found[1]}, whose values cannot be compared with those of another "
+                "run: give your object or function an attribute fingerprint, a text that names "
+                "all that decides)"
+            )
+    return ""
 
 
 #: The form of a value: a text, the number of an object, or the forms of its parts.
@@ -90,22 +130,15 @@ _Form: TypeAlias = "str | int | _Parts"
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The form of a value with parts. Parts without a form are left out."""
+    """The form of a value with parts."""
 
     name: str
     parts: tuple[_Form, ...]
     ordered: bool = True
-    #: Whether the value has no form if no part has one.
-    needs_one: bool = False
-    #: Whether the value has no form if a part has none.
-    needs_all: bool = False
 
     def text(self, known: Mapping[int, str]) -> str:
         """Return the text of the form, with the known texts of objects."""
-        every = [_text(part, known) for part in self.parts]
-        found = list(filter(None, every))
-        if (self.needs_all and len(found) < len(every)) or (self.needs_one and not found):
-            return _NOTHING
+        found = [_text(part, known) for part in self.parts]
         text = "".join(f"{len(one)}:{one}" for one in (found if self.ordered else sorted(found)))
         return f"{self.name}({text})" if self.name else text
 
@@ -125,8 +158,11 @@ def _text(form: _Form, known: Mapping[int, str]) -> str:
     return hashlib.sha256(text.encode(errors="replace")).hexdigest() if len(text) > _LONG else text
 
 
-def _resolve(forms: Sequence[_Form]) -> Mapping[int, str]:
-    """Return the text of each object's form. Objects may refer to each other in circles."""
+def _resolve(forms: Sequence[_Form]) -> tuple[Mapping[int, str], list[str]]:
+    """Return the text of each object's form, and those of objects in circles, sorted.
+
+    The text of an object in a circle tells only of the objects near to it.
+    """
     parts = {n: form for n, form in enumerate(forms) if isinstance(form, _Parts)}
     order = TopologicalSorter({n: set(form.objects()) for n, form in parts.items()})
     known = {n: form for n, form in enumerate(forms) if isinstance(form, str)}
@@ -147,7 +183,7 @@ def _resolve(forms: Sequence[_Form]) -> Mapping[int, str]:
         circles = told
         if same:
             break
-    return known | circles
+    return known | circles, sorted(circles.values())
 
 
 class _Forms:
@@ -160,53 +196,53 @@ class _Forms:
         #: Each object, and the function that makes its form. An object is kept, so that no id is
         #: used again.
         self._objects: list[tuple[Any, Callable[[Any], _Form]]] = []
+        #: The type of the first object whose values are not known, or ``""``.
+        self.unknown = ""
 
     def held_by(self, thing: Any) -> str:
         """Return the forms of the values that an object holds, without the object itself."""
-        whole = _Parts("", tuple(self._parts(thing)))
+        whole = self._made(thing, lambda given: _Parts("", tuple(self._parts(given))))
         # The list grows meanwhile.
         forms = [self._made(value, form) for value, form in self._objects]
-        return whole.text(_resolve(forms))
+        known, circles = _resolve(forms)
+        text = _text(whole, known)
+        return _Parts(text, tuple(circles)).text({}) if circles else text
 
     def _made(self, value: Any, form: Callable[[Any], _Form]) -> _Form:
+        if len(self._objects) > _MOST_OBJECTS:
+            return self._unknown(value)
         try:
             return form(value)
         except Exception:  # noqa: BLE001 - a user's object may raise anything if it is looked at
-            return _NOTHING
+            return self._unknown(value)
+
+    def _unknown(self, value: Any) -> str:
+        """Return a form that differs in each run."""
+        kind = type(value)
+        self.unknown = self.unknown or f"{kind.__module__}.{kind.__name__}".removeprefix(
+            "builtins."
+        )
+        return f"{kind.__qualname__} of the run {_RUN}"
 
     def _form(self, value: Any) -> _Form:
-        """Return a form that differs for different values, or `_NOTHING`."""
+        """Return a form that differs for different values."""
         # `isinstance` would ask a proxy for the class of its object.
         plain = issubclass(type(value), Enum) or type(value) in _BUILTIN
-        if not plain and (is_own(value) or _is_reduced(value)):
+        if not plain and (is_own(value) or type(value) in _NAMED):
             return self._once(value, self._object)
         return self._plain(value)
 
     def _plain(self, value: Any) -> _Form:
         """Return the form of a value without its attributes."""
-        form: _Form
-        match value:
-            case Enum():
-                form = self._once(value, self._member)
-            case str():
-                form = repr(self._relocated(str.__str__(value)))
-            case _ if isinstance(value, _SHOWN):
-                form = repr(value)
-            case int() | float():
-                # A subclass may show itself in another way.
-                form = (int if isinstance(value, int) else float).__repr__(value)
-            case Integral() | Real():
-                # Such as a number of numpy.
-                form = repr(int(value) if isinstance(value, Integral) else float(value))
-            case CodeType():
-                form = self._once(value, self._code)
-            case re.Pattern():
-                form = f"re {value.pattern!r} {value.flags}"
-            case _ if isinstance(value, _COLLECTIONS):
-                form = self._once(value, self._collection)
-            case _:
-                form = self._once(value, self._object)
-        return form
+        form = _written(value, self._relocated)
+        if form is not None:
+            return form
+        if isinstance(value, Enum):
+            return self._once(value, self._member)
+        if isinstance(value, CodeType):
+            return self._once(value, self._code)
+        is_collection = isinstance(value, _COLLECTIONS)
+        return self._once(value, self._collection if is_collection else self._object)
 
     def _once(self, value: Any, form: Callable[[Any], _Form]) -> int:
         """Return the number of an object, whose form is made only once."""
@@ -225,52 +261,46 @@ class _Forms:
         found = tuple(map(self._form, value))
         if isinstance(value, (set, frozenset, *_VIEWS)):
             return _Parts("set", found, ordered=False)
-        return _Parts("[]", found)
+        return _Parts(f"[] {value.maxlen}" if isinstance(value, deque) else "[]", found)
 
     def _pairs(self, items: Iterable[tuple[Any, Any]]) -> tuple[_Form, ...]:
-        pairs = [(self._form(name), self._form(value)) for name, value in items]
-        return tuple(_Parts("", pair, needs_all=True) for pair in pairs)
+        return tuple(_Parts("", (self._form(name), self._form(value))) for name, value in items)
 
     def _member(self, value: Enum) -> _Form:
         """Return the form of a member of an `Enum`. Its value may come from a setting."""
         name = f"{_name(type(value))}.{value.name}"
         if not is_own(value):
             return name
-        given = {name: one for name, one in attributes_of(value).items() if name[:1] != "_"}
+        # `Enum` itself makes those in underscores.
+        attributes = attributes_of(value).items()
+        given = {name: one for name, one in attributes if not name[:1] == name[-1:] == "_"}
         return _Parts(name, self._pairs({**given, "": value.value}.items()), ordered=False)
 
     def _object(self, value: Any) -> _Form:
-        named = isinstance(value, _NAMED) or is_own(value)
-        return _Parts(_name(value), tuple(self._parts(value)), needs_one=not named)
+        return _Parts(_name(value), tuple(self._parts(value)))
 
     def _parts(self, thing: Any) -> Iterator[_Form]:
         """Yield the forms of the values that an object holds."""
-        if is_own(thing) and not isinstance(thing, (*_NAMED, MethodType, functools.partial)):
-            yield from self._of_object(thing)
-            return
-        match thing:
-            case FunctionType():
-                yield from self._of_function(thing)
-            case functools.partial():
-                yield from map(self._form, (thing.func, thing.args, thing.keywords))
-            case MethodType():
-                yield from map(self._form, (thing.__func__, thing.__self__))
-            case BuiltinMethodType() | MethodWrapperType():
-                yield self._form(thing.__self__)
-            case staticmethod() | classmethod() | property():
-                yield self._form(thing.fget if isinstance(thing, property) else thing.__func__)
-            case type():
-                yield from self._of_class(thing)
-            case _ if _is_reduced(thing):
-                yield from map(self._form, _reduce(thing))
-            case _:
-                yield _Parts("", tuple(map(self._form, held_by(thing))), ordered=False)
+        kind = type(thing)
+        given = _fingerprint(thing)
+        held = next((values for one, values in _HELD if issubclass(kind, one)), None)
+        if given is not None:
+            yield self._form(given)
+        elif issubclass(kind, FunctionType):
+            yield from self._of_function(thing)
+        elif issubclass(kind, type):
+            yield from self._of_class(thing)
+        elif held is not None:
+            yield from map(self._form, held(thing))
+        else:
+            yield from (self._of_object if is_own(thing) else self._reduced)(thing)
 
     def _of_function(self, function: FunctionType) -> Iterator[_Form]:
         values = [*(function.__defaults__ or ()), *closed_over(function)]
         yield from map(self._form, values)
         for named in (function.__kwdefaults__ or {}, attributes_of(function)):
-            yield _Parts("", self._pairs(named.items()), ordered=False)
+            if named:
+                yield _Parts("", self._pairs(named.items()), ordered=False)
         # `dataclasses` makes functions such as `__init__` from the text of the file.
         written = function.__name__[:2] == "__" and function.__name__ != "__call__"
         if _is_made(function) and not written:
@@ -293,18 +323,59 @@ class _Forms:
             yield self._collection(thing)
         elif isinstance(thing, (str, int, float, *_SHOWN)):
             yield self._plain(thing)
+        elif any(_has_hidden_values(one) for one in type(thing).__mro__):
+            yield from self._reduced(thing)
 
     def _of_class(self, owner: type) -> Iterator[_Form]:
         """Yield the values of the classes that a function has made. A file has the others."""
         for one in owner.__mro__:
-            if "<" in one.__qualname__:
-                found = vars(one).items()
-                # Python itself makes some entries, which differ between its versions.
-                known = [pair for pair in found if pair[0][:2] != "__" or callable(pair[1])]
+            if is_own(one) and _found(one.__module__, one.__qualname__) is not one:
+                known = [pair for pair in vars(one).items() if pair[0] not in _BY_PYTHON]
                 yield _Parts("", self._pairs(known), ordered=False)
+
+    def _reduced(self, thing: Any) -> Iterator[_Form]:
+        """Yield the values that an object of Python or of a package is copied from."""
+        if type(thing).__module__.partition(".")[0] in _NEVER_KNOWN:
+            yield self._unknown(thing)
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            reduce = copyreg.dispatch_table.get(type(thing))
+            made = reduce(thing) if reduce else thing.__reduce_ex__(4)
+        if isinstance(made, str):
+            yield f"{getattr(thing, '__module__', '')}.{made}"
+            return
+        maker, given, *state = made
+        yield from map(self._form, (maker, given, *state[:1]))
+        # The last parts are iterators over the elements.
+        yield from (self._form(list(one)) for one in state[1:3] if one is not None)
 
     def _relocated(self, text: str) -> str:
         return text.replace(self._here, ".") if len(self._here) > 1 else text
+
+
+def _written(value: Any, relocate: Callable[[str], str]) -> str | None:
+    """Return the form of a value without parts; ``None`` for others."""
+    form = None
+    match value:
+        case Enum():
+            pass
+        case str() | PurePath():
+            form = repr(relocate(str.__str__(value) if isinstance(value, str) else str(value)))
+        case bytes() if len(value) > _LONG:
+            form = hashlib.sha256(value).hexdigest()
+        case _ if isinstance(value, _SHOWN):
+            form = repr(value)
+        case int() | float():
+            # A subclass may show itself in another way, and so do the numbers of numpy.
+            form = (int if isinstance(value, int) else float).__repr__(value)
+        case Integral() | Real():
+            form = repr(int(value) if isinstance(value, Integral) else float(value))
+        case re.Pattern():
+            form = f"re {value.pattern!r} {value.flags}"
+        case _ if isinstance(value, _LOCKS):
+            form = _name(value)
+    return form
 
 
 def _name(thing: Any) -> str:
@@ -319,25 +390,50 @@ def _name(thing: Any) -> str:
 
 
 def _is_made(function: FunctionType) -> bool:
-    """Return whether `exec` or `eval` made a function from a text."""
+    """Return whether a function was made from a text, as `exec` and `eval` do."""
     name = function.__code__.co_filename
-    return name.startswith("<") and not name.startswith("<frozen ")
+    if name.startswith("<"):
+        return not name.startswith("<frozen ")
+    return is_own(function) and not Path(name).is_file()
 
 
-def _is_reduced(value: Any) -> bool:
-    """Return whether an object of Python is made from its values alone."""
-    unlike = (*_NAMED, CodeType, ModuleType, dict)
-    return type(value).__module__ in _REDUCED and not issubclass(type(value), unlike)
+def _owner_of(method: Any) -> object:
+    """Return the object of a method. The functions of a module have the module."""
+    held = method.__self__
+    return held.__name__ if isinstance(held, ModuleType) else held
 
 
-def _reduce(thing: Any) -> Iterator[Any]:
-    """Yield the values that an object of Python is made from, if it can be copied."""
-    with suppress(AttributeError, TypeError):
-        made = thing.__reduce_ex__(4)
-        if isinstance(made, tuple):
-            # The last parts are iterators over the elements.
-            yield from made[1:3]
-            yield from map(list, filter(None, made[3:5]))
+#: The values in objects of Python.
+_HELD: Final[tuple[tuple[Any, Callable[[Any], tuple[object, ...]]], ...]] = (
+    (functools.partial, lambda it: (it.func, it.args, it.keywords, attributes_of(it))),
+    (MethodType, lambda it: (it.__func__, it.__self__)),
+    (BuiltinMethodType | MethodWrapperType, lambda it: (_owner_of(it),)),
+    (staticmethod | classmethod, lambda it: (it.__func__,)),
+    (property, lambda it: (it.fget, it.fset, it.fdel)),
+    (_CACHED, lambda it: (it.__wrapped__, it.cache_parameters())),
+    (ModuleType, lambda it: (it.__name__,)),
+    (MethodDescriptorType | WrapperDescriptorType, lambda _: ()),
+)
+
+
+def _fingerprint(thing: Any) -> str | None:
+    """Return the text by which a user's function or object identifies itself, if it has one."""
+    given = attributes_of(thing).get("fingerprint") if is_own(thing) else None
+    return given if isinstance(given, str) else None
+
+
+def _found(module: str, name: str) -> object:
+    """Return the object that has a name in a module, or ``None``."""
+    found: object = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _has_hidden_values(owner: type) -> bool:
+    """Return whether the objects of a class may have values that are no attributes."""
+    written_in_python = owner.__flags__ & _HEAP_TYPE
+    return owner is not object and not written_in_python
 
 
 def _names_in(code: CodeType) -> set[str]:

@@ -118,7 +118,7 @@ def judge_by_label(
     Undecided slots have no verdict. ``labelled`` has the slots, tools and arguments that any label
     of the data names (``None`` = all). Others have no verdict, because the bot may give them
     another name. For the same reason, the loss of a slot that the label lacks has no verdict if the
-    label has a slot with the same value or name, which none of the ``answers`` has.
+    label has the same value or name at a slot at which none of the ``answers`` has its value.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
     >>> clean, found = Outcome({"area": "south", "food": "thai"}), Outcome({"area": "north"})
@@ -127,11 +127,17 @@ def judge_by_label(
     ['corrected', 'right-to-wrong']
     """
     label, found = folded.label, list[Difference]()
-    unmet = [slot for slot in label if not any(slot in one for one in answers)]
+    unmet = {
+        _bare(text)
+        for slot, value in label.items()
+        if not any(one.get(slot) == value for one in answers)
+        for text in (slot, value)
+    }
     for change in changes:
         right = label.get(change.slot)
         unnamed = labelled is not None and change.slot not in labelled
-        renamed = any(_may_replace(slot, label[slot], change) for slot in unmet)
+        texts = (change.slot, change.before or "")
+        renamed = change.after is None and any(_bare(text) in unmet for text in texts)
         if change.slot in folded.undecided or (right is None and (unnamed or renamed)):
             found.append(change)
             continue
@@ -141,13 +147,8 @@ def judge_by_label(
     return tuple(found)
 
 
-def _may_replace(slot: str, value: str, lost: Difference) -> bool:
-    """Return whether a slot has the value or the name of a lost one, perhaps in other writing."""
-    pairs = ((value, lost.before), (slot, lost.slot))
-    return lost.after is None and any(_bare(one) == _bare(other or "") for one, other in pairs)
-
-
 def _bare(text: str) -> str:
+    """Return a text without the writing in which names of slots, and values, may differ."""
     return "".join(filter(str.isalnum, text.casefold()))
 
 

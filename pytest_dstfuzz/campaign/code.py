@@ -9,7 +9,7 @@ from typing import Any, Final
 from pytest_dstfuzz.comparisons.registry import COMPARISONS
 from pytest_dstfuzz.config import Settings, content_named_in, is_own_function
 from pytest_dstfuzz.own_code import code_of
-from pytest_dstfuzz.own_values import hide_values
+from pytest_dstfuzz.own_values import hide_values, hint_of
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.checks import CheckedRelation
 from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
@@ -30,6 +30,7 @@ __all__ = [
     "code_of_rules",
     "code_of_search",
     "code_of_tracker",
+    "hint_of",
 ]
 
 #: The names of the digests of a relation and of a search begin so.
@@ -133,6 +134,9 @@ def code_of_search(name: str) -> dict[str, str]:
 
 def _with_values(digest: str, holder: object) -> str:
     """Return a digest that also identifies the values of a user's relation or search."""
-    known = holder.values if isinstance(holder, CheckedRelation | CheckedSearch) else ""
-    whole = f"{digest} {hide_values(known)}" if known else ""
-    return hashlib.sha256(whole.encode()).hexdigest() if whole else digest
+    values = holder.values if isinstance(holder, CheckedRelation | CheckedSearch) else ""
+    if not values:
+        return digest
+    known = hide_values(values)
+    whole = hashlib.sha256(f"{digest} {known}".encode()).hexdigest()
+    return f"{whole}-{known}" if hint_of(known) else whole

@@ -18,7 +18,7 @@ from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, ContextJudge, Exchange
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.own_code import code_of
-from pytest_dstfuzz.own_values import hide_values, values_of
+from pytest_dstfuzz.own_values import hide_values, hint_of, values_of
 from pytest_dstfuzz.printable import format_count, shorten_text
 from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.trackers.calls import CallJudge
@@ -362,7 +362,13 @@ class CheckedComparison(Comparison):
 
 
 def check_result(answer: ComparisonResult, called: str) -> ComparisonResult:
-    """Check the distance in a result, and return the result."""
+    """Check the values in a result, and return the result."""
+    for name, value in (("same", answer.same), ("unsure", answer.unsure)):
+        if type(value).__name__ not in {"bool", "bool_"}:  # The second is of numpy.
+            raise UserError(
+                f"the comparison {called!r} returned a ComparisonResult with {name}={value!r}: it "
+                "must be True or False"
+            )
     distance = answer.distance
     if distance is not None and not (math.isfinite(distance) and 0 <= distance <= FARTHEST):
         raise UserError(
@@ -401,9 +407,11 @@ def digest_of(thing: object, name: str = "", holder: object = None) -> str:
         text = inspect.getsource(thing)  # type: ignore[arg-type]  # raises for other objects
     except (OSError, TypeError):
         text = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
-    values = values_of(thing if holder is None else holder)
-    whole = f"{text}\n{code_of(thing, name)}{hide_values(values) if values else ''}"
-    return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:12]
+    held = thing if holder is None else holder
+    values = hide_values(values_of(held))
+    whole = f"{text}\n{code_of(held, name)}{values}"
+    digest = hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"{digest}-{values}" if hint_of(values) else digest
 
 
 def _show(answer: object) -> str:

@@ -42,6 +42,7 @@ from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned
 from pytest_dstfuzz.gate.verdict import Gates, LimitFinding, Limits, Part
 from pytest_dstfuzz.json_data import from_json, to_json
+from pytest_dstfuzz.own_values import hint_of
 from pytest_dstfuzz.printable import format_count, format_list
 from pytest_dstfuzz.totals.totals import RelationTotals, Totals
 from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally, read
@@ -403,7 +404,8 @@ def changes(
                     f"{called}: an earlier pytest-dstfuzz with this setting wrote the baseline"
                 )
                 continue
-            found.append(f"{called}: {_shown(old)} in the baseline, {_shown(new)} now")
+            hint = hint_of(old, new)
+            found.append(f"{called}: {_shown(old)} in the baseline, {_shown(new)} now{hint}")
     old, new = before.get(CODE, {}), after.get(CODE, {})
     for name in sorted({*old, *new}):
         if name.startswith(RELATION):
@@ -414,7 +416,10 @@ def changes(
         else:
             ignored = own_edits and name.startswith(SEARCH)
         if not ignored and old.get(name) != new.get(name):
-            found.append(f"the code of {name}, or a value in it, has changed since the baseline")
+            hint = hint_of(old.get(name), new.get(name))
+            found.append(
+                f"the code of {name}, or a value in it, has changed since the baseline{hint}"
+            )
     return found
 
 

@@ -383,27 +383,31 @@ def _judge_clean(
         limit = DEFAULT_MAX_DRIFT if most is None else most
         chance = 0.0 if noise is None else noise.disagreement
         unanswered = pairing.turns - pairing.clean.turns
-        yield judge_drift(drift, limit, chance, unanswered, _by_what(baseline, session))
+        compared = _by_what(baseline, session, otherwise=drift.unsure > 0)
+        yield judge_drift(drift, limit, chance, unanswered, compared)
         found = pairing.own.finding(limit, stream(session.seed, "gate", "own answers"))
         yield from () if found is None else (found,)
 
 
-def _by_what(baseline: Baseline, session: Session) -> str:
-    """Return a note if clean replies are not compared in the same way as variants, or ``""``."""
-    if session.comparison.exact:
-        return ""
-    if baseline.hidden:
+def _by_what(baseline: Baseline, session: Session, *, otherwise: bool) -> str:
+    """Return a note if clean answers are not compared in the same way as variants, or ``""``.
+
+    ``otherwise`` says that a test compares answers in another way than the options of the run.
+    """
+    if baseline.hidden and not session.comparison.exact:
         return (
             "the baseline hides replies (--dst-redact), so they are compared only by equality: a "
             "rephrased reply counts as changed"
         )
-    if others := sorted(session.compared - {session.comparison.name}):
-        return (
-            f"clean replies are compared by {session.comparison.name} of the options, and not by "
-            f"{'; or '.join(others)} of a test: set the comparison with "
-            "--dst-compare=module:function"
-        )
-    return ""
+    others = sorted(session.compared - {session.comparison.name})
+    if not (others or otherwise):
+        return ""
+    ours = "equality" if session.comparison.exact else session.comparison.name
+    return (
+        f"clean answers are compared by {ours}, as the options say, and not by "
+        f"{'; or '.join(others) or 'equality'}, as a test does: give the options of the test to "
+        "the run (dst_compare, dst_arguments)"
+    )
 
 
 def _statistics(pairing: Pairing, finding: LimitFinding | None, seed: int) -> dict[str, Any]:

@@ -98,7 +98,8 @@ def judge(
     gated = gates.given or baseline is not None
     short = troubles.cut_short(missing, session.ended or unrun) if gated else ""
     covered = session.by_budget and troubles.enough(missing)
-    partly = f"the gate judged only a part of the run: {short}" if short and covered else ""
+    parts = (short if covered else "", troubles.untested_text)
+    partly = [f"the gate judged only a part of the run: {one}" for one in parts if one]
     if short:
         why = "" if session.ended else f". {UNRUN}"
         short = "" if covered else f"{short}: {_RULE}{why}"
@@ -122,7 +123,7 @@ def judge(
     rates = (*judge_answers(session.totals), *nowhere, *figures, *unestimated)
     beside: dict[str, Any] = {
         "cut_short": short,
-        "covered": (*filter(None, [partly]), *uncounted.notes),
+        "covered": (*partly, *uncounted.notes),
         "not_judged": left_out,
         "raised": troubles.raised(),
         "partly_applied": tuple(text for name, text in said.items() if text and name in applied),

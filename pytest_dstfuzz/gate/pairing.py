@@ -326,6 +326,9 @@ class CleanPair:
     after: State
     label: State | None = None
     kind: AnswerKind = BELIEF_STATES
+    #: Whether the answers are known to agree, if they are equal here. The test may compare them in
+    #: another way than the run.
+    is_sure: bool = True
 
     @property
     def changed(self) -> bool:
@@ -355,6 +358,8 @@ class Drift:
     silenced: int = 0
     #: The first such turns, with the tracker's failures.
     failures: tuple[str, ...] = ()
+    #: Turns whose answer has another text, if a test compares in another way than the run.
+    unsure: int = 0
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -401,7 +406,7 @@ class DriftTally:
     def __init__(self) -> None:
         self.turns = 0
         self._moved: list[CleanPair] = []
-        self._labelled = self._right_before = self._right_after = 0
+        self._labelled = self._right_before = self._right_after = self._unsure = 0
         #: Whether either build ever gives the answer of a non-empty label; the slots of all labels.
         self._met = False
         self._known: set[str] = set()
@@ -409,6 +414,7 @@ class DriftTally:
     def add(self, pair: CleanPair) -> None:
         """Record the answers of both builds to one turn."""
         self.turns += 1
+        self._unsure += not pair.is_sure
         if pair.changed:
             self._moved.append(pair)
         if (label := pair.label) is not None:
@@ -432,6 +438,7 @@ class DriftTally:
             unlabelled=sum(pair.label is None for pair in moved),
             silenced=silenced,
             failures=failures,
+            unsure=self._unsure,
         )
 
 
@@ -480,16 +487,22 @@ def judge_drift(
             f"; two answers to one clean turn differ in {percent(disagreement)} of cases, so "
             "some changes may be chance: allow a share with dst_max_clean_drift"
         )
-    if drift.changed and compared:
-        reason += f"; {compared}"
+    reason += _compared_text(drift, compared)
     if others := unanswered - drift.silenced:
         turns = "turn" if others == 1 else "turns"
         reason += f"; {others:,} more {turns} had no answer in one of the builds"
-    verdict: Verdict = "drift" if drifted else "pass"
+    unsure = over(drift.unsure / max(drift.turns, 1), limit)
+    verdict: Verdict = "drift" if drifted else "inconclusive" if unsure else "pass"
     if drifted and not over(drift.changed_share, limit):
         # There is no new answer that the user could accept.
         verdict = "regression"
     return LimitFinding(None, "max-clean-drift", limit, verdict, reason, share)
+
+
+def _compared_text(drift: Drift, compared: str) -> str:
+    """Return a text about the comparison of the answers, or ``""``."""
+    text = f"; {drift.unsure:,} more answers have another text" if drift.unsure else ""
+    return f"{text}; {compared}" if compared and (drift.changed or drift.unsure) else text
 
 
 def _silenced_text(drift: Drift, words: Words) -> str:
@@ -664,10 +677,8 @@ def pair_up(
     before, after = by_relation(baseline.groups), by_relation(name_groups(groups))
     shared = tuple(name for name in after if name in before)
     joined = {name: name for name in shared} or dict(islice(zip(after, before, strict=False), 1))
-    # A hidden baseline has only digests.
-    folding = Folding(EXACT if baseline.hidden else comparison)
     matching = match_dialogues(chain.from_iterable(baseline.groups.values()), contents)
-    common = _Common(matching, contents, _HowCompared(baseline.hidden, folding, fallback))
+    common = _Common(matching, contents, _HowCompared.of(baseline, comparison, fallback))
     weaknesses, asked, tested = WeaknessTally(), dict[str, VariantSums](), set[str]()
     answers, failing = RepetitionTally(), list[dict[str, Failing]]()
     # Shared relations come first, and each turn counts once.
@@ -678,13 +689,15 @@ def pair_up(
             if name in shared:
                 asked[name] = found.asked
                 failing.append(found.failing)
-        for own, turns in _named(before[joined[name]] if name in joined else {}, after[name]):
+        for own, group, turns in _named(
+            before[joined[name]] if name in joined else {}, after[name]
+        ):
             for turn in turns:
                 answers.add(turn)
                 if turn.outcome != "skipped":
                     tested.add(turn.dialogue_id)
                     if found is not None:
-                        found.add(own, turn)
+                        found.add(own, turn, GroupSettings.of(group))
                 if not shared or name in asked:
                     weaknesses.add(turn)
     return Pairing(
@@ -716,6 +729,34 @@ class _HowCompared(NamedTuple):
     folding: Folding
     #: Patterns of replies without an answer.
     fallback: tuple[str, ...]
+    #: The identity of the comparison; ``""`` if it is exact.
+    identity: str
+
+    @classmethod
+    def of(
+        cls, baseline: Baseline, comparison: Comparison, fallback: tuple[str, ...]
+    ) -> _HowCompared:
+        """Compare by a comparison. A hidden baseline has only digests."""
+        folding = Folding(EXACT if baseline.hidden else comparison)
+        return cls(
+            baseline.hidden, folding, fallback, "" if comparison.exact else comparison.identity
+        )
+
+
+class GroupSettings(NamedTuple):
+    """The settings of the tests of a group that may differ from those of the run."""
+
+    #: The identity of the comparison; ``""`` if it is exact.
+    comparison: str
+    #: Whether the tests have patterns of their own for replies without an answer.
+    fallback: bool
+
+    @classmethod
+    def of(cls, group: str) -> GroupSettings:
+        """Read the settings from the name of a group."""
+        rest, _, _ = group.partition(" relation=")
+        rest, _, comparison = rest.partition(" compare=")
+        return cls(comparison, " fallback=" in rest)
 
 
 class _Places:
@@ -770,7 +811,7 @@ class _Common:
             self.old.add(known.get(turn.dialogue, f"{turn.dialogue} (removed)"), turn.turn)
         return _OfOne(self, before)
 
-    def note(self, was: TurnOutcomes, turn: TurnResult) -> bool:
+    def note(self, was: TurnOutcomes, turn: TurnResult, tested: GroupSettings) -> bool:
         """Record a turn of both builds, and return whether both gave the same answer."""
         if self.both.add(turn.dialogue_id, turn.turn_index):
             self.dialogues.add(turn.dialogue_id)
@@ -780,6 +821,11 @@ class _Common:
                 if len(self.failures) < _MOST_FAILURES:
                     self.failures.append((turn.id, failure_text(turn, hidden=False)))
         pair = _clean(was, turn, self.how)
+        if pair is not None and tested.fallback:
+            pair = replace(pair, label=None)  # The label may be no answer by the test's patterns.
+        if pair is not None and not pair.changed and tested.comparison != self.how.identity:
+            shown = make_kept_state(turn.clean_state or {}, self.how.hidden)
+            pair = replace(pair, is_sure=pair.before == shown)
         if pair is not None and self._answered.add(turn.dialogue_id, turn.turn_index):
             self.clean.add(pair)
             self.own.add(turn.dialogue_id, was.own, OwnAnswers.of(turn))
@@ -802,14 +848,14 @@ class _OfOne:
         #: Estimated failures of each dialogue; they do not require the same variants.
         self.failing: dict[str, Failing] = {}
 
-    def add(self, group: str, turn: TurnResult) -> None:
-        """Record a turn of the run that was not skipped."""
+    def add(self, group: str, turn: TurnResult, how: GroupSettings) -> None:
+        """Record a turn of the run that was not skipped. ``group`` is its name in the baseline."""
         at = TurnPosition(group, turn.dialogue_id, turn.turn_index)
         self._common.new.add(at.dialogue, at.turn)
         was = self._old.get(at)
         if was is None or was.key != self._common.contents[at.dialogue][at.turn]:
             return
-        same = self._common.note(was, turn)
+        same = self._common.note(was, turn, how)
         if at.dialogue not in self._common.renamed:
             self.asked.possible += _possible(was, turn)
             for pair in _pairs(was, turn, same_answer=same):
@@ -831,10 +877,10 @@ def _together(asked: Mapping[str, VariantSums]) -> VariantSums:
 
 def _named(
     before: Mapping[str, object], after: Mapping[str, Results]
-) -> Iterable[tuple[str, Results]]:
-    """Return the groups of a run, each under its name in the baseline, even if it was renamed."""
+) -> Iterable[tuple[str, str, Results]]:
+    """Return the groups of a run: name in the baseline, even if it was renamed, own name, turns."""
     names = same_names(after, before)
-    return [(names.get(name, name), turns) for name, turns in after.items()]
+    return [(names.get(name, name), name, turns) for name, turns in after.items()]
 
 
 def _pairs(old: TurnOutcomes, turn: TurnResult, *, same_answer: bool) -> Iterator[Pair]:

@@ -395,8 +395,10 @@ class SessionGate:
         asked = {name: facts.unit for name, facts in units.items()}
         recorded = settings.gate.fail_on == "gate"
         judgement = judge(session, self.gates, baseline, asked, recorded=recorded)
-        if info.judge is not None and (why := undecided_text(info.judge[1])):
-            judgement = replace(judgement, troubles=(*judgement.troubles, why))
+        undecided = "" if info.judge is None else undecided_text(info.judge[1])
+        carried = record.carried_text() if self.judges else ""
+        troubles = (*judgement.troubles, *filter(None, (undecided, carried)))
+        judgement = replace(judgement, troubles=troubles)
         self._judged[found.name] = session, judgement
         # A fixture of the suite may have selected another kind of answer.
         self._kinds.add(named.reply.outcome)

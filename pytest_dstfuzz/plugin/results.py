@@ -14,7 +14,13 @@ import pytest
 
 from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.campaign.code import OF_TRACKER
-from pytest_dstfuzz.campaign.results import MappedResults, Results, TurnOutcome, TurnResult
+from pytest_dstfuzz.campaign.results import (
+    RUN_OUTCOMES,
+    MappedResults,
+    Results,
+    TurnOutcome,
+    TurnResult,
+)
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.comparisons.arguments import rules_of_slots
 from pytest_dstfuzz.comparisons.comparison import Comparison
@@ -35,7 +41,7 @@ from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.redact import KEPT_BACK, redact_turn
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
-from pytest_dstfuzz.totals.troubles import LEAST_TELLING, AnswersTally
+from pytest_dstfuzz.totals.troubles import LEAST_TELLING, MOST_ERRORS, AnswersTally
 from pytest_dstfuzz.trackers.tracker import NAMELESS
 
 _PACKAGE: Final = Path(__file__).parents[1]
@@ -324,6 +330,31 @@ class ResultCollector:
             name
             for name, answered, told in self._compared.values()
             if len(answered) >= LEAST_TELLING and False in told and True not in told
+        )
+
+    def carried_text(self) -> str:
+        """Return a sentence if too many variants are carried from untested turns, or ``""``.
+
+        The mistake of a ``carried`` variant counts at the earlier turn at which it was made.
+        """
+        results = [(key, result) for (key, _), result in self._found.items()]
+        tested = {
+            (key, one.dialogue_id, one.turn_index)
+            for key, one in results
+            if one.outcome != "skipped"
+        }
+        run = lost = 0
+        for key, one in results:
+            outcomes = Counter(variant.outcome for variant in one.variants)
+            run += sum(outcomes[outcome] for outcome in RUN_OUTCOMES)
+            earlier = {(key, one.dialogue_id, index) for index in range(one.turn_index)}
+            lost += 0 if earlier <= tested else outcomes["carried"]
+        if lost <= MOST_ERRORS * run:
+            return ""
+        return (
+            f"{lost:,} of {run:,} variants count as carried, because an earlier turn made the "
+            "mistake, and not all earlier turns were tested, so no result counts these mistakes: "
+            "select whole dialogues"
         )
 
     def load(self) -> None:

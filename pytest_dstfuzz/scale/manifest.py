@@ -9,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_dstfuzz.campaign.code import hint_of
 from pytest_dstfuzz.campaign.engine import data_digest
 from pytest_dstfuzz.config import (
     TOO_LARGE,
@@ -64,13 +65,13 @@ def list_differences(found: Mapping[str, Difference], shown: Callable[[str, Any,
         elif isinstance(one, Mapping) and isinstance(other, Mapping):
             keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
             texts += [
-                f"the code of {key} differs"
+                f"the code of {key} differs{hint_of(one.get(key), other.get(key))}"
                 if name == "code"
                 else shown(f"{key}, one of {name},", one.get(key), other.get(key))
                 for key in keys
             ]
         else:
-            texts.append(shown(name, one, other))
+            texts.append(f"{shown(name, one, other)}{hint_of(one, other)}")
     return "; ".join(texts)
 
 

@@ -45,7 +45,8 @@ class TroublesTally:
         #: Relation -> its first group with a failure, and the text of the first failed turn.
         self._failures: dict[str, tuple[str, str]] = {}
         self._outcomes: Counter[TurnOutcome] = Counter()
-        self._any_tested = False
+        #: Numbers of turns with a valid variant, and without one.
+        self._tested: Counter[bool] = Counter()
         #: Number of turns with missing variants.
         self._unfinished = 0
         #: Relation -> its turns that were run by outcome, its first group, and its kind of answer.
@@ -66,7 +67,8 @@ class TroublesTally:
         self._unfinished += turn.left_out > 0
         if turn.outcome == "skipped":
             return
-        self._any_tested = self._any_tested or turn.tested
+        if turn.outcome != "inapplicable":
+            self._tested[turn.tested] += 1
         if turn.outcome == "error":
             before = self._failures.get(turn.relation)
             if before is None or group < before[0]:
@@ -93,7 +95,7 @@ class TroublesTally:
             nothing = what or ended or "none was selected, or all were skipped"
             return [f"no turn was tested ({nothing})"]
         found: list[str] = []
-        if not self._any_tested:
+        if not self._tested[True]:
             found.append("no turn has a valid variant, so nothing was tested")
         for name, turns in self._ranked():
             own, errors = _asked(turns), turns["error"]
@@ -162,6 +164,14 @@ class TroublesTally:
             "neither has a majority. Make its answers vary less: fix its seed, or lower the "
             "temperature of its model"
         )
+
+    @property
+    def untested_text(self) -> str:
+        """A clause if most turns have no valid variant, or ``""``."""
+        tested, every = self._tested[True], self._tested.total()
+        if tested >= LEAST_TESTED * every:
+            return ""
+        return f"only {tested:,} of {every:,} turns have a valid variant"
 
     def cut_short(self, missing: int, ended: str) -> str:
         """Return a clause if a session ended before all turns were tested, or ``""``."""

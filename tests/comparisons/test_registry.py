@@ -49,7 +49,9 @@ def test_a_function_of_a_module_is_called_with_what_it_takes(tmp_path: Path) -> 
         "def none(before, found): pass\n"
         "def wrong(before, found): return before[999]\n"
         "def one(before): return True\n"
-        "def huge(before, found): return 3.5\n",
+        "def huge(before, found): return 3.5\n"
+        "from pytest_dstfuzz.comparisons.registry import ComparisonResult\n"
+        "def text(before, found): return ComparisonResult('False')\n",
         encoding="utf-8",
     )
 
@@ -76,6 +78,7 @@ def test_a_function_of_a_module_is_called_with_what_it_takes(tmp_path: Path) -> 
             ReplySettings(threshold=1),
             r"the distance 3.5: it must be from 0 \(the same\) to",
         ),
+        ("text", PLAIN, "with same='False': it must be True or False"),
         ("sme", PLAIN, "has no attribute 'sme'. Did you mean 'same'"),
     ):
         with pytest.raises(UserError, match=message):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import cache_from_source, find_spec
+from logging import LoggerAdapter, getLogger
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,8 @@ import pytest
 
 from pytest_dstfuzz import Campaign, Settings, UserError, own_code
 from pytest_dstfuzz.campaign.code import TRACKER, code_of_tracker
-from pytest_dstfuzz.comparisons.registry import COMPARISONS
+from pytest_dstfuzz.comparisons.registry import COMPARISONS, as_comparison
+from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.own_code import code_of, import_own
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.scale.results import ResultFolder
@@ -428,6 +430,34 @@ def test_code_counts_that_an_object_of_a_package_holds(
         found.append([code_of(one) for one in held])
     assert found[0] == found[1]
     assert all(one != other for one, other in zip(found[1], found[2], strict=True))
+
+
+def compares_by(rule: object) -> Callable[[str, str], bool]:
+    return lambda before, found: before == found or bool(rule)
+
+
+@pytest.mark.parametrize("by", ["itself", "a logger", "a comparison of this package"])
+def test_code_counts_that_a_comparison_holds(
+    tmp_path: Path, unloaded: Callable[[], None], by: str
+) -> None:
+    write(
+        tmp_path / "compare.py",
+        "class Own:\n    name = 'own'\n    def __init__(self, rule): self.rule = rule\n"
+        "    def compare(self, path, before, found, asked): return self.rule\n",
+    )
+    found = []
+    for text in (IMPL, IMPL, f"{IMPL}# other\n"):
+        write(tmp_path / "impl.py", text)
+        unloaded()
+        path = (str(tmp_path),)
+        held: Any = load_attribute("impl:f", path, "rule")
+        if by == "a logger":
+            held = LoggerAdapter(getLogger("rules"), {"rule": held})
+        elif by != "itself":
+            held = as_comparison(compares_by(held), "here", ReplySettings())
+        made = load_attribute("compare:Own", path, "comparison")(held)
+        found.append(as_comparison(made, "here", ReplySettings()).identity)
+    assert found[0] == found[1] != found[2]
 
 
 def test_code_that_python_cannot_parse_counts_by_its_content(

@@ -369,3 +369,10 @@ def test_the_object_of_the_report_is_plain() -> None:
     assert found["verdict"] == "regression"
     assert found["findings"][2]["part"] == {"kind": "domain", "name": "hotel"}
     assert found["comparison"]["interval"] == found["findings"][1]["interval"]
+
+
+@pytest.mark.parametrize(("words", "told"), [("h d d", "only 1 of 3 turns"), ("h h d", "")])
+def test_turns_without_a_valid_variant_are_told(words: str, told: str) -> None:
+    judged = judge(session(build(words)), Gates(Limits(max_failure_rate=0.5)))
+    assert judged.verdict == "pass"
+    assert any(told in one for one in judged.covered) == bool(told)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import configparser
+import ctypes
 import functools
+import os
 import re
 import subprocess
 import sys
 import threading
 from array import array
-from collections import ChainMap, Counter, UserDict, defaultdict
+from collections import ChainMap, Counter, UserDict, defaultdict, deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from enum import Enum
 from operator import methodcaller
 from pathlib import Path
@@ -24,7 +28,7 @@ from processes import run_python
 from pytest_dstfuzz.campaign.code import code_of_rules
 from pytest_dstfuzz.comparisons.comparison import CheckedComparison, ComparisonResult, OwnFunction
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.own_values import values_of
+from pytest_dstfuzz.own_values import hide_values, hint_of, values_of
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.registry import as_search
@@ -169,6 +173,49 @@ HOLDERS: dict[str, Callable[[object], object]] = {
         holding([[n] for n in range(2_000)], [[closure(value)]])
     ),
 }
+
+
+def limited(value: int) -> Enum:
+    class Rule(Enum):
+        ONLY = "only"
+
+        def __init__(self, _: str) -> None:
+            self._limit = value
+
+    return Rule.ONLY
+
+
+def inner_class(value: object) -> object:
+    class Rule:
+        __limit__ = value
+
+    return Rule()
+
+
+class Pair(ctypes.Structure):
+    _fields_ = (("value", ctypes.c_int),)
+
+
+class OwnBytes(bytearray):
+    pass
+
+
+class OwnError(Exception):
+    pass
+
+
+def settings(value: str) -> configparser.ConfigParser:
+    made = configparser.ConfigParser()
+    made["rules"] = {"a": value}
+    return made
+
+
+def made_of(text: str) -> object:
+    names: dict[str, Any] = {"__name__": __name__}
+    exec(compile(f"def rule(): return {text}", "rules", "exec"), names)  # noqa: S102 - ours
+    return names["rule"]
+
+
 #: Pairs of values. Each value is made twice, as two runs make it.
 VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "text": (lambda: "a", lambda: "b"),
@@ -190,6 +237,25 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "caller": (lambda: methodcaller("strip", "a"), lambda: methodcaller("strip", "b")),
     "view": (lambda: Counter("a").keys(), lambda: Counter("b").keys()),
     "array": (lambda: array("i", [1]), lambda: array("i", [2])),
+    "length of a deque": (lambda: deque("a", 2), lambda: deque("a", 3)),
+    "function of a package": (lambda: np.minimum, lambda: np.maximum),
+    "method of a value": (lambda: "a".__eq__, lambda: "a".__ne__),
+    "structure": (lambda: Pair(1), lambda: Pair(2)),
+    "bytes of an own class": (lambda: OwnBytes(b"a"), lambda: OwnBytes(b"b")),
+    "error": (lambda: OwnError(1), lambda: OwnError(2)),
+    "configuration": (lambda: settings("1"), lambda: settings("2")),
+    "array of numpy": (lambda: np.arange(2), lambda: np.arange(3)),
+    "partial method": (
+        lambda: functools.partialmethod(closure("a")),
+        lambda: functools.partialmethod(closure("b")),
+    ),
+    "code of a file name": (lambda: made_of("1"), lambda: made_of("2")),
+    "class": (lambda: type("Made", (), {"a": 1}), lambda: type("Made", (), {"a": 2})),
+    "boolean of numpy": (lambda: np.bool_(1), lambda: np.bool_(0)),
+    "module": (lambda: re, lambda: sys),
+    "path": (lambda: Path("a"), lambda: Path("b")),
+    "private attribute of a member": (lambda: limited(1), lambda: limited(2)),
+    "attribute of an inner class": (lambda: inner_class(1), lambda: inner_class(2)),
     "member": (lambda: Size.SMALL, lambda: Size.LARGE),
 }
 
@@ -201,17 +267,54 @@ def test_another_value_has_another_digest(holder: str, kind: str) -> None:
     assert values_of(hold(one())) == values_of(hold(one())) != values_of(hold(other()))
 
 
-def test_values_without_a_stable_form_are_left_out(tmp_path: Path) -> None:
-    endless: list[object] = [1]
-    endless.append(endless)
-    twice = Rule(endless)
-    twice.itself = twice  # type: ignore[attr-defined]
-    assert values_of(twice)
-    for value in (tmp_path, sys, sys.stdout):
-        assert values_of(closure(value)) == values_of(closure(None)) or not values_of(
-            closure(value)
-        )
+def test_objects_that_contain_themselves_have_values() -> None:
+    def rule(value: object) -> Rule:
+        endless: list[object] = [value]
+        endless.append(endless)
+        made = Rule(endless)
+        made.itself = made  # type: ignore[attr-defined]
+        return made
+
+    assert values_of(rule(1)) == values_of(rule(1)) != values_of(rule(2))
     assert not values_of(lambda before, found: before == found)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [sys.stdout, threading.Thread(), (letter for letter in "abc"), ContextVar("a")],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_that_are_not_known_differ_in_each_run(value: object) -> None:
+    found = values_of(closure(value))
+    assert found.startswith("unknown-")
+    assert "attribute fingerprint" in hint_of(hide_values(found))
+    text = (
+        "import sys; from functools import partial;"
+        "from pytest_dstfuzz.own_values import values_of;"
+        "print(values_of(partial(print, sys.stdout)))"
+    )
+
+    def digests(env: dict[str, str]) -> set[bytes]:
+        command = [sys.executable, "-c", text]
+        runs = [subprocess.run(command, env=env, capture_output=True, check=True) for _ in range(2)]
+        return {run.stdout for run in runs}
+
+    # All workers of pytest-xdist belong to one run.
+    env = {name: one for name, one in os.environ.items() if "TESTRUNUID" not in name}
+    assert len(digests(env)) == 2
+    assert len(digests({**env, "PYTEST_XDIST_TESTRUNUID": "one"})) == 1
+
+
+def test_a_fingerprint_stands_for_the_values() -> None:
+    def made(value: object, fingerprint: str) -> Rule:
+        rule = Rule(value)
+        rule.fingerprint = fingerprint  # type: ignore[attr-defined]
+        return rule
+
+    same, other = made(sys.stdout, "a"), made(sys.stderr, "a")
+    assert values_of(same) == values_of(other) != values_of(made(sys.stdout, "b"))
+    assert values_of(closure(same)) == values_of(closure(other))
+    assert not hint_of(values_of(closure(same)))
 
 
 def test_code_counts_that_a_text_makes() -> None:
@@ -288,7 +391,7 @@ def test_sets_have_one_form_in_all_processes(value: str) -> None:
 
 
 LINKED = """
-from pytest_dstfuzz.own_values import values_of
+from pytest_dstfuzz.own_values import hide_values, hint_of, values_of
 class Word:
     def __init__(self, name):
         self.name, self.near = name, set()
@@ -311,7 +414,11 @@ def test_objects_that_refer_to_each_other_have_one_form_in_all_processes(tmp_pat
         (tmp_path / "links.py").write_text(text, encoding="utf-8")
         return subprocess.run(
             [sys.executable, "-c", "import links"],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join([str(tmp_path), *sys.path])},
+            env={
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": ":".join([str(tmp_path), *sys.path]),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
             capture_output=True,
             check=True,
         ).stdout

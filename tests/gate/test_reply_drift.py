@@ -71,9 +71,9 @@ def test_what_is_kept_back_is_compared_by_equality() -> None:
 
 def test_a_comparison_that_a_fixture_gives_is_told_apart_from_that_of_the_options() -> None:
     old, new = replied("It opens at 9", "Line 7"), replied("It opens at 10", "Line 7")
-    told = "compared by numbers of the options, and not by same of a test"
+    told = "compared by numbers, as the options say, and not by same, as a test does"
     assert told in reason(saved(old), new, "numbers", "same")
-    assert "of the options" not in reason(saved(old), new, "numbers")
+    assert "as a test does" not in reason(saved(old), new, "numbers")
 
 
 def reason(before: Baseline, now: dict[str, list[TurnResult]], *compared: str) -> str:
@@ -122,6 +122,32 @@ def test_a_label_that_allows_both_replies_excuses_no_drift() -> None:
     )
     drift = pair_up(saved(old), new, Contents(new), FACTS).clean.drift()
     assert (len(drift.changed), drift.excused, drift.share) == (1, False, 1.0)
+
+
+@pytest.mark.parametrize(("own", "verdict"), [("other#1", "inconclusive"), ("", "pass")])
+def test_a_text_that_a_test_compares_otherwise_is_not_known_to_be_the_same(
+    own: str, verdict: str
+) -> None:
+    comparison = own or NUMBERS.identity
+    old, new = (
+        {f"tests compare={comparison}": replied(text)["only"]}
+        for text in ("It opens at 9", "We open at 9")
+    )
+    drift = pair_up(saved(old), new, Contents(new), NUMBERS).clean.drift()
+    assert not drift.changed
+    assert judge_drift(drift, 0.0).verdict == verdict
+
+
+def test_labels_excuse_nothing_if_a_test_has_its_own_patterns_of_fallbacks() -> None:
+    excused = []
+    for own in ("", " fallback=colleague"):
+        handed = "A colleague takes over."
+        old, new = (
+            {f"tests{own} compare={NUMBERS.identity}": replied(text, right=handed)["only"]}
+            for text in ("At 8", handed)
+        )
+        excused.append(pair_up(saved(old), new, Contents(new), NUMBERS).clean.drift().excused)
+    assert excused == [True, False]
 
 
 def test_limits_of_right_replies_speak_of_recorded_answers() -> None:

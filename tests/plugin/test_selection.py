@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -265,3 +266,23 @@ def test_a_test_that_asks_for_the_bot_alone_leaves_the_built_in_suite(
     result.stdout.fnmatch_lines(["dstfuzz: the built-in suite does not run*test_own.py::test_own*"])
     result = pytester.runpytest_inprocess(*options, "--dst-suite=yes")
     result.assert_outcomes(passed=9)
+
+
+@pytest.mark.parametrize("selected", ["t1", "t0 or t1"])
+def test_a_gate_does_not_pass_if_the_turns_that_made_the_mistakes_are_not_tested(
+    unit: pytest.Pytester, selected: str
+) -> None:
+    users = ["I want the north please", "and something cheap"]
+    talks = [{"dialogue_id": f"d{n}", "users": users} for n in range(4)]
+    unit.path.joinpath("d.jsonl").write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
+    unit.makepyfile(
+        keen="def track(context):\n    text = ' '.join(context.user_utterances)\n"
+        "    return {'area': 'north'} if 'the north please' in text else {}\n"
+    )
+    result = unit.runpytest_inprocess(
+        "--dst-model=keen:track", "--dst-data=d.jsonl", "--dst-max-failure-rate=100%",
+        "--dst-search=random", "--dst-variants=4", "-k", selected,
+    )  # fmt: skip
+    text = result.stdout.str()
+    assert ("variants count as carried" in text) == (selected == "t1")
+    assert (result.ret == 5) == (selected == "t1") or result.ret != 0
