@@ -24,9 +24,12 @@ from numbers import Integral, Real
 from pathlib import Path, PurePath
 from types import (
     BuiltinMethodType,
+    ClassMethodDescriptorType,
     CodeType,
     FunctionType,
+    GetSetDescriptorType,
     MappingProxyType,
+    MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
     MethodWrapperType,
@@ -50,7 +53,8 @@ _BUILTIN: Final = frozenset({str, int, float, *_SHOWN, *_COLLECTIONS, defaultdic
 #: Objects with a name that stands for what they do.
 _NAMED: Final = (
     *(FunctionType, type, BuiltinMethodType, MethodDescriptorType),
-    *(MethodWrapperType, WrapperDescriptorType),
+    *(MethodWrapperType, WrapperDescriptorType, ClassMethodDescriptorType),
+    *(GetSetDescriptorType, MemberDescriptorType),
 )
 #: Objects without values.
 _LOCKS: Final = (type(threading.Lock()), type(threading.RLock()))
@@ -412,7 +416,7 @@ _HELD: Final[tuple[tuple[Any, Callable[[Any], tuple[object, ...]]], ...]] = (
     (property, lambda it: (it.fget, it.fset, it.fdel)),
     (_CACHED, lambda it: (it.__wrapped__, it.cache_parameters())),
     (ModuleType, lambda it: (it.__name__,)),
-    (MethodDescriptorType | WrapperDescriptorType, lambda _: ()),
+    (_NAMED, lambda _: ()),
 )
 
 
