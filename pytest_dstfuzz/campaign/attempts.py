@@ -256,7 +256,7 @@ class TurnAttempts:
                 # Both answers are right there.
                 found = Outcome({**found, **{path: clean[path] for path in folded.undecided}})
             verdict = self.begun.judge(clean, found, None if folded is None else folded.label)
-            changes = self._labelled(attempt, clean, found, verdict)
+            changes = self._labelled(folded, clean, found, verdict)
             # A label says nothing about a slot that no label names.
             judged = {one.by_label for one in changes}
             unjudged = verdict.kind == "improved" and None in judged and folded is not None
@@ -269,7 +269,8 @@ class TurnAttempts:
         verdict = expected.judge(clean, found)
         if verdict.kind == "violation" and expected.stays and self._is_clean(attempt, found):
             return Verdict("held")
-        changes = self._labelled(attempt, clean, found, verdict)
+        folded = self._label(attempt, clean, found) if verdict.changes else None
+        changes = self._labelled(folded, clean, found, verdict)
         if changes and all(one.by_label == "corrected" for one in changes):
             return Verdict("improved", changes)
         return replace(verdict, changes=changes)
@@ -297,12 +298,10 @@ class TurnAttempts:
         return Outcome({**found, **meant}) if meant else found
 
     def _labelled(
-        self, attempt: Attempt, clean: Outcome, found: Outcome, verdict: Verdict
+        self, folded: FoldedLabel | None, clean: Outcome, found: Outcome, verdict: Verdict
     ) -> tuple[Difference, ...]:
         """Return the changes with their verdicts by the label, if there is a label."""
-        clean, found = self._against_recorded(attempt, clean, found)
-        folded = self._label(attempt, clean, found) if verdict.changes else None
-        if folded is None:
+        if folded is None or not verdict.changes:
             return verdict.changes
         return judge_by_label(folded, verdict.changes, (clean, found), self.rules.labelled)
 
