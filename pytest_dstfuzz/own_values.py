@@ -74,8 +74,8 @@ _BY_PYTHON: Final = frozenset(
         *("__static_attributes__", "__weakref__"),
     }
 )
-#: The flag of classes that a program has made (``Py_TPFLAGS_HEAPTYPE``).
-_HEAP_TYPE: Final = 1 << 9
+#: A class of a package that is written in Python has one of these entries, or inherits it.
+_OF_PYTHON: Final = frozenset({"__dict__", "__slots__", "__weakref__"})
 #: Distinguishes this process, or all workers of this session, from others.
 _RUN: Final = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(8)
 #: The beginning of a digest of values that are not known.
@@ -333,7 +333,7 @@ class _Forms:
     def _of_class(self, owner: type) -> Iterator[_Form]:
         """Yield the values of the classes that a function has made. A file has the others."""
         for one in owner.__mro__:
-            if is_own(one) and _found(one.__module__, one.__qualname__) is not one:
+            if is_own(one) and _is_local(one):
                 known = [pair for pair in vars(one).items() if pair[0] not in _BY_PYTHON]
                 yield _Parts("", self._pairs(known), ordered=False)
 
@@ -396,9 +396,9 @@ def _name(thing: Any) -> str:
 def _is_made(function: FunctionType) -> bool:
     """Return whether a function was made from a text, as `exec` and `eval` do."""
     name = function.__code__.co_filename
-    if name.startswith("<"):
-        return not name.startswith("<frozen ")
-    return is_own(function) and not Path(name).is_file()
+    if name.startswith("<frozen ") or Path(name).is_file():
+        return False
+    return is_own(function) or not Path(name).is_absolute()
 
 
 def _owner_of(method: Any) -> object:
@@ -434,10 +434,16 @@ def _found(module: str, name: str) -> object:
     return found
 
 
+def _is_local(owner: type) -> bool:
+    """Return whether a function has made a class. `functools.wraps` may have renamed it."""
+    found = _found(owner.__module__, owner.__qualname__)
+    return found is not owner or "__wrapped__" in vars(owner)
+
+
 def _has_hidden_values(owner: type) -> bool:
     """Return whether the objects of a class may have values that are no attributes."""
-    written_in_python = owner.__flags__ & _HEAP_TYPE
-    return owner is not object and not written_in_python
+    written_in_python = is_own(owner) or not _OF_PYTHON.isdisjoint(vars(owner))
+    return owner not in (object, threading.local) and not written_in_python
 
 
 def _names_in(code: CodeType) -> set[str]:

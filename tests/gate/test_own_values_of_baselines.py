@@ -200,8 +200,20 @@ class OwnBytes(bytearray):
     pass
 
 
+class OwnArray(array):  # type: ignore[type-arg]  # it has no types before Python 3.12
+    pass
+
+
 class OwnError(Exception):
     pass
+
+
+def renamed(value: object) -> object:
+    @functools.wraps(Rule, updated=())
+    class Renamed(Rule):
+        limit = value
+
+    return Renamed(1)
 
 
 def settings(value: str) -> configparser.ConfigParser:
@@ -210,8 +222,8 @@ def settings(value: str) -> configparser.ConfigParser:
     return made
 
 
-def made_of(text: str) -> object:
-    names: dict[str, Any] = {"__name__": __name__}
+def made_of(text: str, names: dict[str, Any] | None = None) -> object:
+    names = {"__name__": __name__} if names is None else names
     exec(compile(f"def rule(): return {text}", "rules", "exec"), names)  # noqa: S102 - ours
     return names["rule"]
 
@@ -242,6 +254,9 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "method of a value": (lambda: "a".__eq__, lambda: "a".__ne__),
     "structure": (lambda: Pair(1), lambda: Pair(2)),
     "bytes of an own class": (lambda: OwnBytes(b"a"), lambda: OwnBytes(b"b")),
+    "array of an own class": (lambda: OwnArray("i", [1]), lambda: OwnArray("i", [2])),
+    "code without a module": (lambda: made_of("1", {}), lambda: made_of("2", {})),
+    "class with another name": (lambda: renamed(1), lambda: renamed(2)),
     "error": (lambda: OwnError(1), lambda: OwnError(2)),
     "configuration": (lambda: settings("1"), lambda: settings("2")),
     "array of numpy": (lambda: np.arange(2), lambda: np.arange(3)),
