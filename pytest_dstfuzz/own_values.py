@@ -76,6 +76,10 @@ _BY_PYTHON: Final = frozenset(
 )
 #: A class of a package that is written in Python has one of these entries, or inherits it.
 _OF_PYTHON: Final = frozenset({"__dict__", "__slots__", "__weakref__"})
+#: The flag of classes that are made while a program runs (``Py_TPFLAGS_HEAPTYPE``).
+_HEAP_TYPE: Final = 1 << 9
+#: Attributes of members that `Enum` itself makes.
+_BY_ENUM: Final = frozenset({"__objclass__", "_name_", "_sort_order_", "_value_"})
 #: Distinguishes this process, or all workers of this session, from others.
 _RUN: Final = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(8)
 #: The beginning of a digest of values that are not known.
@@ -275,9 +279,8 @@ class _Forms:
         name = f"{_name(type(value))}.{value.name}"
         if not is_own(value):
             return name
-        # `Enum` itself makes those in underscores.
         attributes = attributes_of(value).items()
-        given = {name: one for name, one in attributes if not name[:1] == name[-1:] == "_"}
+        given = {name: one for name, one in attributes if name not in _BY_ENUM}
         return _Parts(name, self._pairs({**given, "": value.value}.items()), ordered=False)
 
     def _object(self, value: Any) -> _Form:
@@ -305,15 +308,16 @@ class _Forms:
         for named in (function.__kwdefaults__ or {}, attributes_of(function)):
             if named:
                 yield _Parts("", self._pairs(named.items()), ordered=False)
+        code, known = function.__code__, function.__globals__
+        if is_own(function) and code.co_qualname != function.__qualname__:
+            yield code.co_qualname
         # `dataclasses` makes functions such as `__init__` from the text of the file.
         written = function.__name__[:2] == "__" and function.__name__ != "__call__"
         if _is_made(function) and not written:
-            yield self._form(function.__code__)
-            known = function.__globals__
-            module = sys.modules.get(function.__module__ or "")
-            if known is not getattr(module, "__dict__", None):
-                names = sorted(_names_in(function.__code__).intersection(known))
-                yield from self._pairs((name, known[name]) for name in names)
+            yield self._form(code)
+        if "__spec__" not in known and not written:  # They are no names of a module.
+            names = sorted(_names_in(code).intersection(known))
+            yield from self._pairs((name, known[name]) for name in names)
 
     def _code(self, code: CodeType) -> _Form:
         """Return the form of code that no file has."""
@@ -332,6 +336,8 @@ class _Forms:
 
     def _of_class(self, owner: type) -> Iterator[_Form]:
         """Yield the values of the classes that a function has made. A file has the others."""
+        if issubclass(owner, Enum) and is_own(owner):
+            yield from map(self._form, owner)
         for one in owner.__mro__:
             if is_own(one) and _is_local(one):
                 known = [pair for pair in vars(one).items() if pair[0] not in _BY_PYTHON]
@@ -347,7 +353,10 @@ class _Forms:
             reduce = copyreg.dispatch_table.get(type(thing))
             made = reduce(thing) if reduce else thing.__reduce_ex__(4)
         if isinstance(made, str):
-            yield f"{getattr(thing, '__module__', '')}.{made}"
+            # Several objects may have one name.
+            modules = (getattr(thing, "__module__", ""), type(thing).__module__)
+            known = any(_found(str(one), made) is thing for one in modules)
+            yield made if known else self._unknown(thing)
             return
         maker, given, *state = made
         yield from map(self._form, (maker, given, *state[:1]))
@@ -394,11 +403,30 @@ def _name(thing: Any) -> str:
 
 
 def _is_made(function: FunctionType) -> bool:
-    """Return whether a function was made from a text, as `exec` and `eval` do."""
+    """Return whether the code of a function was made while the program ran, as by `exec`."""
     name = function.__code__.co_filename
-    if name.startswith("<frozen ") or Path(name).is_file():
+    if name.startswith("<frozen "):
         return False
-    return is_own(function) or not Path(name).is_absolute()
+    if not is_own(function):
+        return not Path(name).is_absolute()
+    return function.__code__ not in _codes_in(name)
+
+
+@functools.lru_cache(maxsize=1_000)
+def _codes_in(file: str) -> frozenset[CodeType]:
+    """Return the code of all functions in a file; none if it is no file with Python code."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            waiting = [compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)]
+    except (OSError, SyntaxError, ValueError, MemoryError, RecursionError):
+        return frozenset()
+    found = set()
+    while waiting:
+        code = waiting.pop()
+        found.add(code)
+        waiting += [one for one in code.co_consts if isinstance(one, CodeType)]
+    return frozenset(found)
 
 
 def _owner_of(method: Any) -> object:
@@ -421,8 +449,12 @@ _HELD: Final[tuple[tuple[Any, Callable[[Any], tuple[object, ...]]], ...]] = (
 
 
 def _fingerprint(thing: Any) -> str | None:
-    """Return the text by which a user's function or object identifies itself, if it has one."""
-    given = attributes_of(thing).get("fingerprint") if is_own(thing) else None
+    """Return the text by which a user's function or object identifies itself, if it has one.
+
+    `functools.wraps` copies it to other functions, which it does not identify.
+    """
+    attributes = attributes_of(thing) if is_own(thing) else {}
+    given = None if "__wrapped__" in attributes else attributes.get("fingerprint")
     return given if isinstance(given, str) else None
 
 
@@ -442,8 +474,8 @@ def _is_local(owner: type) -> bool:
 
 def _has_hidden_values(owner: type) -> bool:
     """Return whether the objects of a class may have values that are no attributes."""
-    written_in_python = is_own(owner) or not _OF_PYTHON.isdisjoint(vars(owner))
-    return owner not in (object, threading.local) and not written_in_python
+    made = owner.__flags__ & _HEAP_TYPE and not _OF_PYTHON.isdisjoint(vars(owner))
+    return owner not in (object, threading.local) and not (is_own(owner) or made)
 
 
 def _names_in(code: CodeType) -> set[str]:

@@ -12,7 +12,7 @@ from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.facts import without_slips
 from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.config import ATTACKS, PROFILES
-from pytest_dstfuzz.dialogue.calls import Outcome
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome
 from pytest_dstfuzz.dialogue.dialogues import (
     RESTART,
     Again,
@@ -131,13 +131,13 @@ def judge_by_label(
         _bare(text)
         for slot, value in label.items()
         if not any(one.get(slot) == value for one in answers)
-        for text in (slot, value)
+        for text in _texts_of(slot, value)
     }
     for change in changes:
         right = label.get(change.slot)
         unnamed = labelled is not None and change.slot not in labelled
-        texts = (change.slot, change.before or "")
-        renamed = change.after is None and any(_bare(text) in unmet for text in texts)
+        texts = map(_bare, _texts_of(change.slot, change.before or ""))
+        renamed = change.after is None and not unmet.isdisjoint(texts)
         if change.slot in folded.undecided or (right is None and (unnamed or renamed)):
             found.append(change)
             continue
@@ -145,6 +145,14 @@ def judge_by_label(
         said = "right-to-wrong" if change.before == right else said
         found.append(replace(change, by_label=said))
     return tuple(found)
+
+
+def _texts_of(slot: str, value: str) -> tuple[str, ...]:
+    """Return the texts by which a slot with another name may be found.
+
+    The value of a call is only its place among the calls, so any other call may be the same.
+    """
+    return (slot, "call" if AnswerPath.of(slot).is_call else value)
 
 
 def _bare(text: str) -> str:

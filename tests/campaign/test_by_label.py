@@ -132,6 +132,31 @@ def test_one_label_with_the_names_of_the_bot_does_not_speak_for_the_others(
     assert found == right > 0
 
 
+def test_labels_do_not_excuse_the_loss_of_a_call_at_another_place(tmp_path: Path) -> None:
+    """Calls without arguments have no value by which they can be found."""
+
+    def recorded(*names: str) -> dict[str, object]:
+        made = labelled_calls("", "")
+        calls = [
+            {"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}}
+            for name in names
+        ]
+        made["messages"][1]["tool_calls"] = calls  # type: ignore[index]  # a list of messages
+        return made
+
+    talks = []
+    for area, user in {**USERS, "new": "I need the north"}.items():
+        talk = recorded("find", "log") if area == "new" else recorded("log", "search")
+        talk["messages"][0]["content"] = user  # type: ignore[index]  # likewise
+        talks.append({"dialogue_id": area, **talk})
+
+    def bot(context: Context) -> list[ToolCall]:
+        found = re.search("in the (north|south) please", context.user)
+        return [*([ToolCall("find", {})] if found else []), ToolCall("log", {})]
+
+    assert violations(tmp_path, bot, talks, "tool-calls") > 0
+
+
 def test_an_ontology_does_not_stand_for_labels(tmp_path: Path) -> None:
     (tmp_path / "d.ontology.json").write_text('{"area": ["north", "south"]}', encoding="utf-8")
     bot = partial(finds_states, "area")

@@ -106,9 +106,12 @@ def text_with(value: object) -> Text:
     return made
 
 
-def global_name(value: object) -> object:
+TABLE: object = None
+
+
+def own_names(value: object) -> object:
     def same(before: str, found: str) -> bool:
-        return found in (before, TABLE)  # type: ignore[name-defined]  # noqa: F821 - see below
+        return found in (before, TABLE)
 
     return FunctionType(same.__code__, {"TABLE": value, "__name__": __name__})
 
@@ -119,6 +122,16 @@ def unregistered(value: object) -> object:
     loaded = names["Loaded"]()
     loaded.value = value
     return loaded.same
+
+
+def constant_of_code(value: object) -> object:
+    def same(before: str, found: str) -> bool:
+        return found in (before, "constant")
+
+    constants = tuple(repr(value) if one == "constant" else one for one in same.__code__.co_consts)
+    assert constants != same.__code__.co_consts
+    same.__code__ = same.__code__.replace(co_consts=constants)
+    return same
 
 
 class PerThread(threading.local):
@@ -169,6 +182,7 @@ HOLDERS: dict[str, Callable[[object], object]] = {
     "module without a name": unregistered,
     "attribute of a text": lambda value: Rule(text_with(value)),
     "attribute of a thread": thread_with,
+    "names of its own": own_names,
     "beside a long table": lambda value: closure(
         holding([[n] for n in range(2_000)], [[closure(value)]])
     ),
@@ -339,17 +353,53 @@ def test_code_counts_that_a_text_makes() -> None:
     assert made("before == found") == made("before == found") != made("before != found")
 
 
+def test_a_constant_counts_that_a_program_puts_into_code() -> None:
+    assert values_of(constant_of_code(1)) == values_of(constant_of_code(1))
+    assert values_of(constant_of_code(1)) != values_of(constant_of_code(2))
+
+
+def test_code_counts_that_a_program_puts_into_another_function() -> None:
+    def function() -> Callable[[str, str], bool]:
+        return lambda before, found: before == found
+
+    other = function()
+    other.__code__ = closure.__code__.replace(co_name="<lambda>")
+    assert values_of(function()) != values_of(other)
+
+
+def test_a_fingerprint_that_a_wrapper_copies_does_not_stand_for_it() -> None:
+    def wrapper(value: object) -> object:
+        @functools.wraps(same)
+        def wrapped(before: str, found: str) -> bool:
+            return before == found or bool(value)
+
+        return wrapped
+
+    def same(before: str, found: str) -> bool:
+        return before == found
+
+    same.fingerprint = "a"  # type: ignore[attr-defined]
+    assert values_of(wrapper(1)) != values_of(wrapper(2))
+
+
 def test_functions_of_one_line_are_told_apart() -> None:
     one, other = (lambda before, found: before == found), (lambda before, found: before != found)
     assert values_of(closure(one)) != values_of(closure(other))
 
 
 @pytest.mark.parametrize("value", ["port 80", ["a"], {"a": 1}])
-def test_global_names_and_attributes_of_classes_may_change_during_a_run(value: object) -> None:
+def test_global_names_and_attributes_of_classes_may_change_during_a_run(
+    value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Such as a cache or a counter."""
-    before = values_of(global_name(None)), values_of(Rule("a"))
-    Rule.calls = value
-    assert (values_of(global_name(value)), values_of(Rule("a"))) == before
+
+    def same(before: str, found: str) -> bool:
+        return found in (before, TABLE)
+
+    before = values_of(same), values_of(Rule("a"))
+    monkeypatch.setitem(globals(), "TABLE", value)
+    monkeypatch.setattr(Rule, "calls", value)
+    assert (values_of(same), values_of(Rule("a"))) == before
 
 
 def test_objects_that_cannot_be_looked_at_are_left_out() -> None:
