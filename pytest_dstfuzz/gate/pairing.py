@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 from scipy.stats import permutation_test as permuted
 
 from pytest_dstfuzz.campaign.answers import Folding
+from pytest_dstfuzz.campaign.attempts import fold_label
 from pytest_dstfuzz.campaign.deciding import RepetitionTally
 from pytest_dstfuzz.campaign.figures import DialogueNumbers
 from pytest_dstfuzz.campaign.results import (
@@ -26,7 +27,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantOutcome,
     VariantResult,
 )
-from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
+from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison, as_before
 from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.config.parsers import over, percent
 from pytest_dstfuzz.dialogue.calls import Outcome
@@ -924,23 +925,22 @@ def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair 
         return None
     before: Mapping[str, str] = old.state
     after: Mapping[str, str] = make_kept_state(turn.clean_state, how.hidden)
+    label = turn.label
     # To a question that a recorded bot did not answer, other replies are right, too.
-    label: Mapping[str, str] | None = None
-    if turn.label is not None and not is_fallback(turn.kind.text(turn.label), how.fallback):
-        label = make_kept_state(turn.label, how.hidden)
-    if not how.folding.exact:
+    if label is not None and is_fallback(turn.kind.text(label), how.fallback):
+        label = None
+    right: Mapping[str, str] | None = label and make_kept_state(label, how.hidden)
+    if how.identity and how.hidden:
+        right = None  # Digests tell no texts that agree.
+    elif how.identity:
         asked = Context((Exchange(turn.system, turn.user),))
-        said, right = Outcome(before), None if label is None else Outcome(label)
-        if how.folding.agree(said, turn.clean_state, asked):
-            after = before
-        was_right = right is not None and how.folding.agree(right, said, asked)
-        if was_right and turn.is_right and before != after:
-            label = None  # It agrees with two answers that differ, so it excuses nothing.
-        elif right is not None and turn.is_right:
-            label = dict(after)
-        elif was_right:
-            label = dict(before)
-    return CleanPair(turn.id, turn.dialogue_id, before, after, label, turn.kind)
+        said = Outcome(before)
+        after = dict(as_before(how.folding.comparison, asked, said, turn.clean_state))
+        if label is not None:
+            folded = fold_label(how.folding, label, said, Outcome(after), asked)
+            # A label that agrees with two answers that differ excuses nothing.
+            right = None if folded.undecided else dict(folded.label)
+    return CleanPair(turn.id, turn.dialogue_id, before, after, right, turn.kind)
 
 
 def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
