@@ -63,8 +63,10 @@ class FoldedLabel(NamedTuple):
     """A label in the wording of two answers."""
 
     label: Outcome
-    #: The paths at which the label agrees with both answers, although they differ. Such a label may
-    #: name two values, or say more than either answer. It does not tell which answer is right.
+    #: The paths at which the label agrees with both answers, although they differ.
+    both: frozenset[str] = frozenset()
+    #: Those of them at which more than a distance tells the answers apart, such as a number. Such a
+    #: label names two values, or says more than either answer. It does not tell which one is right.
     undecided: frozenset[str] = frozenset()
 
 
@@ -77,34 +79,36 @@ def fold_label(
         folding: compares texts.
         label: the label from the data.
         clean: the reference answer.
-        found: the other answer, aligned to the paths of the clean answer.
+        found: the other answer, aligned to the paths of the clean answer. If the texts of both
+            answers agree with the label, the text of ``found`` is used.
         asked: the clean context.
     """
     if folding.exact:
         return FoldedLabel(label)
     right, was_right = (folding.agree(label, one, asked) for one in (found, clean))
+    both: set[str] = set()
     if right or was_right:
-        differing = [one.slot for one in diff_states(clean, found)] if right and was_right else ()
-        return FoldedLabel(clean if was_right else found, frozenset(differing))
-    by_found, by_clean = (folding.under(one, label) for one in (found, clean))
-    told = {path: text for path, text in by_found.items() if path not in clean}
-    undecided = set()
-    for path in {**clean, **found}:
-        agreeing = [
-            own[path]
-            for own, labelled in ((clean, by_clean), (found, by_found))
-            if path in own
-            and path in labelled
-            and folding.compare(path, own[path], labelled[path], asked).same
-        ]
-        labelled = by_found if path in found else by_clean
-        if agreeing:
-            told[path] = agreeing[0]
-        elif path in labelled:
-            told[path] = labelled[path]
-        if len({*agreeing}) > 1:
-            undecided.add(path)
-    return FoldedLabel(Outcome(told), frozenset(undecided))
+        told = dict(found if right else clean)
+        both.update(one.slot for one in diff_states(clean, found) if right and was_right)
+    else:
+        by_found, by_clean = (folding.under(one, label) for one in (found, clean))
+        told = {path: text for path, text in by_found.items() if path not in clean}
+        for path in {**clean, **found}:
+            agreeing = [
+                own[path]
+                for own, labelled in ((found, by_found), (clean, by_clean))
+                if path in own
+                and path in labelled
+                and folding.compare(path, own[path], labelled[path], asked).same
+            ]
+            labelled = by_found if path in found else by_clean
+            if agreeing or path in labelled:
+                told[path] = agreeing[0] if agreeing else labelled[path]
+            both.update([path] if len({*agreeing}) > 1 else [])
+    undecided = {
+        path for path in both if folding.apart(path, clean[path], found[path], asked) is None
+    }
+    return FoldedLabel(Outcome(told), frozenset(both), frozenset(undecided))
 
 
 def judge_by_label(
@@ -260,9 +264,11 @@ class TurnAttempts:
             found = self._as_meant(attempt, clean, found)
         if isinstance(self.begun, BySearch):
             folded = self._label(attempt, clean, found)
-            if self.rules.relation.needs_labels and folded is not None and folded.undecided:
+            if folded is not None and folded.both and self.rules.relation.needs_labels:
                 # Both answers are right there.
-                found = Outcome({**found, **{path: clean[path] for path in folded.undecided}})
+                alike = {path: clean[path] for path in folded.both}
+                found, right = (Outcome({**one, **alike}) for one in (found, folded.label))
+                folded = folded._replace(label=right)
             verdict = self.begun.judge(clean, found, None if folded is None else folded.label)
             changes = self._labelled(folded, clean, found, verdict)
             # A label says nothing about a slot that no label names.

@@ -396,8 +396,7 @@ class SessionGate:
         recorded = settings.gate.fail_on == "gate"
         judgement = judge(session, self.gates, baseline, asked, recorded=recorded)
         undecided = "" if info.judge is None else undecided_text(info.judge[1])
-        carried = record.carried_text() if self.judges else ""
-        troubles = (*judgement.troubles, *filter(None, (undecided, carried)))
+        troubles = (*judgement.troubles, *filter(None, (undecided, record.carried_text())))
         judgement = replace(judgement, troubles=troubles)
         self._judged[found.name] = session, judgement
         # A fixture of the suite may have selected another kind of answer.

@@ -337,17 +337,13 @@ class ResultCollector:
 
         The mistake of a ``carried`` variant counts at the earlier turn at which it was made.
         """
-        results = [(key, result) for (key, _), result in self._found.items()]
-        tested = {
-            (key, one.dialogue_id, one.turn_index)
-            for key, one in results
-            if one.outcome != "skipped"
-        }
+        results = self._found.values()
+        tested = {(one.dialogue_id, one.turn_index) for one in results if one.outcome != "skipped"}
         run = lost = 0
-        for key, one in results:
+        for one in results:
             outcomes = Counter(variant.outcome for variant in one.variants)
             run += sum(outcomes[outcome] for outcome in RUN_OUTCOMES)
-            earlier = {(key, one.dialogue_id, index) for index in range(one.turn_index)}
+            earlier = {(one.dialogue_id, index) for index in range(one.turn_index)}
             lost += 0 if earlier <= tested else outcomes["carried"]
         if lost <= MOST_ERRORS * run:
             return ""
