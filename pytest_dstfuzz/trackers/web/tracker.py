@@ -66,6 +66,9 @@ class WebTracker:
         self.about = _about(transport)
         self._refuse_other_slots(data)
         self.fingerprint: str | None = self.about.version
+        if self.fingerprint and self.about.name:
+            # Two services may count their versions alike.
+            self.fingerprint += f", name={self.about.name}"
         if self.fingerprint and opening != "assistant":
             self.fingerprint += f", opening={opening}"
         self._check = VersionCheck(

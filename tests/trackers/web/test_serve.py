@@ -407,7 +407,7 @@ def test_replies_are_served_and_asked_for() -> None:
         asks = tracker_for(Settings.of(model=address, outcome="reply"), DATA)
         found = asks.predict([*contexts(9), later, Context((Exchange("", "mute"),))])
         how = Settings.of(model=address, outcome="reply", opening="system")
-        assert fingerprint_of(tracker_for(how, DATA)) == "1, opening=system"
+        assert fingerprint_of(tracker_for(how, DATA)) == "1, name=echo, opening=system"
         (wrong,) = tracker_for(Settings.of(model=address), DATA).predict(contexts(1))
     replies = [one.reply for one in found if isinstance(one, Prediction)]
     assert replies == [*["1 so far"] * 9, "4 so far"]

@@ -98,7 +98,7 @@ def test_a_service_without_a_version_has_no_fingerprint(serve: Serve, said: str)
 
 def test_a_declared_version_is_the_fingerprint(serve: Serve) -> None:
     service = serve(lambda _: Says({"name": "bot", "version": "v7", "slots": ["hotel-area"]}))
-    assert web(service).fingerprint == "v7"  # type: ignore[attr-defined]
+    assert web(service).fingerprint == "v7, name=bot"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
