@@ -38,6 +38,7 @@ __all__ = [
     "find_caller",
     "held_by",
     "import_own",
+    "is_of_python",
     "is_own",
     "is_own_module",
     "watch_loads",
@@ -59,6 +60,10 @@ _SYSTEM: Final = tuple(
 )
 #: The type of a function with `functools.cache` or `functools.lru_cache`.
 _CACHED: Final = type(functools.cache(str))
+#: A class that is written in Python has one of these entries, or inherits it.
+_OF_PYTHON: Final = frozenset({"__dict__", "__slots__", "__weakref__"})
+#: The flag of classes that are made while a program runs (``Py_TPFLAGS_HEAPTYPE``).
+_HEAP_TYPE: Final = 1 << 9
 #: Number of bytes before the code in a file with cached code.
 _HEAD: Final = 16
 #: The packages that import a user's modules by their names.
@@ -137,6 +142,14 @@ def is_own(thing: Any) -> bool:
     return _is_followed(_owner(thing))
 
 
+def is_of_python(owner: type) -> bool:
+    """Return whether a class is written in Python. Otherwise its objects may hide values.
+
+    A class without attributes and slots of its own may count as one that is not.
+    """
+    return bool(owner.__flags__ & _HEAP_TYPE) and not _OF_PYTHON.isdisjoint(vars(owner))
+
+
 def is_own_module(module: ModuleType | None) -> bool:
     """Return whether a module is one of a user."""
     file = _file_of(module)
@@ -199,7 +212,10 @@ def _is_own_code(owner: Any) -> bool:
     if any(not _is_installed(file) for file in _files_of_globals(owner)):
         return True
     name = _attribute(owner, "__module__")
-    return isinstance(name, str) and (name not in sys.modules or is_own_module(sys.modules[name]))
+    if isinstance(name, str) and name in sys.modules:
+        return is_own_module(sys.modules[name])
+    # Modules of C may not be registered either.
+    return isinstance(name, str) and (not isinstance(owner, type) or is_of_python(owner))
 
 
 def _files_of_globals(owner: Any) -> Iterator[Path]:

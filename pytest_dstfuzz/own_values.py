@@ -15,7 +15,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -38,7 +38,7 @@ from types import (
 )
 from typing import Any, Final, TypeAlias
 
-from pytest_dstfuzz.own_code import attributes_of, closed_over, is_own
+from pytest_dstfuzz.own_code import attributes_of, closed_over, is_of_python, is_own
 
 __all__ = ["hide_values", "hint_of", "values_of"]
 
@@ -74,10 +74,6 @@ _BY_PYTHON: Final = frozenset(
         *("__static_attributes__", "__weakref__"),
     }
 )
-#: A class of a package that is written in Python has one of these entries, or inherits it.
-_OF_PYTHON: Final = frozenset({"__dict__", "__slots__", "__weakref__"})
-#: The flag of classes that are made while a program runs (``Py_TPFLAGS_HEAPTYPE``).
-_HEAP_TYPE: Final = 1 << 9
 #: Attributes of members that `Enum` itself makes.
 _BY_ENUM: Final = frozenset({"__objclass__", "_name_", "_sort_order_", "_value_"})
 #: Distinguishes this process, or all workers of this session, from others.
@@ -338,7 +334,7 @@ class _Forms:
         """Yield the values of the classes that a function has made. A file has the others."""
         if issubclass(owner, Enum) and is_own(owner):
             yield from map(self._form, owner)
-        for one in owner.__mro__:
+        for one in (*owner.__mro__, type(owner)):
             if is_own(one) and _is_local(one):
                 known = [pair for pair in vars(one).items() if pair[0] not in _BY_PYTHON]
                 yield _Parts("", self._pairs(known), ordered=False)
@@ -377,6 +373,8 @@ def _written(value: Any, relocate: Callable[[str], str]) -> str | None:
             form = repr(relocate(str.__str__(value) if isinstance(value, str) else str(value)))
         case bytes() if len(value) > _LONG:
             form = hashlib.sha256(value).hexdigest()
+        case datetime() | time() if value.tzinfo is not None:
+            pass  # The user may have made the time zone.
         case _ if isinstance(value, _SHOWN):
             form = repr(value)
         case int() | float():
@@ -474,8 +472,8 @@ def _is_local(owner: type) -> bool:
 
 def _has_hidden_values(owner: type) -> bool:
     """Return whether the objects of a class may have values that are no attributes."""
-    made = owner.__flags__ & _HEAP_TYPE and not _OF_PYTHON.isdisjoint(vars(owner))
-    return owner not in (object, threading.local) and not (is_own(owner) or made)
+    known = owner in (object, threading.local) or is_own(owner)
+    return not known and not is_of_python(owner)
 
 
 def _names_in(code: CodeType) -> set[str]:

@@ -50,6 +50,7 @@ from pytest_dstfuzz.gate.verdict import (
 )
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.kinds.kind import AnswerKind
+from pytest_dstfuzz.own_values import hint_of
 from pytest_dstfuzz.perturb.operators import NoiseInUse
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.results import ModelResults
@@ -116,7 +117,10 @@ def write_baselines(
     for name, (session, judgement) in judged.items():
         answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
         unrun = f"{no_result_text(session.missing)}. {UNRUN}" if session.missing else ""
-        if why := session.ended or unrun or "; ".join([*judgement.troubles, *answers]):
+        hint = hint_of(*session.campaign.values())
+        unknown = hint and f"no later run could be compared with it{hint}"
+        troubles = "; ".join([*judgement.troubles, *answers])
+        if why := session.ended or unrun or troubles or unknown:
             return _not_written(f"{name}: {why}" if name else why)
         baselines[name] = make_baseline(
             session.groups,

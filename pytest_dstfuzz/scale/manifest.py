@@ -257,9 +257,12 @@ class RunManifest:
     def closed_by(self, late: Mapping[str, str], settings: Mapping[str, Any]) -> RunManifest:
         """Return a copy that prevents later runs from continuing, because something changed.
 
-        See `Campaign.late_code` and `Campaign.late_settings`.
+        See `Campaign.late_code` and `Campaign.late_settings`. A note also says if later runs cannot
+        continue because a value is not known.
         """
         decided, notes = dict(self.decided), [*self.notes]
+        if hint := hint_of(*decided.values()):
+            notes.append(f"later runs will not continue these results{hint}")
         if settings:
             decided |= {name: [decided[name], now] for name, now in settings.items()}
             names = format_list(sorted(settings), MOST_NAMED)

@@ -626,6 +626,38 @@ def test_no_run_continues_after_a_module_changed_that_the_bot_never_names(
         run(f"{IMPL}# other\n")
 
 
+def test_a_run_says_that_the_values_of_a_comparison_are_not_known(tmp_path: Path) -> None:
+    write(
+        tmp_path / "unknown.py",
+        "import functools, sys\n"
+        "def compare(stream, before, found): return before == found\n"
+        "same = functools.partial(compare, sys.stderr)\n"
+        "def reply(messages): return 'It is 5.'\n",
+    )
+    command = (
+        "import sys; from pathlib import Path\n"
+        "from pytest_dstfuzz import Campaign, Settings, UserError\n"
+        "from pytest_dstfuzz.scale.runs import run_into\n"
+        "settings = Settings.of(model='unknown:reply', outcome='reply', compare='unknown:same',"
+        " turns=4, variants=2)\n"
+        "campaign = Campaign('unknown:reply', settings=settings)\n"
+        "try: print(*run_into(campaign, Path('run'), lambda *_: None).manifest.notes)\n"
+        "except UserError as error: print(error)\n"
+    )
+    env = {name: text for name, text in os.environ.items() if "TESTRUNUID" not in name}
+    env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), *sys.path])
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", command],
+            cwd=tmp_path, env=env, capture_output=True, check=True, text=True,
+        ).stdout
+        for _ in range(2)
+    ]  # fmt: skip
+    assert "later runs will not continue these results (it holds a" in told[0]
+    assert "cannot be continued" in told[1]
+    assert "attribute fingerprint" in told[1]
+
+
 @pytest.mark.parametrize("how", ["a pool", "a thread", "a lazy module"])
 def test_a_run_continues_while_a_module_that_the_bot_never_names_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unloaded: Callable[[], None], how: str

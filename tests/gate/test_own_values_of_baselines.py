@@ -15,6 +15,7 @@ from array import array
 from collections import ChainMap, Counter, UserDict, defaultdict, deque
 from collections.abc import Callable
 from contextvars import ContextVar
+from datetime import datetime, timedelta, tzinfo
 from enum import Enum
 from operator import methodcaller
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import regex
 from processes import run_python
 
 from pytest_dstfuzz.campaign.code import code_of_rules
@@ -222,6 +224,29 @@ class OwnError(Exception):
     pass
 
 
+class Zone(tzinfo):
+    def __init__(self, hours: int) -> None:
+        self.hours = hours
+
+    def utcoffset(self, when: datetime | None) -> timedelta:
+        del when
+        return timedelta(hours=self.hours)
+
+    def __repr__(self) -> str:
+        return "Zone"
+
+
+def at_zone(hours: int) -> datetime:
+    return datetime(2024, 1, 1, tzinfo=Zone(hours))
+
+
+def of_metaclass(value: object) -> object:
+    class Meta(type):
+        limit = value
+
+    return Meta("Made", (), {})
+
+
 def renamed(value: object) -> object:
     @functools.wraps(Rule, updated=())
     class Renamed(Rule):
@@ -271,6 +296,9 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "array of an own class": (lambda: OwnArray("i", [1]), lambda: OwnArray("i", [2])),
     "code without a module": (lambda: made_of("1", {}), lambda: made_of("2", {})),
     "class with another name": (lambda: renamed(1), lambda: renamed(2)),
+    "pattern of a package": (lambda: regex.compile("a"), lambda: regex.compile("b")),
+    "metaclass": (lambda: of_metaclass(1), lambda: of_metaclass(2)),
+    "own time zone": (lambda: at_zone(1), lambda: at_zone(2)),
     "error": (lambda: OwnError(1), lambda: OwnError(2)),
     "configuration": (lambda: settings("1"), lambda: settings("2")),
     "array of numpy": (lambda: np.arange(2), lambda: np.arange(3)),
@@ -581,3 +609,19 @@ def test_another_value_of_a_comparison_is_not_compared_with_the_baseline(tmp_pat
 
     status("NEVER", "--dst-update-baseline")
     assert (status("NEVER"), status(".")) == (0, 9)
+
+
+def test_no_baseline_is_written_if_a_value_of_a_comparison_is_not_known(tmp_path: Path) -> None:
+    text = CONFTEST.replace('make(pytestconfig.getini("lenient"))', "make(sys.stderr)")
+    text = f"import sys\n{text}".replace("bool(re.match(pattern, found))", "pattern is None")
+    for name, content in {"bot": BOT, "conftest": text}.items():
+        (tmp_path / f"{name}.py").write_text(content, encoding="utf-8")
+    found = run_python(
+        "-m", "pytest", "-p", "no:cacheprovider", "--dst-model=bot:reply", "--dst-outcome=reply",
+        "--dst-turns=4", "--dst-variants=2", "--dst-baseline=base.json", "--dst-update-baseline",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert found.returncode != 0
+    assert "the baseline was not written" in found.stdout
+    assert "attribute fingerprint" in found.stdout
+    assert not (tmp_path / "base.json").exists()
