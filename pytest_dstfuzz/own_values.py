@@ -56,6 +56,8 @@ _NAMED: Final = (
     *(MethodWrapperType, WrapperDescriptorType, ClassMethodDescriptorType),
     *(GetSetDescriptorType, MemberDescriptorType),
 )
+#: Objects that `exec` makes.
+_MADE: Final = (FunctionType, type)
 #: Objects without values.
 _LOCKS: Final = (type(threading.Lock()), type(threading.RLock()))
 _CACHED: Final = type(functools.cache(str))
@@ -71,7 +73,7 @@ _BY_PYTHON: Final = frozenset(
     {
         *("__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__"),
         *("__dict__", "__doc__", "__firstlineno__", "__module__", "__qualname__"),
-        *("__static_attributes__", "__weakref__"),
+        *("__static_attributes__", "__weakref__", "_abc_impl"),
     }
 )
 #: Attributes of members that `Enum` itself makes.
@@ -239,13 +241,14 @@ class _Forms:
     def _plain(self, value: Any) -> _Form:
         """Return the form of a value without its attributes."""
         form = _written(value, self._relocated)
-        if form is not None:
+        # An object of a package may have attributes besides its text or its number.
+        if form is not None and (type(value) in _BUILTIN or not _attributes(value)):
             return form
         if isinstance(value, Enum):
             return self._once(value, self._member)
         if isinstance(value, CodeType):
             return self._once(value, self._code)
-        is_collection = isinstance(value, _COLLECTIONS)
+        is_collection = type(value) in _BUILTIN
         return self._once(value, self._collection if is_collection else self._object)
 
     def _once(self, value: Any, form: Callable[[Any], _Form]) -> int:
@@ -258,12 +261,15 @@ class _Forms:
     def _collection(self, value: Any) -> _Form:
         if isinstance(value, dict | MappingProxyType):
             # The order may come from a set, and then it differs in each process.
-            pairs = _Parts("{}", self._pairs(value.items()), ordered=False)
+            items = dict.items(value) if isinstance(value, dict) else value.items()
+            pairs = _Parts("{}", self._pairs(items), ordered=False)
             if not isinstance(value, defaultdict):
                 return pairs
             return _Parts("default", (self._form(value.default_factory), pairs))
-        found = tuple(map(self._form, value))
-        if isinstance(value, (set, frozenset, *_VIEWS)):
+        # A subclass may show other elements than it has.
+        kind: Any = next(one for one in _COLLECTIONS if isinstance(value, one))
+        found = tuple(map(self._form, kind.__iter__(value)))
+        if kind in (set, frozenset, *_VIEWS):
             return _Parts("set", found, ordered=False)
         return _Parts(f"[] {value.maxlen}" if isinstance(value, deque) else "[]", found)
 
@@ -277,7 +283,8 @@ class _Forms:
             return name
         attributes = attributes_of(value).items()
         given = {name: one for name, one in attributes if name not in _BY_ENUM}
-        return _Parts(name, self._pairs({**given, "": value.value}.items()), ordered=False)
+        pairs = self._pairs({**given, "": value.value}.items())
+        return _Parts(name, (*pairs, *self._of_class(type(value))), ordered=False)
 
     def _object(self, value: Any) -> _Form:
         return _Parts(_name(value), tuple(self._parts(value)))
@@ -295,6 +302,9 @@ class _Forms:
             yield from self._of_class(thing)
         elif held is not None:
             yield from map(self._form, held(thing))
+            if is_own(kind):
+                yield from self._of_class(kind)
+                yield self._form(attributes_of(thing))
         else:
             yield from (self._of_object if is_own(thing) else self._reduced)(thing)
 
@@ -309,11 +319,16 @@ class _Forms:
             yield code.co_qualname
         # `dataclasses` makes functions such as `__init__` from the text of the file.
         written = function.__name__[:2] == "__" and function.__name__ != "__call__"
-        if _is_made(function) and not written:
+        if written:
+            return
+        used = {name: known[name] for name in sorted(_names_in(code).intersection(known))}
+        if _is_made(function):
             yield self._form(code)
-        if "__spec__" not in known and not written:  # They are no names of a module.
-            names = sorted(_names_in(code).intersection(known))
-            yield from self._pairs((name, known[name]) for name in names)
+            # The same text may have made other functions.
+            used_code = {name: one for name, one in used.items() if isinstance(one, _MADE)}
+            yield from self._pairs(used_code.items())
+        if "__spec__" not in known:  # They are no names of a module.
+            yield from self._pairs(used.items())
 
     def _code(self, code: CodeType) -> _Form:
         """Return the form of code that no file has."""
@@ -325,8 +340,8 @@ class _Forms:
         # Its class may be derived from one of Python.
         if isinstance(thing, _COLLECTIONS):
             yield self._collection(thing)
-        elif isinstance(thing, (str, int, float, *_SHOWN)):
-            yield self._plain(thing)
+        elif (form := _written(thing, self._relocated)) is not None:
+            yield form
         elif any(_has_hidden_values(one) for one in type(thing).__mro__):
             yield from self._reduced(thing)
 
@@ -335,7 +350,7 @@ class _Forms:
         if issubclass(owner, Enum) and is_own(owner):
             yield from map(self._form, owner)
         for one in (*owner.__mro__, type(owner)):
-            if is_own(one) and _is_local(one):
+            if _is_local(one):
                 known = [pair for pair in vars(one).items() if pair[0] not in _BY_PYTHON]
                 yield _Parts("", self._pairs(known), ordered=False)
 
@@ -382,8 +397,9 @@ def _written(value: Any, relocate: Callable[[str], str]) -> str | None:
             form = (int if isinstance(value, int) else float).__repr__(value)
         case Integral() | Real():
             form = repr(int(value) if isinstance(value, Integral) else float(value))
-        case re.Pattern():
-            form = f"re {value.pattern!r} {value.flags}"
+        case _ if type(value).__name__ == "Pattern" and not is_own(value):
+            # Those of `re` and of the package `regex`.
+            form = f"{_name(value)} {value.pattern!r} {value.flags}"
         case _ if isinstance(value, _LOCKS):
             form = _name(value)
     return form
@@ -393,7 +409,8 @@ def _name(thing: Any) -> str:
     """Return the name of a function or a class. A function may contain several of one name."""
     named = thing if isinstance(thing, _NAMED) else type(thing)
     name = f"{getattr(named, '__module__', None)}.{named.__qualname__}"
-    if isinstance(thing, FunctionType) and "<" in name:
+    found = _found(str(getattr(named, "__module__", "")), named.__qualname__)
+    if isinstance(thing, FunctionType) and found is not thing:
         code = thing.__code__
         places = [at or 0 for line, _, at, _ in code.co_positions() if line == code.co_firstlineno]
         return f"{name}:{code.co_firstlineno}:{max(places, default=0)}"
@@ -433,6 +450,17 @@ def _owner_of(method: Any) -> object:
     return held.__name__ if isinstance(held, ModuleType) else held
 
 
+def _names_of(module: ModuleType) -> dict[str, object]:
+    """Return the names in a module that a program has made, for example to hold settings."""
+    if sys.modules.get(module.__name__) is module or vars(module).get("__spec__") is not None:
+        return {}
+    return {name: one for name, one in vars(module).items() if name[:2] != "__"}
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    return {} if isinstance(value, PurePath) else attributes_of(value)
+
+
 #: The values in objects of Python.
 _HELD: Final[tuple[tuple[Any, Callable[[Any], tuple[object, ...]]], ...]] = (
     (functools.partial, lambda it: (it.func, it.args, it.keywords, attributes_of(it))),
@@ -440,8 +468,8 @@ _HELD: Final[tuple[tuple[Any, Callable[[Any], tuple[object, ...]]], ...]] = (
     (BuiltinMethodType | MethodWrapperType, lambda it: (_owner_of(it),)),
     (staticmethod | classmethod, lambda it: (it.__func__,)),
     (property, lambda it: (it.fget, it.fset, it.fdel)),
-    (_CACHED, lambda it: (it.__wrapped__, it.cache_parameters())),
-    (ModuleType, lambda it: (it.__name__,)),
+    (_CACHED, lambda it: (it.__wrapped__, it.cache_parameters(), attributes_of(it))),
+    (ModuleType, lambda it: (it.__name__, _names_of(it))),
     (_NAMED, lambda _: ()),
 )
 
@@ -465,9 +493,17 @@ def _found(module: str, name: str) -> object:
 
 
 def _is_local(owner: type) -> bool:
-    """Return whether a function has made a class. `functools.wraps` may have renamed it."""
+    """Return whether a program has made a class: in a function, or without a text of its own.
+
+    `functools.wraps` may have renamed it.
+    """
     found = _found(owner.__module__, owner.__qualname__)
-    return found is not owner or "__wrapped__" in vars(owner)
+    if not is_own(owner):
+        return found is not owner and is_of_python(owner)
+    if found is not owner or "__wrapped__" in vars(owner):
+        return True
+    file = getattr(sys.modules[owner.__module__], "__file__", None) or ""
+    return owner.__qualname__ not in {code.co_qualname for code in _codes_in(file)}
 
 
 def _has_hidden_values(owner: type) -> bool:

@@ -11,17 +11,20 @@ import re
 import subprocess
 import sys
 import threading
+from abc import ABC, abstractmethod
 from array import array
-from collections import ChainMap, Counter, UserDict, defaultdict, deque
-from collections.abc import Callable
+from collections import ChainMap, Counter, UserDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import field, make_dataclass
 from datetime import datetime, timedelta, tzinfo
 from enum import Enum
 from operator import methodcaller
 from pathlib import Path
-from types import FunctionType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
+import nltk
 import numpy as np
 import pytest
 import regex
@@ -247,6 +250,97 @@ def of_metaclass(value: object) -> object:
     return Meta("Made", (), {})
 
 
+OF_ONE_NAME = []
+
+
+def named_once(text: str) -> str:
+    return text
+
+
+OF_ONE_NAME.append(named_once)
+
+
+def named_once(text: str) -> str:  # type: ignore[no-redef]
+    return text * 2
+
+
+OF_ONE_NAME.append(named_once)
+
+
+class Shy(list[int]):
+    def __iter__(self) -> Iterator[int]:
+        return iter(())
+
+
+def fields(name: str) -> object:
+    return namedtuple("fields", name)  # type: ignore[misc]
+
+
+def made_class(value: object) -> object:
+    return make_dataclass("made_class", [("limit", object, field(default=value))])
+
+
+def abstract(value: object) -> object:
+    class Rule(ABC):
+        limit = value
+
+        @abstractmethod
+        def never(self) -> None: ...
+
+    return Rule
+
+
+def made_module(value: object) -> ModuleType:
+    module = ModuleType("made_module")
+    module.limit = value  # type: ignore[attr-defined]
+    return module
+
+
+class OwnModule(ModuleType):
+    def __init__(self, value: object) -> None:
+        super().__init__("own")
+        self.limit = value
+
+
+def made_with_helper(text: str) -> object:
+    names: dict[str, Any] = {"__name__": __name__}
+    exec(f"def helper(): return {text}\ndef rule(): return helper()", names)  # noqa: S102 - ours
+    return names["rule"]
+
+
+def cached_with(value: object) -> object:
+    @functools.cache
+    def rule() -> None:
+        pass
+
+    rule.limit = value  # type: ignore[attr-defined]
+    return rule
+
+
+def member_with(value: object) -> object:
+    class Rule(Enum):
+        ONLY = 1
+
+        @property
+        def limit(self) -> object:
+            return value
+
+    return Rule.ONLY
+
+
+def own_partial(value: object) -> object:
+    class Partial(functools.partial):  # type: ignore[type-arg]  # no types when it runs
+        limit = value
+
+    return Partial(print)
+
+
+class OwnProperty(property):
+    def __init__(self, limit: object) -> None:
+        super().__init__(None)
+        self.limit = limit
+
+
 def renamed(value: object) -> object:
     @functools.wraps(Rule, updated=())
     class Renamed(Rule):
@@ -299,6 +393,19 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "pattern of a package": (lambda: regex.compile("a"), lambda: regex.compile("b")),
     "metaclass": (lambda: of_metaclass(1), lambda: of_metaclass(2)),
     "own time zone": (lambda: at_zone(1), lambda: at_zone(2)),
+    "function of one name": (lambda: OF_ONE_NAME[0], lambda: OF_ONE_NAME[1]),
+    "list with other elements": (lambda: Shy([1]), lambda: Shy([2])),
+    "list of a package": (lambda: nltk.Tree("a", []), lambda: nltk.Tree("b", [])),
+    "made tuple": (lambda: fields("a"), lambda: fields("b")),
+    "made data class": (lambda: made_class(1), lambda: made_class(2)),
+    "made module": (lambda: made_module(1), lambda: made_module(2)),
+    "own module class": (lambda: OwnModule(1), lambda: OwnModule(2)),
+    "helper of made code": (lambda: made_with_helper("1"), lambda: made_with_helper("2")),
+    "attribute of a cache": (lambda: cached_with(1), lambda: cached_with(2)),
+    "property of a member": (lambda: member_with(1), lambda: member_with(2)),
+    "own partial": (lambda: own_partial(1), lambda: own_partial(2)),
+    "own property": (lambda: OwnProperty(1), lambda: OwnProperty(2)),
+    "abstract class": (lambda: abstract(1), lambda: abstract(2)),
     "error": (lambda: OwnError(1), lambda: OwnError(2)),
     "configuration": (lambda: settings("1"), lambda: settings("2")),
     "array of numpy": (lambda: np.arange(2), lambda: np.arange(3)),
@@ -321,6 +428,7 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_another_value_has_another_digest(holder: str, kind: str) -> None:
     hold, (one, other) = HOLDERS[holder], VALUES[kind]
+    assert not hint_of(values_of(hold(one())))
     assert values_of(hold(one())) == values_of(hold(one())) != values_of(hold(other()))
 
 
