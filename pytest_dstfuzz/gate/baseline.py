@@ -37,7 +37,7 @@ from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
 from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.config.options import BY_NAME
 from pytest_dstfuzz.dialogue.calls import AnswerPath
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, turn_keys
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned
 from pytest_dstfuzz.gate.verdict import Gates, LimitFinding, Limits, Part
@@ -245,6 +245,8 @@ class Session:
     comparison: Comparison = EXACT
     #: Patterns of replies without an answer.
     fallback: tuple[str, ...] = ()
+    #: Returns the context of a dialogue's turn; ``None`` = only its last exchange is known.
+    context_of: Callable[[str, int], Context] | None = None
     #: Names of the comparisons used for the variants of replies; fixtures may use others than the
     #: options.
     compared: frozenset[str] = frozenset()

@@ -306,6 +306,17 @@ def _caveat(pairing: Pairing, others: Sequence[str], *, otherwise: bool) -> str:
 LEAST_SHARE: Final = 0.5
 
 
+def _paired(baseline: Baseline, session: Session) -> Pairing:
+    return pair_up(
+        baseline,
+        session.groups,
+        session.contents,
+        session.comparison,
+        session.fallback,
+        session.context_of,
+    )
+
+
 def compare(
     baseline: Baseline, session: Session, gates: Gates, every: Sequence[RelationGate]
 ) -> Judgement:
@@ -316,9 +327,7 @@ def compare(
     would cause a false alarm in nearly every run. Clean answers and estimated failures do not
     depend on the way that variants are drawn. So they are compared even if the variants are not.
     """
-    pairing = pair_up(
-        baseline, session.groups, session.contents, session.comparison, session.fallback
-    )
+    pairing = _paired(baseline, session)
     asked = [one for one in every if one.name in pairing.asked]
     unlike = {
         one.name: changes(

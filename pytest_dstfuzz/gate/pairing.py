@@ -5,11 +5,11 @@ from __future__ import annotations
 import bisect
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from statistics import NormalDist
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,8 @@ LEVEL: Final = 0.95
 _SLICE: Final = 1_000
 
 Floats = npt.NDArray[np.float64]
+#: Returns the context of a dialogue's turn, from the id and the number of the turn.
+ContextOf: TypeAlias = Callable[[str, int], Context]
 
 
 @dataclass(frozen=True, slots=True)
@@ -667,6 +669,7 @@ def pair_up(
     contents: Contents,
     comparison: Comparison = EXACT,
     fallback: tuple[str, ...] = (),
+    context_of: ContextOf | None = None,
 ) -> Pairing:
     """Return the turns and variants that a baseline and a run share, in one pass over the run.
 
@@ -674,25 +677,24 @@ def pair_up(
     clean turns. The answer of the first relation counts. If the builds share no relation, only the
     clean answers are compared. A reply that the comparison accepts counts as unchanged. A recorded
     reply that gives no answer, or that matches a pattern of ``fallback``, is no label.
+    ``context_of`` returns the context of a dialogue's turn; ``None`` = the last exchange only.
     """
     before, after = by_relation(baseline.groups), by_relation(name_groups(groups))
     shared = tuple(name for name in after if name in before)
     joined = {name: name for name in shared} or dict(islice(zip(after, before, strict=False), 1))
-    matching = match_dialogues(chain.from_iterable(baseline.groups.values()), contents)
-    common = _Common(matching, contents, _HowCompared.of(baseline, comparison, fallback))
+    how = _HowCompared.of(baseline, comparison, fallback, context_of)
+    common = _Common(chain.from_iterable(baseline.groups.values()), contents, how)
     weaknesses, asked, tested = WeaknessTally(), dict[str, VariantSums](), set[str]()
     answers, failing = RepetitionTally(), list[dict[str, Failing]]()
     # Shared relations come first, and each turn counts once.
     for name in (*joined, *(name for name in after if name not in joined)):
-        found = None
+        found, earlier = None, before[joined[name]] if name in joined else {}
         if name in joined:
-            found = common.begin(before[joined[name]])
+            found = common.begin(earlier)
             if name in shared:
                 asked[name] = found.asked
                 failing.append(found.failing)
-        for own, group, turns in _named(
-            before[joined[name]] if name in joined else {}, after[name]
-        ):
+        for own, group, turns in _named(earlier, after[name]):
             for turn in turns:
                 answers.add(turn)
                 if turn.outcome != "skipped":
@@ -705,7 +707,7 @@ def pair_up(
         shared=_together(asked),
         clean=common.clean,
         own=common.own,
-        matching=matching.of_tested(tested),
+        matching=common.matching.of_tested(tested),
         turns=common.both.count,
         silenced=common.silenced,
         failures=tuple(common.failures),
@@ -732,16 +734,27 @@ class _HowCompared(NamedTuple):
     fallback: tuple[str, ...]
     #: The identity of the comparison; ``""`` if it is exact.
     identity: str
+    #: Returns the context of a turn.
+    context_of: ContextOf | None
+
+    def asked(self, turn: TurnResult) -> Context:
+        """Return the context of a turn, for comparisons that take it."""
+        if self.context_of is None:
+            return Context((Exchange(turn.system, turn.user),))
+        return self.context_of(turn.dialogue_id, turn.turn_index)
 
     @classmethod
     def of(
-        cls, baseline: Baseline, comparison: Comparison, fallback: tuple[str, ...]
+        cls,
+        baseline: Baseline,
+        comparison: Comparison,
+        fallback: tuple[str, ...],
+        context_of: ContextOf | None,
     ) -> _HowCompared:
         """Compare by a comparison. A hidden baseline has only digests."""
         folding = Folding(EXACT if baseline.hidden else comparison)
-        return cls(
-            baseline.hidden, folding, fallback, "" if comparison.exact else comparison.identity
-        )
+        identity = "" if comparison.exact else comparison.identity
+        return cls(baseline.hidden, folding, fallback, identity, context_of)
 
 
 class GroupSettings(NamedTuple):
@@ -789,11 +802,13 @@ class _Places:
 class _Common:
     """Collects the turns and variants that two builds share, relation by relation."""
 
-    def __init__(self, matching: Matching, contents: Contents, how: _HowCompared) -> None:
-        self.matching, self.contents, self.how = matching, contents, how
+    def __init__(
+        self, before: Iterable[TurnOutcomes], contents: Contents, how: _HowCompared
+    ) -> None:
+        self.matching, self.contents, self.how = match_dialogues(before, contents), contents, how
         #: New ids of renamed dialogues. Their variants are not compared, because variants are drawn
         #: by dialogue name.
-        self.renamed = frozenset(new_name for _, new_name in matching.renamed)
+        self.renamed = frozenset(new_name for _, new_name in self.matching.renamed)
         numbers = DialogueNumbers()
         self.old, self.new = _Places(numbers), _Places(numbers)
         self.both, self._answered = _Places(numbers), _Places(numbers)
@@ -933,8 +948,7 @@ def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair 
     if how.identity and how.hidden:
         right = None  # Digests tell no texts that agree.
     elif how.identity:
-        asked = Context((Exchange(turn.system, turn.user),))
-        said = Outcome(before)
+        asked, said = how.asked(turn), Outcome(before)
         after = dict(as_before(how.folding.comparison, asked, said, turn.clean_state))
         if label is not None:
             folded = fold_label(how.folding, label, said, Outcome(after), asked)

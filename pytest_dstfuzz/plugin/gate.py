@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -376,6 +376,8 @@ class SessionGate:
             compared=record.compared_by or ([] if comparison.exact else [comparison.identity]),
             code=record.code,
         )
+        # The turns of a dialogue follow each other.
+        dialogue = lru_cache(maxsize=1)(data.dialogue)
         session = Session(
             groups=record.groups(data),
             totals=found.totals,
@@ -388,6 +390,7 @@ class SessionGate:
             hidden=settings.output.redact,
             comparison=comparison,
             fallback=settings.reply.fallback,
+            context_of=lambda name, turn: dialogue(name).context(turn),
             compared=frozenset(record.comparisons),
             blind=record.blind_comparisons(),
             varies=info.disagreement is not None and info.disagreement.differed > 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -104,6 +105,8 @@ def _places(excinfo: pytest.ExceptionInfo[BaseException], message: str) -> str:
     return "\n".join([f"{excinfo.typename}: {message}", *places])
 
 
+#: Own settings of a test that decide only which variants are drawn.
+_ONLY_DRAWN: Final = re.compile(r"\b(?:variants|seed)=[^,]*(?:, )?")
 #: In place of the search in the key of results if the relation makes the edits.
 OWN_EDITS = "own"
 
@@ -212,6 +215,9 @@ class ResultCollector:
         self.chosen: dict[str, set[str]] = {}
         #: Key of results -> name of the tested relation.
         self._relations: dict[str, str] = {}
+        #: Key of results -> own settings of the test, relation and comparison. Tests in which these
+        #: are equal count mistakes in the same way.
+        self._ways: dict[str, tuple[str, str, str]] = {}
         #: Name of a tested relation -> its properties.
         self.relations: dict[str, RelationFacts] = {}
         #: Settings of tests that differ from the session's.
@@ -309,6 +315,8 @@ class ResultCollector:
             known = self.code.get(name, digest).split()
             self.code[name] = " ".join(sorted({*known, digest}))
         self._relations[found.key] = found.relation
+        own = _ONLY_DRAWN.sub("", found.own).rstrip(", ")
+        self._ways[found.key] = own, found.relation, found.compared_by
         self.relations[found.relation] = found.about_relation
         for setting, name in found.chosen.items():
             self.chosen.setdefault(setting, set()).add(name)
@@ -337,13 +345,17 @@ class ResultCollector:
 
         The mistake of a ``carried`` variant counts at the earlier turn at which it was made.
         """
-        results = self._found.values()
-        tested = {(one.dialogue_id, one.turn_index) for one in results if one.outcome != "skipped"}
+        results = [(self._ways[key], result) for (key, _), result in self._found.items()]
+        tested = {
+            (way, one.dialogue_id, one.turn_index)
+            for way, one in results
+            if one.outcome != "skipped"
+        }
         run = lost = 0
-        for one in results:
+        for way, one in results:
             outcomes = Counter(variant.outcome for variant in one.variants)
             run += sum(outcomes[outcome] for outcome in RUN_OUTCOMES)
-            earlier = {(one.dialogue_id, index) for index in range(one.turn_index)}
+            earlier = {(way, one.dialogue_id, index) for index in range(one.turn_index)}
             lost += 0 if earlier <= tested else outcomes["carried"]
         if lost <= MOST_ERRORS * run:
             return ""

@@ -10,10 +10,11 @@ from gate_cases import Contents, build, judged_figure, saved, totals_of
 
 from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult
 from pytest_dstfuzz.comparisons.registry import DEFAULT, comparison_by_name
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import reply_outcome
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     Session,
@@ -136,6 +137,24 @@ def test_a_text_that_a_test_compares_otherwise_is_not_known_to_be_the_same(
     drift = pair_up(saved(old), new, Contents(new), NUMBERS).clean.drift()
     assert not drift.changed
     assert judge_drift(drift, 0.0).verdict == verdict
+
+
+class ByFirstMessage(Comparison):
+    """Takes all answers for equal, unless the dialogue began with a greeting."""
+
+    name = "by-first-message"
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
+        del path
+        return ComparisonResult(before == found or asked.exchanges[0].user != "hi")
+
+
+@pytest.mark.parametrize(("first", "changed"), [("hi", 1), ("bye", 0)])
+def test_a_comparison_knows_the_whole_context_of_a_clean_answer(first: str, changed: int) -> None:
+    old, new = replied("It opens at 9"), replied("It opens at 10")
+    whole = Context((Exchange("", first), Exchange("Yes?", "hello")))
+    found = pair_up(saved(old), new, Contents(new), ByFirstMessage(), (), lambda *_: whole)
+    assert len(found.clean.drift().changed) == changed
 
 
 def test_labels_excuse_nothing_if_a_test_has_its_own_patterns_of_fallbacks() -> None:

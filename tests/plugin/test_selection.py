@@ -286,3 +286,29 @@ def test_a_gate_does_not_pass_if_the_turns_that_made_the_mistakes_are_not_tested
     text = result.stdout.str()
     assert ("variants count as carried" in text) == (selected == "t1")
     assert (result.ret != 0) == (selected == "t1")
+
+
+@pytest.mark.parametrize(("first", "counted"), [("variants=2", True), ("edits='word_drop'", False)])
+def test_mistakes_count_at_earlier_turns_that_are_tested_in_the_same_way(
+    unit: pytest.Pytester, first: str, counted: bool
+) -> None:
+    users = ["I want the north please", "and something cheap"]
+    talks = [{"dialogue_id": f"d{n}", "users": users} for n in range(4)]
+    unit.path.joinpath("d.jsonl").write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
+    unit.makepyfile(
+        keen="def track(context):\n    text = ' '.join(context.user_utterances)\n"
+        "    return {'area': 'north'} if 'the north please' in text else {}\n",
+        test_turns="import pytest\n"
+        f"@pytest.mark.dst({first})\n"
+        "def test_first(dst_turn):\n"
+        "    if dst_turn.turn.index: pytest.skip('tested below')\n"
+        "    dst_turn.assert_unchanged()\n"
+        "def test_second(dst_turn):\n"
+        "    if not dst_turn.turn.index: pytest.skip('tested above')\n"
+        "    dst_turn.assert_unchanged()\n",
+    )
+    result = unit.runpytest_inprocess(
+        "--dst-model=keen:track", "--dst-data=d.jsonl", "--dst-max-failure-rate=100%",
+        "--dst-search=random", "--dst-variants=4",
+    )  # fmt: skip
+    assert ("variants count as carried" in result.stdout.str()) != counted
