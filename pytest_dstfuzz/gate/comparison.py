@@ -306,7 +306,7 @@ def _caveat(pairing: Pairing, others: Sequence[str], *, otherwise: bool) -> str:
 LEAST_SHARE: Final = 0.5
 
 
-def _paired(baseline: Baseline, session: Session) -> Pairing:
+def _pairing_of(baseline: Baseline, session: Session) -> Pairing:
     return pair_up(
         baseline,
         session.groups,
@@ -327,7 +327,7 @@ def compare(
     would cause a false alarm in nearly every run. Clean answers and estimated failures do not
     depend on the way that variants are drawn. So they are compared even if the variants are not.
     """
-    pairing = _paired(baseline, session)
+    pairing = _pairing_of(baseline, session)
     asked = [one for one in every if one.name in pairing.asked]
     unlike = {
         one.name: changes(

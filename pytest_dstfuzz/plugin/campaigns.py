@@ -326,7 +326,7 @@ class SessionCampaigns:
             )
         result = self._engines[key].result(param.dialogue.id, param.turn_index)
         if (answers := self._answers_of(key)) is not None:
-            answers.add(result)
+            answers.add(result, param.dialogue.context(param.turn_index))
         return result
 
     def _answers_of(self, key: CampaignKey) -> AnswersTally | None:

@@ -229,8 +229,11 @@ class AnswersTally:
         self._recorded, self._assisted = DistinctCount(), DistinctCount()
         self._called_recorded = self._called = False
 
-    def add(self, turn: TurnResult) -> None:
-        """Record the tracker's answer to a clean turn."""
+    def add(self, turn: TurnResult, asked: Context | None = None) -> None:
+        """Record the tracker's answer to a clean turn.
+
+        ``asked`` is the context of the turn; ``None`` = only its last exchange is known.
+        """
         if self._kind is None:
             self._kind = turn.kind
         if turn.kind.has_tools and turn.clean_state is not None:
@@ -251,12 +254,12 @@ class AnswersTally:
                 said = Outcome()
             if self._first is None:
                 self._first = said
-            self.differ = not self._same(self._first, said, turn)
+            asked = asked or Context((Exchange(turn.system, turn.user),))
+            self.differ = not self._same(self._first, said, asked)
 
-    def _same(self, first: Outcome, said: Outcome, turn: TurnResult) -> bool:
+    def _same(self, first: Outcome, said: Outcome, asked: Context) -> bool:
         if first == said or self._agree is None:
             return first == said
-        asked = Context((Exchange(turn.system, turn.user),))
         agreed = self._agree(first, said, asked) and self._agree(said, first, asked)
         self._alike = self._alike or agreed
         return agreed
