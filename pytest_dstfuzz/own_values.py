@@ -315,8 +315,11 @@ class _Forms:
             if named:
                 yield _Parts("", self._pairs(named.items()), ordered=False)
         code, known = function.__code__, function.__globals__
-        if is_own(function) and code.co_qualname != function.__qualname__:
-            yield code.co_qualname
+        if is_own(function):
+            yield from [code.co_qualname] if code.co_qualname != function.__qualname__ else []
+            # A file may define a function twice, for example after ``except ImportError``.
+            lines = _lines_of(code.co_filename, code.co_qualname)
+            yield from [str(lines.index(code.co_firstlineno))] if len(lines) > 1 else []
         # `dataclasses` makes functions such as `__init__` from the text of the file.
         written = function.__name__[:2] == "__" and function.__name__ != "__call__"
         if written:
@@ -364,10 +367,7 @@ class _Forms:
             reduce = copyreg.dispatch_table.get(type(thing))
             made = reduce(thing) if reduce else thing.__reduce_ex__(4)
         if isinstance(made, str):
-            # Several objects may have one name.
-            modules = (getattr(thing, "__module__", ""), type(thing).__module__)
-            known = any(_found(str(one), made) is thing for one in modules)
-            yield made if known else self._unknown(thing)
+            yield _public_name(thing, made) or self._unknown(thing)
             return
         maker, given, *state = made
         yield from map(self._form, (maker, given, *state[:1]))
@@ -444,6 +444,11 @@ def _codes_in(file: str) -> frozenset[CodeType]:
     return frozenset(found)
 
 
+def _lines_of(file: str, name: str) -> list[int]:
+    """Return the first lines of all functions and classes of one name in a file."""
+    return sorted(one.co_firstlineno for one in _codes_in(file) if one.co_qualname == name)
+
+
 def _owner_of(method: Any) -> object:
     """Return the object of a method. The functions of a module have the module."""
     held = method.__self__
@@ -466,7 +471,7 @@ _HELD: Final[tuple[tuple[Any, Callable[[Any], tuple[object, ...]]], ...]] = (
     (functools.partial, lambda it: (it.func, it.args, it.keywords, attributes_of(it))),
     (MethodType, lambda it: (it.__func__, it.__self__)),
     (BuiltinMethodType | MethodWrapperType, lambda it: (_owner_of(it),)),
-    (staticmethod | classmethod, lambda it: (it.__func__,)),
+    (staticmethod | classmethod, lambda it: (it.__func__, attributes_of(it))),
     (property, lambda it: (it.fget, it.fset, it.fdel)),
     (_CACHED, lambda it: (it.__wrapped__, it.cache_parameters(), attributes_of(it))),
     (ModuleType, lambda it: (it.__name__, _names_of(it))),
@@ -492,6 +497,15 @@ def _found(module: str, name: str) -> object:
     return found
 
 
+def _public_name(thing: Any, name: str) -> str:
+    """Return the first name of a package's object in the modules of the package, or ``""``."""
+    owner = getattr(thing, "__module__", None) or type(thing).__module__
+    top = str(owner).partition(".")[0]
+    modules = sorted(one for one in sys.modules if one.partition(".")[0] == top)
+    found = (one for one in modules if getattr(sys.modules[one], "__dict__", {}).get(name) is thing)
+    return next((f"{one}.{name}" for one in found), "")
+
+
 def _is_local(owner: type) -> bool:
     """Return whether a program has made a class: in a function, or without a text of its own.
 
@@ -503,7 +517,7 @@ def _is_local(owner: type) -> bool:
     if found is not owner or "__wrapped__" in vars(owner):
         return True
     file = getattr(sys.modules[owner.__module__], "__file__", None) or ""
-    return owner.__qualname__ not in {code.co_qualname for code in _codes_in(file)}
+    return len(_lines_of(file, owner.__qualname__)) != 1
 
 
 def _has_hidden_values(owner: type) -> bool:

@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from dataclasses import field, make_dataclass
 from datetime import datetime, timedelta, tzinfo
 from enum import Enum
+from importlib import import_module
 from operator import methodcaller
 from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
@@ -29,10 +30,17 @@ import numpy as np
 import pytest
 import regex
 from processes import run_python
+from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from pytest_dstfuzz.campaign.code import code_of_rules
-from pytest_dstfuzz.comparisons.comparison import CheckedComparison, ComparisonResult, OwnFunction
+from pytest_dstfuzz.comparisons.comparison import (
+    CheckedComparison,
+    Comparison,
+    ComparisonResult,
+    OwnFunction,
+)
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.own_values import hide_values, hint_of, values_of
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import Relation
@@ -395,6 +403,7 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "own time zone": (lambda: at_zone(1), lambda: at_zone(2)),
     "function of one name": (lambda: OF_ONE_NAME[0], lambda: OF_ONE_NAME[1]),
     "list with other elements": (lambda: Shy([1]), lambda: Shy([2])),
+    "function of C": (lambda: Levenshtein.similarity, lambda: JaroWinkler.similarity),
     "list of a package": (lambda: nltk.Tree("a", []), lambda: nltk.Tree("b", [])),
     "made tuple": (lambda: fields("a"), lambda: fields("b")),
     "made data class": (lambda: made_class(1), lambda: made_class(2)),
@@ -501,6 +510,42 @@ def test_code_counts_that_a_program_puts_into_another_function() -> None:
     other = function()
     other.__code__ = closure.__code__.replace(co_name="<lambda>")
     assert values_of(function()) != values_of(other)
+
+
+TWICE = """
+try:
+    import MODULE
+    def rule(): return 1
+except ImportError:
+    def rule(): return 2
+def same(): return rule
+"""
+
+
+def test_functions_that_a_file_defines_twice_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = []
+    for name, module in {"one": "json", "other": "no_json"}.items():
+        (tmp_path / f"{name}.py").write_text(TWICE.replace("MODULE", module), encoding="utf-8")
+        text = values_of(import_module(name).rule)
+        found.append(text)
+    assert found[0] != found[1]
+
+
+def test_a_comparison_class_in_a_function_has_known_values() -> None:
+    def made(value: object) -> Comparison:
+        class Local(Comparison):
+            name = "local"
+
+            def compare(self, path: str, before: str, found: str, asked: Context) -> Any:
+                return ComparisonResult(before == found or (path, found, asked) == value)
+
+        return Local()
+
+    assert not hint_of(values_of(made(1)))
+    assert values_of(made(1)) == values_of(made(1)) != values_of(made(2))
 
 
 def test_a_fingerprint_that_a_wrapper_copies_does_not_stand_for_it() -> None:
