@@ -318,8 +318,9 @@ class _Forms:
         if is_own(function):
             yield from [code.co_qualname] if code.co_qualname != function.__qualname__ else []
             # A file may define a function twice, for example after ``except ImportError``.
-            lines = _lines_of(code.co_filename, code.co_qualname)
-            yield from [str(lines.index(code.co_firstlineno))] if len(lines) > 1 else []
+            if _is_twin(function):
+                lines = _lines_of(code.co_filename, code.co_qualname)
+                yield str(lines.index(code.co_firstlineno))
         # `dataclasses` makes functions such as `__init__` from the text of the file.
         written = function.__name__[:2] == "__" and function.__name__ != "__call__"
         if written:
@@ -354,8 +355,12 @@ class _Forms:
             yield from map(self._form, owner)
         for one in (*owner.__mro__, type(owner)):
             if _is_local(one):
+                yield from map(_name, one.__mro__)
                 known = [pair for pair in vars(one).items() if pair[0] not in _BY_PYTHON]
                 yield _Parts("", self._pairs(known), ordered=False)
+            elif is_own(one):
+                twins = [pair for pair in vars(one).items() if _is_twin(pair[1])]
+                yield from self._pairs(sorted(twins))
 
     def _reduced(self, thing: Any) -> Iterator[_Form]:
         """Yield the values that an object of Python or of a package is copied from."""
@@ -447,6 +452,14 @@ def _codes_in(file: str) -> frozenset[CodeType]:
 def _lines_of(file: str, name: str) -> list[int]:
     """Return the first lines of all functions and classes of one name in a file."""
     return sorted(one.co_firstlineno for one in _codes_in(file) if one.co_qualname == name)
+
+
+def _is_twin(value: object) -> bool:
+    """Return whether a file defines a function more than once, and the program chooses."""
+    if not isinstance(value, FunctionType):
+        return False
+    code = value.__code__
+    return len(_lines_of(code.co_filename, code.co_qualname)) > 1
 
 
 def _owner_of(method: Any) -> object:

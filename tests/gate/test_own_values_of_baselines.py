@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import field, make_dataclass
 from datetime import datetime, timedelta, tzinfo
 from enum import Enum
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from operator import methodcaller
 from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
@@ -41,7 +41,7 @@ from pytest_dstfuzz.comparisons.comparison import (
 )
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.own_values import hide_values, hint_of, values_of
+from pytest_dstfuzz.own_values import _codes_in, hide_values, hint_of, values_of
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.registry import as_search
@@ -512,26 +512,50 @@ def test_code_counts_that_a_program_puts_into_another_function() -> None:
     assert values_of(function()) != values_of(other)
 
 
-TWICE = """
+TWICE = {
+    "function": """
 try:
     import MODULE
     def rule(): return 1
 except ImportError:
     def rule(): return 2
-def same(): return rule
-"""
+""",
+    "method": """
+class Rule:
+    try:
+        import MODULE
+        def same(self): return 1
+    except ImportError:
+        def same(self): return 2
+rule = Rule()
+""",
+    "order of bases": """
+class A: limit = 1
+class B: limit = 2
+try:
+    import MODULE
+    class Rule(A, B): pass
+except ImportError:
+    class Rule(B, A): pass
+rule = Rule()
+""",
+}
 
 
-def test_functions_that_a_file_defines_twice_are_told_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", TWICE)
+def test_functions_and_classes_that_a_file_defines_twice_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     found = []
-    for name, module in {"one": "json", "other": "no_json"}.items():
-        (tmp_path / f"{name}.py").write_text(TWICE.replace("MODULE", module), encoding="utf-8")
-        text = values_of(import_module(name).rule)
-        found.append(text)
-    assert found[0] != found[1]
+    for module in ("json", "json", "no_json"):
+        monkeypatch.delitem(sys.modules, "twice", raising=False)
+        text = TWICE[kind].replace("MODULE", module)
+        (tmp_path / "twice.py").write_text(text, encoding="utf-8")
+        invalidate_caches()
+        _codes_in.cache_clear()
+        found.append(values_of(closure(import_module("twice").rule)))
+    assert found[0] == found[1] != found[2]
 
 
 def test_a_comparison_class_in_a_function_has_known_values() -> None:
@@ -637,7 +661,7 @@ def test_sets_have_one_form_in_all_processes(value: str) -> None:
 
 
 LINKED = """
-from pytest_dstfuzz.own_values import hide_values, hint_of, values_of
+from pytest_dstfuzz.own_values import _codes_in, hide_values, hint_of, values_of
 class Word:
     def __init__(self, name):
         self.name, self.near = name, set()
