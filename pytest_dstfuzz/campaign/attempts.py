@@ -65,8 +65,9 @@ class FoldedLabel(NamedTuple):
     label: Outcome
     #: The paths at which the label agrees with both answers, although they differ.
     both: frozenset[str] = frozenset()
-    #: Those of them at which more than a distance tells the answers apart, such as a number. Such a
-    #: label names two values, or says more than either answer. It does not tell which one is right.
+    #: Those of them at which more than a distance tells the answers apart, such as a number, or at
+    #: which the label is longer than both answers. Such a label names two values, or says more than
+    #: either answer. It does not tell which one is right.
     undecided: frozenset[str] = frozenset()
 
 
@@ -87,11 +88,11 @@ def fold_label(
         return FoldedLabel(label)
     right, was_right = (folding.agree(label, one, asked) for one in (found, clean))
     both: set[str] = set()
+    by_found, by_clean = (folding.under(one, label) for one in (found, clean))
     if right or was_right:
         told = dict(found if right else clean)
         both.update(one.slot for one in diff_states(clean, found) if right and was_right)
     else:
-        by_found, by_clean = (folding.under(one, label) for one in (found, clean))
         told = {path: text for path, text in by_found.items() if path not in clean}
         for path in {**clean, **found}:
             agreeing = [
@@ -106,9 +107,16 @@ def fold_label(
                 told[path] = agreeing[0] if agreeing else labelled[path]
             both.update([path] if len({*agreeing}) > 1 else [])
     undecided = {
-        path for path in both if folding.apart(path, clean[path], found[path], asked) is None
+        path
+        for path in both
+        if folding.apart(path, clean[path], found[path], asked) is None
+        or _length(by_found.get(path, "")) > max(map(_length, (clean[path], found[path])))
     }
     return FoldedLabel(Outcome(told), frozenset(both), frozenset(undecided))
+
+
+def _length(text: str) -> int:
+    return len(text.split())
 
 
 def judge_by_label(

@@ -19,7 +19,9 @@ from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, faults
 from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.comparisons.calls import ToolCallComparison
-from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
+from pytest_dstfuzz.comparisons.registry import comparison_by_name
+from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome, reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, diff_states
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.gate.baseline import ComparedVariant
@@ -212,6 +214,26 @@ def test_a_recorded_reply_that_allows_two_answers_excuses_no_change(tmp_path: Pa
         return f"It costs {5 if heard else 50} pounds."
 
     assert violations(tmp_path, bot, talks, "reply") > 0
+
+
+@pytest.mark.parametrize("longer", [True, False])
+def test_a_recorded_reply_that_says_more_than_both_answers_excuses_no_change(longer: bool) -> None:
+    """Only a distance tells the answers apart."""
+    folding = Folding(comparison_by_name("embedding:shipped", ReplySettings()))
+    clean, found = (
+        reply_outcome(text)
+        for text in (
+            "It often helps to wipe the card with a soft cloth before you put it in again.",
+            "Please remove the SIM, clean it carefully and insert it again.",
+        )
+    )
+    text = "Take the card out, wipe it with a dry cloth and put it back."
+    label = reply_outcome(f"{text} Clean the SIM card and insert it again." if longer else text)
+    asked = Context((Exchange("", "My phone says there is no SIM card"),))
+    assert not folding.agree(clean, found, asked)
+    folded = fold_label(folding, label, clean, found, asked)
+    assert folded.both == {"reply"}
+    assert bool(folded.undecided) == longer
 
 
 @pytest.mark.parametrize("relation", ["metamorphic", "gold"])
