@@ -68,12 +68,15 @@ _LONG: Final = 200
 #: The number of texts that are made for objects in circles, and of objects in a value.
 _MOST_TEXTS: Final = 1_000_000
 _MOST_OBJECTS: Final = 200_000
-#: Entries of classes that Python itself makes. They differ between its versions.
+#: Entries of classes that Python itself makes, which differ between its versions, and those of
+#: pydantic, which differ in each process.
 _BY_PYTHON: Final = frozenset(
     {
         *("__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__"),
         *("__dict__", "__doc__", "__firstlineno__", "__module__", "__qualname__"),
         *("__static_attributes__", "__weakref__", "_abc_impl"),
+        *("__pydantic_core_schema__", "__pydantic_decorators__"),
+        *("__pydantic_serializer__", "__pydantic_validator__"),
     }
 )
 #: Attributes of members that `Enum` itself makes.
@@ -351,11 +354,12 @@ class _Forms:
 
     def _of_class(self, owner: type) -> Iterator[_Form]:
         """Yield the values of the classes that a function has made. A file has the others."""
-        if issubclass(owner, Enum) and is_own(owner):
-            yield from map(self._form, owner)
+        if is_own(owner):
+            # A setting may have chosen a base.
+            yield from map(_name, owner.__mro__)
+            yield from map(self._form, owner if issubclass(owner, Enum) else ())
         for one in (*owner.__mro__, type(owner)):
             if _is_local(one):
-                yield from map(_name, one.__mro__)
                 known = [pair for pair in vars(one).items() if pair[0] not in _BY_PYTHON]
                 yield _Parts("", self._pairs(known), ordered=False)
             elif is_own(one):

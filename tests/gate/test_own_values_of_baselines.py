@@ -288,6 +288,13 @@ def made_class(value: object) -> object:
     return make_dataclass("made_class", [("limit", object, field(default=value))])
 
 
+def derived(base: type) -> object:
+    class Derived(base):  # type: ignore[misc]  # it is chosen when the program runs
+        pass
+
+    return Derived(1)
+
+
 def abstract(value: object) -> object:
     class Rule(ABC):
         limit = value
@@ -414,6 +421,7 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "property of a member": (lambda: member_with(1), lambda: member_with(2)),
     "own partial": (lambda: own_partial(1), lambda: own_partial(2)),
     "own property": (lambda: OwnProperty(1), lambda: OwnProperty(2)),
+    "base of a class": (lambda: derived(Rule), lambda: derived(Slotted)),
     "abstract class": (lambda: abstract(1), lambda: abstract(2)),
     "error": (lambda: OwnError(1), lambda: OwnError(2)),
     "configuration": (lambda: settings("1"), lambda: settings("2")),
