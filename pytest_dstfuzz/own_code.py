@@ -36,7 +36,6 @@ __all__ = [
     "closed_over",
     "code_of",
     "find_caller",
-    "held_by",
     "import_own",
     "is_of_python",
     "is_own",

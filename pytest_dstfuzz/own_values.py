@@ -321,9 +321,8 @@ class _Forms:
         if is_own(function):
             yield from [code.co_qualname] if code.co_qualname != function.__qualname__ else []
             # A file may define a function twice, for example after ``except ImportError``.
-            if _is_twin(function):
-                lines = _lines_of(code.co_filename, code.co_qualname)
-                yield str(lines.index(code.co_firstlineno))
+            lines = _lines_of(code.co_filename, code.co_qualname)
+            yield from [str(lines.index(code.co_firstlineno))] if len(lines) > 1 else []
         # `dataclasses` makes functions such as `__init__` from the text of the file.
         written = function.__name__[:2] == "__" and function.__name__ != "__call__"
         if written:
@@ -454,7 +453,7 @@ def _codes_in(file: str) -> frozenset[CodeType]:
 
 
 def _lines_of(file: str, name: str) -> list[int]:
-    """Return the first lines of all functions and classes of one name in a file."""
+    """Return the first lines of all functions and classes of one name in a file, sorted."""
     return sorted(one.co_firstlineno for one in _codes_in(file) if one.co_qualname == name)
 
 

@@ -268,10 +268,8 @@ def test_a_test_that_asks_for_the_bot_alone_leaves_the_built_in_suite(
     result.assert_outcomes(passed=9)
 
 
-@pytest.mark.parametrize("selected", ["t1", "t0 or t1"])
-def test_a_gate_does_not_pass_if_the_turns_that_made_the_mistakes_are_not_tested(
-    unit: pytest.Pytester, selected: str
-) -> None:
+def write_talks(unit: pytest.Pytester) -> None:
+    """Write dialogues of two turns, and a bot that edits of the first turn break in both."""
     users = ["I want the north please", "and something cheap"]
     talks = [{"dialogue_id": f"d{n}", "users": users} for n in range(4)]
     unit.path.joinpath("d.jsonl").write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
@@ -279,6 +277,13 @@ def test_a_gate_does_not_pass_if_the_turns_that_made_the_mistakes_are_not_tested
         keen="def track(context):\n    text = ' '.join(context.user_utterances)\n"
         "    return {'area': 'north'} if 'the north please' in text else {}\n"
     )
+
+
+@pytest.mark.parametrize("selected", ["t1", "t0 or t1"])
+def test_a_gate_does_not_pass_if_the_turns_that_made_the_mistakes_are_not_tested(
+    unit: pytest.Pytester, selected: str
+) -> None:
+    write_talks(unit)
     result = unit.runpytest_inprocess(
         "--dst-model=keen:track", "--dst-data=d.jsonl", "--dst-max-failure-rate=100%",
         "--dst-search=random", "--dst-variants=4", "-k", selected,
@@ -292,12 +297,8 @@ def test_a_gate_does_not_pass_if_the_turns_that_made_the_mistakes_are_not_tested
 def test_mistakes_count_at_earlier_turns_that_are_tested_in_the_same_way(
     unit: pytest.Pytester, first: str, counted: bool
 ) -> None:
-    users = ["I want the north please", "and something cheap"]
-    talks = [{"dialogue_id": f"d{n}", "users": users} for n in range(4)]
-    unit.path.joinpath("d.jsonl").write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
+    write_talks(unit)
     unit.makepyfile(
-        keen="def track(context):\n    text = ' '.join(context.user_utterances)\n"
-        "    return {'area': 'north'} if 'the north please' in text else {}\n",
         test_turns="import pytest\n"
         f"@pytest.mark.dst({first})\n"
         "def test_first(dst_turn):\n"
