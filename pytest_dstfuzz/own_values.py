@@ -40,7 +40,7 @@ from typing import Any, Final, TypeAlias
 
 from pytest_dstfuzz.own_code import attributes_of, closed_over, is_of_python, is_own
 
-__all__ = ["hide_values", "hint_of", "values_of"]
+__all__ = ["digest_with_values", "hint_of", "values_of"]
 
 #: Types whose ``repr`` shows all of a value, and always in the same way.
 _SHOWN: Final = (
@@ -109,15 +109,22 @@ def values_of(thing: object) -> str:
     return f"{_UNKNOWN}{forms.unknown}-{digest[:12]}" if forms.unknown else digest
 
 
-@functools.lru_cache(maxsize=256)
-def hide_values(digest: str) -> str:
-    """Return a digest of a result of `values_of` that is slow to compute.
+def digest_with_values(text: str, values: str) -> str:
+    """Return 12 hexadecimal digits of a digest of a text and of a result of `values_of`.
 
-    A value may be a secret, and anybody may read a baseline.
+    If the values are not known, their digest follows, for `hint_of`.
     """
-    if not digest or digest.startswith(_UNKNOWN):
-        return digest
-    secret = digest.encode()
+    known = _hide(values)
+    digest = hashlib.sha256(f"{text}{known}".encode("utf-8", "replace")).hexdigest()[:12]
+    return f"{digest}-{known}" if known.startswith(_UNKNOWN) else digest
+
+
+@functools.lru_cache(maxsize=256)
+def _hide(values: str) -> str:
+    """Return a digest that is slow to compute: a value may be a secret, and baselines are read."""
+    if not values or values.startswith(_UNKNOWN):
+        return values
+    secret = values.encode()
     return hashlib.scrypt(secret, salt=b"values", n=1 << 14, r=8, p=1, dklen=16).hex()
 
 

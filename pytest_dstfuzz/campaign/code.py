@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
 from pytest_dstfuzz.comparisons.registry import COMPARISONS
 from pytest_dstfuzz.config import Settings, content_named_in, is_own_function
 from pytest_dstfuzz.own_code import code_of
-from pytest_dstfuzz.own_values import hide_values, hint_of
+from pytest_dstfuzz.own_values import digest_with_values, hint_of
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.checks import CheckedRelation
 from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
@@ -108,7 +107,8 @@ def code_of_rules(
     holders: dict[str, object] = {f"{RELATION}{one.name}": one for one in relations}
     holders[f"{SEARCH}{variant.search}"] = search
     for name, one in holders.items():
-        digests[name] = _with_values(digests.get(name, ""), one)
+        if isinstance(one, CheckedRelation | CheckedSearch) and one.values:
+            digests[name] = digest_with_values(digests.get(name, ""), one.values)
     return {name: digest for name, digest in digests.items() if digest}
 
 
@@ -130,13 +130,3 @@ def code_of_search(name: str) -> dict[str, str]:
         # The files decide as the code does.
         digests[f"{SEARCH}{name}{FILES}"] = content_named_in(argument)
     return {one: digest for one, digest in digests.items() if digest}
-
-
-def _with_values(digest: str, holder: object) -> str:
-    """Return a digest that also identifies the values of a user's relation or search."""
-    values = holder.values if isinstance(holder, CheckedRelation | CheckedSearch) else ""
-    if not values:
-        return digest
-    known = hide_values(values)
-    whole = hashlib.sha256(f"{digest} {known}".encode()).hexdigest()
-    return f"{whole}-{known}" if hint_of(known) else whole

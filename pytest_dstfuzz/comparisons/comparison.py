@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
 import unicodedata
@@ -18,7 +17,7 @@ from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, ContextJudge, Exchange
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.own_code import code_of
-from pytest_dstfuzz.own_values import hide_values, hint_of, values_of
+from pytest_dstfuzz.own_values import digest_with_values, values_of
 from pytest_dstfuzz.printable import format_count, shorten_text
 from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.trackers.calls import CallJudge
@@ -408,10 +407,7 @@ def digest_of(thing: object, name: str = "", holder: object = None) -> str:
     except (OSError, TypeError):
         text = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
     held = thing if holder is None else holder
-    values = hide_values(values_of(held))
-    whole = f"{text}\n{code_of(held, name)}{values}"
-    digest = hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:12]
-    return f"{digest}-{values}" if hint_of(values) else digest
+    return digest_with_values(f"{text}\n{code_of(held, name)}", values_of(held))
 
 
 def _show(answer: object) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -190,6 +190,17 @@ class ItemOutcome:
 FOUND: pytest.StashKey[ItemOutcome] = pytest.StashKey()
 
 
+class _Way(NamedTuple):
+    """The properties of a test that decide how it counts mistakes."""
+
+    #: Settings of the test that differ from the session's.
+    own: str
+    #: Name of the relation.
+    relation: str
+    #: Identity of the comparison.
+    compared_by: str
+
+
 class ResultCollector:
     """Collects results from all processes, in any order."""
 
@@ -213,11 +224,8 @@ class ResultCollector:
         self.code: dict[str, str] = {}
         #: ``search`` -> the names from fixtures.
         self.chosen: dict[str, set[str]] = {}
-        #: Key of results -> name of the tested relation.
-        self._relations: dict[str, str] = {}
-        #: Key of results -> own settings of the test, relation and comparison. Tests in which these
-        #: are equal count mistakes in the same way.
-        self._ways: dict[str, tuple[str, str, str]] = {}
+        #: Key of results -> how its test counts mistakes.
+        self._ways: dict[str, _Way] = {}
         #: Name of a tested relation -> its properties.
         self.relations: dict[str, RelationFacts] = {}
         #: Settings of tests that differ from the session's.
@@ -314,9 +322,8 @@ class ResultCollector:
             # Fixtures of two folders may return different objects with one name.
             known = self.code.get(name, digest).split()
             self.code[name] = " ".join(sorted({*known, digest}))
-        self._relations[found.key] = found.relation
         own = _ONLY_DRAWN.sub("", found.own).rstrip(", ")
-        self._ways[found.key] = own, found.relation, found.compared_by
+        self._ways[found.key] = _Way(own, found.relation, found.compared_by)
         self.relations[found.relation] = found.about_relation
         for setting, name in found.chosen.items():
             self.chosen.setdefault(setting, set()).add(name)
@@ -378,7 +385,7 @@ class ResultCollector:
 
     def with_relations(self, data: DialogueSet) -> Iterable[tuple[str, TurnResult]]:
         """Return all results, each with the name of the tested relation."""
-        return [(self._relations[key], result) for key, result in self.grouped(data)]
+        return [(self._ways[key].relation, result) for key, result in self.grouped(data)]
 
     def named(self, settings: Settings) -> Settings:
         """Return settings with the names from fixtures and all tested relations."""

@@ -41,7 +41,7 @@ from pytest_dstfuzz.comparisons.comparison import (
 )
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.own_values import _codes_in, hide_values, hint_of, values_of
+from pytest_dstfuzz.own_values import _codes_in, digest_with_values, hint_of, values_of
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.registry import as_search
@@ -469,7 +469,7 @@ def test_objects_that_contain_themselves_have_values() -> None:
 def test_values_that_are_not_known_differ_in_each_run(value: object) -> None:
     found = values_of(closure(value))
     assert found.startswith("unknown-")
-    assert "attribute fingerprint" in hint_of(hide_values(found))
+    assert "attribute fingerprint" in hint_of(digest_with_values("", found))
     text = (
         "import sys; from functools import partial;"
         "from pytest_dstfuzz.own_values import values_of;"
@@ -669,7 +669,7 @@ def test_sets_have_one_form_in_all_processes(value: str) -> None:
 
 
 LINKED = """
-from pytest_dstfuzz.own_values import _codes_in, hide_values, hint_of, values_of
+from pytest_dstfuzz.own_values import _codes_in, digest_with_values, hint_of, values_of
 class Word:
     def __init__(self, name):
         self.name, self.near = name, set()
