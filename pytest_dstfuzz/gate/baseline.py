@@ -302,12 +302,28 @@ def name_groups(groups: Groups) -> Groups:
 def same_names(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
     """Return the new names of old groups that were renamed.
 
-    If each side has exactly one group that the other side lacks, both are the same group. So a
-    tracker cannot hide its drift behind renamed tests or parameters.
+    A group is named after its first test, so a new test or a selection may rename it. If each side
+    has exactly one group that the other side lacks, or exactly one with the same settings, both are
+    the same group. So a tracker cannot hide its drift behind renamed tests or parameters.
     """
     gone = [name for name in before if name not in after]
     new = [name for name in after if name not in before]
-    return dict(zip(gone, new, strict=True)) if len(gone) == len(new) == 1 else {}
+    if len(gone) == len(new) == 1:
+        return {gone[0]: new[0]}
+    old_by, new_by = _by_settings(gone), _by_settings(new)
+    return {
+        names[0]: new_by[settings][0]
+        for settings, names in old_by.items()
+        if settings and len(names) == 1 == len(new_by.get(settings, ()))
+    }
+
+
+def _by_settings(groups: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names of groups by their settings, which follow the parameters of the test."""
+    found: dict[str, list[str]] = {}
+    for name in groups:
+        found.setdefault(name.partition("] ")[2], []).append(name)
+    return found
 
 
 def by_relation(groups: Mapping[str, _T]) -> dict[str, dict[str, _T]]:

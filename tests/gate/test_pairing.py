@@ -65,6 +65,18 @@ def test_of_several_groups_those_of_one_name_are_compared() -> None:
     assert (both.turns, both.only_baseline, both.only_run) == (1, 2, 2)
 
 
+def test_a_new_test_renames_no_other_group() -> None:
+    old = saved({"b[] steps=1": [turn("A", 0, "hh")], "b[] steps=2": [turn("A", 0, "h")]})
+    # The groups are now named after the new test, which sorts first.
+    names = {"a[] steps=1": "hv", "a[] steps=2": "v", "a[] steps=3": "v"}
+    both = paired(old, {name: [turn("A", 0, answers)] for name, answers in names.items()})
+    assert both.by_dialogue() == {"A": Tally(3, 0, 2)}
+    assert (both.only_baseline, both.only_run) == (0, 1)
+    # Two groups with the same settings may be those of two trackers.
+    unclear = {"c[1] steps=1": [turn("A", 0, "v")], "c[2] steps=1": [turn("A", 0, "v")]}
+    assert paired(old, unclear).by_dialogue() == {}
+
+
 def test_a_group_does_not_hide_behind_another_name() -> None:
     old = saved({"a": [turn("A", 0, "h")], "b": [turn("A", 0, "h")]})
     both = paired(old, {"b": [turn("A", 0, "h")], "c": [turn("A", 0, "v")]})

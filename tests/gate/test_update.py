@@ -83,6 +83,13 @@ def test_a_test_under_another_name_is_the_same() -> None:
     ]
 
 
+def test_a_selection_updates_the_group_with_its_settings() -> None:
+    old = saved({"a[] steps=1": build(*OLD)["only"], "a[] steps=2": build(*OLD)["only"]})
+    new = saved({"b[] steps=2": build(*SOME)["only"]})
+    found = update(old, new, CONTENTS, narrowed=True)
+    assert set(found.baselines[""].groups) == {"a[] steps=1", "b[] steps=2"}
+
+
 def test_a_selection_leaves_other_trackers_alone() -> None:
     slots, texts = saved({"slots": build(*OLD)["only"]}), saved({"texts": build(*OLD)["only"]})
     both, new = {"slots": slots, "texts": texts}, saved({"slots": build(*SOME)["only"]})
