@@ -284,7 +284,15 @@ class _Forms:
         return _Parts(f"[] {value.maxlen}" if isinstance(value, deque) else "[]", found)
 
     def _pairs(self, items: Iterable[tuple[Any, Any]]) -> tuple[_Form, ...]:
-        return tuple(_Parts("", (self._form(name), self._form(value))) for name, value in items)
+        pairs = tuple(items)
+        # A vectorizer of scikit-learn has the id of its stop words as an attribute.
+        named = {id(value): value for _, value in pairs}
+        return tuple(
+            _Parts("id", (self._form(name), self._form(named[value])))
+            if type(value) is int and value in named
+            else _Parts("", (self._form(name), self._form(value)))
+            for name, value in pairs
+        )
 
     def _member(self, value: Enum) -> _Form:
         """Return the form of a member of an `Enum`. Its value may come from a setting."""
