@@ -370,7 +370,7 @@ class _Forms:
         """Yield the values of the classes that a function has made. A file has the others."""
         if is_own(owner):
             # A setting may have chosen a base.
-            yield from map(_name, owner.__mro__)
+            yield from map(_name, (*owner.__mro__, type(owner)))
             yield from map(self._form, owner if issubclass(owner, Enum) else ())
         for one in (*owner.__mro__, type(owner)):
             if _is_local(one):

@@ -558,7 +558,7 @@ def _at_stake(
     """Map each group of slots to the field of `Counts` that counts the variant."""
     # A group has the strongest outcome of its slots.
     found = {group(slot): "held" for slot in turn.clean_state or ()}
-    about = faults(variant.changed_slots)
+    about = set(faults(variant.changed_slots))
     kinds = {
         change: "carried" if change.carried else "violations" if change in about else "improved"
         for change in variant.changed_slots

@@ -171,8 +171,8 @@ def judge_comparison(session: Session) -> list[str]:
         return []
     return [
         "nothing was compared: all clean answers agree by the comparison "
-        f"{name!r}, although they differ. So no variant can break them. "
-        "Compare more of the answers: change the rules that ignore a value, the "
+        f"{name!r}, although they differ. So a variant that gets the answer to another turn "
+        "does not break. Compare more of the answers: change the rules that ignore a value, the "
         "threshold, or the comparison"
         for name in session.blind
     ]

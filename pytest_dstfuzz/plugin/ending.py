@@ -583,7 +583,11 @@ class SessionEnd:
             comparison = context.comparison(one.settings.reply)
             by_budget = context.stored is None and not (self._broken_off or self._facts().gone)
             info = self._info(one)
-            self._gate.judge(one, context.data, info, comparison, by_budget=by_budget)
+            self._gate.judge(
+                *(one, context.data, info, comparison),
+                asked=lambda: self._facts().judge,
+                by_budget=by_budget,
+            )
         decision = self._judged = self._gate.decide()
         for one in self._models:
             one.totals.novelty = Novelty.of(decision.judgements[one.name].comparison)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.judge import JudgeFacts
 from pytest_dstfuzz.config import Settings, shard_text
 from pytest_dstfuzz.config.parsers import percent, points
 from pytest_dstfuzz.dialogue.calls import AnswerPath, OutcomeKind
@@ -359,11 +360,13 @@ class SessionGate:
         info: RunInfo,
         comparison: Comparison,
         *,
+        asked: Callable[[], JudgeFacts | None],
         by_budget: bool = False,
     ) -> None:
         """Judge the results of a tracker.
 
-        ``by_budget`` says whether only a budget ended the session.
+        ``asked`` returns the calls to the judge so far, and ``by_budget`` says whether only a
+        budget ended the session.
         """
         settings, how = self._settings, self._settings.variant
         record, named = found.collector, found.settings
@@ -399,11 +402,15 @@ class SessionGate:
         baseline = None if baselines is None else baseline_of(found.name, session, baselines)
         # With ``all``, no relation was requested by name.
         units = {} if how.relation == ALL else record.relations
-        asked = {name: facts.unit for name, facts in units.items()}
+        of_units = {name: facts.unit for name, facts in units.items()}
         recorded = settings.gate.fail_on == "gate"
-        judgement = judge(session, self.gates, baseline, asked, recorded=recorded)
-        undecided = "" if info.judge is None else undecided_text(info.judge[1])
-        troubles = (*judgement.troubles, *filter(None, (undecided, record.carried_text())))
+        before = asked()
+        judgement = judge(session, self.gates, baseline, of_units, recorded=recorded)
+        # The answers of the baseline are compared only now. They count apart from the variants.
+        undecided = {"" if info.judge is None else undecided_text(info.judge[1])}
+        if (after := asked()) is not None:
+            undecided.add(undecided_text(after if before is None else after - before))
+        troubles = (*judgement.troubles, *filter(None, (*sorted(undecided), record.carried_text())))
         judgement = replace(judgement, troubles=troubles)
         self._judged[found.name] = session, judgement
         # A fixture of the suite may have selected another kind of answer.

@@ -48,7 +48,7 @@ from pytest_dstfuzz.report.wording import shorten
 from pytest_dstfuzz.trackers.validation import unknown_slot
 
 _MOST_NAMED = 10
-_UNCLEAR = "the clean answer changed"
+_UNCLEAR = "the clean answer changed, or the comparison has no verdict"
 
 
 class _NamedRegression(NamedTuple):

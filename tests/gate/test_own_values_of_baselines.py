@@ -295,6 +295,14 @@ def derived(base: type) -> object:
     return Derived(1)
 
 
+class OwnMeta(type):
+    pass
+
+
+class OtherMeta(type):
+    pass
+
+
 def abstract(value: object) -> object:
     class Rule(ABC):
         limit = value
@@ -421,6 +429,7 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "property of a member": (lambda: member_with(1), lambda: member_with(2)),
     "own partial": (lambda: own_partial(1), lambda: own_partial(2)),
     "own property": (lambda: OwnProperty(1), lambda: OwnProperty(2)),
+    "chosen metaclass": (OwnMeta("A", (), {}), OtherMeta("A", (), {})),
     "base of a class": (lambda: derived(Rule), lambda: derived(Slotted)),
     "abstract class": (lambda: abstract(1), lambda: abstract(2)),
     "error": (lambda: OwnError(1), lambda: OwnError(2)),

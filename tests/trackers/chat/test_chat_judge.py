@@ -453,3 +453,34 @@ def test_a_remembered_violation_of_an_undecided_judge_is_not_fixed(
     printed = result.stdout.str()
     assert "it is unclear whether" in printed
     assert "failed: the judge decided too few pairs of replies" in printed
+
+
+STEADY = """
+from difflib import get_close_matches
+
+def reply(messages):
+    things = "order", "parcel", "tickets", "new phone", "red bicycle"
+    (thing,) = get_close_matches(messages[-1]["content"].split("my")[-1], things, 1, 0)
+    return f"The {thing} is in the PLACE."
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("-n1",)])
+def test_an_undecided_judge_of_changed_clean_answers_passes_no_baseline(
+    project: pytest.Pytester, more: tuple[str, ...]
+) -> None:
+    def run(place: str, answer: Says, *words: str) -> pytest.RunResult:
+        project.makepyfile(my_bot=STEADY.replace("PLACE", place))
+        with chat(lambda _: answer) as service:
+            given = line_with(service, *words, "--dst-baseline=base.json", dst="dst-")
+            return project.runpytest_subprocess(*given, *more)
+
+    # The address of the judge is another one each time.
+    project.makeconftest(
+        "from pytest_dstfuzz.comparisons.judge import Judge\nJudge.identity = 'one judge'\n"
+    )
+    assert run("shed", OTHER, "--dst-update-baseline").ret == 0
+    assert run("hall", OTHER).ret == 8
+    result = run("hall", completion("Hm."))
+    assert result.ret == 6
+    result.stdout.fnmatch_lines(["failed: the judge decided too few pairs of replies: 100.00 %*"])
