@@ -29,7 +29,7 @@ from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.validity import distinct_words, edit_c, edit_w
-from pytest_dstfuzz.perturb.words import Edit, Status, Variant, take_apart
+from pytest_dstfuzz.perturb.words import Edit, Status, Variant, take_apart, word_list
 from pytest_dstfuzz.relations.relation import (
     OTHER_LANGUAGE,
     UNCHANGED,
@@ -116,7 +116,7 @@ def fold_label(
 
 
 def _length(text: str) -> int:
-    return len(text.split())
+    return len(word_list(text))
 
 
 def judge_by_label(

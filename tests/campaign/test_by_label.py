@@ -216,8 +216,8 @@ def test_a_recorded_reply_that_allows_two_answers_excuses_no_change(tmp_path: Pa
     assert violations(tmp_path, bot, talks, "reply") > 0
 
 
-@pytest.mark.parametrize("longer", [True, False])
-def test_a_recorded_reply_that_says_more_than_both_answers_excuses_no_change(longer: bool) -> None:
+@pytest.mark.parametrize("blank", [" ", "_", ""])
+def test_a_recorded_reply_that_says_more_than_both_answers_excuses_no_change(blank: str) -> None:
     """Only a distance tells the answers apart."""
     folding = Folding(comparison_by_name("embedding:shipped", ReplySettings()))
     clean, found = (
@@ -228,12 +228,13 @@ def test_a_recorded_reply_that_says_more_than_both_answers_excuses_no_change(lon
         )
     )
     text = "Take the card out, wipe it with a dry cloth and put it back."
-    label = reply_outcome(f"{text} Clean the SIM card and insert it again." if longer else text)
+    more = " Clean the SIM card and insert it again.".replace(" ", blank)
+    label = reply_outcome(f"{text}{more}" if blank else text)
     asked = Context((Exchange("", "My phone says there is no SIM card"),))
     assert not folding.agree(clean, found, asked)
     folded = fold_label(folding, label, clean, found, asked)
     assert folded.both == {"reply"}
-    assert bool(folded.undecided) == longer
+    assert bool(folded.undecided) == bool(blank)
 
 
 @pytest.mark.parametrize("relation", ["metamorphic", "gold"])
