@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import pytest
 
@@ -44,6 +44,8 @@ class Brief(NamedTuple):
 KEYWORD: pytest.StashKey[str] = pytest.StashKey()
 #: The text of a failure, and its short form.
 BRIEF: pytest.StashKey[tuple[str, Brief]] = pytest.StashKey()
+#: The rules that a test may give for comparing answers.
+_RULES: Final = ("arguments", "call_order")
 #: Maximum number of further proposals if a variant is invalid or a duplicate.
 REDRAWS = 8
 
@@ -117,7 +119,7 @@ class DstTurn:
             call_order: ``any`` or ``exact``, replaces ``--dst-call-order``.
         """
         __tracebackhide__ = True
-        given = {"arguments": arguments, "call_order": call_order}
+        given = dict(zip(_RULES, (arguments, call_order), strict=True))
         self._compare_by({name: value for name, value in given.items() if value is not None})
         self._refuse_other_side("assert_unchanged")
         self.assert_holds()
@@ -160,15 +162,24 @@ class DstTurn:
     def _compare_by(self, options: Mapping[str, object]) -> None:
         """Override the test's options for comparing tool calls."""
         __tracebackhide__ = True
-        if options and "_found" in self.__dict__:
-            name = next(iter(options))
+        if "_found" not in self.__dict__:
+            self._options = options
+            return
+        names = [name for name in _RULES if options.get(name) != self._options.get(name)]
+        if not names:
+            return
+        told = (
+            f"assert_unchanged({names[0]}=...) comes too late: dst_turn.result was read before and "
+            f"compared without {names[0]}. Read it afterwards, or write "
+            f"@pytest.mark.dst({names[0]}=...)"
+        )
+        if self._options:
             told = (
-                f"assert_unchanged({name}=...) comes too late: dst_turn.result was read before and "
-                f"compared without {name}. Read it afterwards, or write "
-                f"@pytest.mark.dst({name}=...)"
+                f"assert_unchanged has other rules ({', '.join(names)}) than before in this test, "
+                "but a test has one result, which was compared by the first ones. Give the same "
+                "rules each time, or write a test for each"
             )
-            raise self._refuse(UserError(told)) from None
-        self._options = options or self._options
+        raise self._refuse(UserError(told)) from None
 
     def _refuse_other_side(self, called: str) -> None:
         """End the session if the called assertion contradicts the relation."""

@@ -111,6 +111,28 @@ def test_a_rule_that_comes_too_late_is_told(folder: Path) -> None:
     assert done.returncode == 4
 
 
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("", "assert_unchanged has other rules (arguments) than before in this test"),
+        ("arguments={'find.trace': 'ignore'}, call_order='any'", "other rules (call_order)"),
+        ("arguments={'find.trace': 'ignore'}", ""),
+    ],
+)
+def test_all_assertions_of_a_test_have_the_same_rules(
+    folder: Path, second: str, message: str
+) -> None:
+    folder.joinpath("test_twice.py").write_text(
+        "def test_twice(dst_turn):\n"
+        "    dst_turn.assert_unchanged(arguments={'find.trace': 'ignore'})\n"
+        f"    dst_turn.assert_unchanged({second})\n",
+        encoding="utf-8",
+    )
+    done = run(folder, "test_twice.py", "--dst-fail-on=gate")
+    assert message in " ".join(done.stdout.split())
+    assert done.returncode == (4 if message else 0)
+
+
 def test_a_rule_of_no_argument_ends_the_run(folder: Path) -> None:
     done = run(folder, "--dst-suite=yes", "--dst-arguments=find.citty=number")
     assert "no tool of the data has an argument 'find.citty'. Did you mean 'find.city'?" in (
