@@ -214,6 +214,20 @@ def _names_of(data: DialogueSet, kinds: Sequence[AnswerKind]) -> dict[str, set[s
     return {"slot": slots, "domain": domains}
 
 
+def _undecided_texts(
+    info: RunInfo, before: JudgeFacts | None, after: JudgeFacts | None
+) -> list[str]:
+    """Return why a language model that compares replies decided too few pairs, if it did.
+
+    The answers of a baseline are compared between ``before`` and ``after``. They count apart from
+    the pairs of the run.
+    """
+    found = {"" if info.judge is None else undecided_text(info.judge[1])}
+    if after is not None:
+        found.add(undecided_text(after if before is None else after - before))
+    return sorted(found)
+
+
 class GateDecision(NamedTuple):
     """The decision of the gate at the end of a session."""
 
@@ -406,13 +420,9 @@ class SessionGate:
         recorded = settings.gate.fail_on == "gate"
         before = asked()
         judgement = judge(session, self.gates, baseline, of_units, recorded=recorded)
-        # The answers of the baseline are compared only now. They count apart from the variants.
-        undecided = {"" if info.judge is None else undecided_text(info.judge[1])}
-        if (after := asked()) is not None:
-            undecided.add(undecided_text(after if before is None else after - before))
-        troubles = (*judgement.troubles, *filter(None, (*sorted(undecided), record.carried_text())))
-        judgement = replace(judgement, troubles=troubles)
-        self._judged[found.name] = session, judgement
+        texts = (*_undecided_texts(info, before, asked()), record.carried_text())
+        troubles = (*judgement.troubles, *filter(None, texts))
+        self._judged[found.name] = session, replace(judgement, troubles=troubles)
         # A fixture of the suite may have selected another kind of answer.
         self._kinds.add(named.reply.outcome)
         self._data = data
