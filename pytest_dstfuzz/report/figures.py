@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.deciding import Repeats, SequentialTest, decider_of
-from pytest_dstfuzz.campaign.summary import Noise
+from pytest_dstfuzz.campaign.summary import Noise, Summary
 from pytest_dstfuzz.comparisons.judge import JudgeFacts
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.config.parsers import per_1000, percent, rise_per_1000
@@ -18,6 +18,7 @@ from pytest_dstfuzz.dialogue.calls import format_value
 from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.report.page import Style
 from pytest_dstfuzz.totals.tallies import UNKNOWN
+from pytest_dstfuzz.totals.troubles import MOST_ERRORS
 from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
 
 __all__ = ["undecided_text"]
@@ -313,6 +314,17 @@ class WhatItTook:
 
 #: A run passes a gate only if at most this share of pairs has no verdict of the judge.
 MOST_UNDECIDED: Final = 0.1
+
+
+def improved_text(summary: Summary) -> str:
+    """Return how many variants are improved, or ``""`` if they are few.
+
+    Many of them may show labels that agree with wrong answers.
+    """
+    if summary.improved <= MOST_ERRORS * summary.valid:
+        return ""
+    share = f"{summary.improved:,} of {format_count(summary.valid, 'variant')}"
+    return f"{share} got a right answer instead of a wrong one"
 
 
 def undecided_share(took: WhatItTook | JudgeFacts) -> float:

@@ -13,7 +13,7 @@ from pytest_dstfuzz.config.parsers import per_1000, percent
 from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.report.answers import reply_lines
 from pytest_dstfuzz.report.explain import change_lines, keyword, repeat_command
-from pytest_dstfuzz.report.figures import noise_text, repeats_text, usage_text
+from pytest_dstfuzz.report.figures import improved_text, noise_text, repeats_text, usage_text
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.terminal import left_out_texts, show_added
@@ -324,6 +324,10 @@ def _caveats(info: RunInfo, totals: Totals, summary: Summary) -> Iterator[Fact]:
             f"{varies.answers} times each"
         )
         yield Fact("answers vary", text, "warning")
+    if text := improved_text(summary):
+        words = totals.kind.words
+        text += f", by the {words.labels}; they are no violations"
+        yield Fact("improved", text, "warning")
     if summary.noise is not None and summary.noise.differed:
         yield Fact("noise", noise_text(summary.noise, summary.violations), "warning")
     who = totals.kind.words.who

@@ -21,6 +21,7 @@ from pytest_dstfuzz.report.explain import change_lines, keyword, move_texts
 from pytest_dstfuzz.report.figures import (
     causes_text,
     disagreement_text,
+    improved_text,
     judge_line,
     judge_texts,
     noise_text,
@@ -246,8 +247,7 @@ def _verdict(summary: Summary, totals: Totals, weaknesses: Sequence[Weakness]) -
         f"{summary.turns:,} turns; failure rate {percent(summary.failure_rate)}{between}, "
         f"valid rate {percent(summary.valid_rate)}"
     )
-    if expected := user_turns_short(summary):
-        text += f", {expected}"
+    text = ", ".join(filter(None, (text, user_turns_short(summary), improved_text(summary))))
     if summary.clean_accuracy is not None:
         text += f", {words.right} {percent(summary.clean_accuracy)}"
         if not words.values:

@@ -16,9 +16,11 @@ from pytest_dstfuzz.relations.relation import OTHER_LANGUAGE
 from pytest_dstfuzz.report.explain import keyword
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import StyledLine, TerminalPage
+from pytest_dstfuzz.report.screen import screen_lines
 from pytest_dstfuzz.report.terminal import interval_text, report_lines
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.tallies import ReasonsTally
+from pytest_dstfuzz.totals.totals import Totals
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
@@ -77,6 +79,18 @@ def test_quiet_is_one_line(results: list[TurnResult], broken: TurnResult) -> Non
     assert shown(skipped, verbosity=-1) == (
         "dstfuzz: 0 violations in 0 of 0 turns; failure rate n/a, valid rate n/a; 1 turn not tested"
     )
+
+
+def test_many_improved_variants_are_counted(results: list[TurnResult], broken: TurnResult) -> None:
+    improved = replace(broken.variants[0], outcome="improved", index=1)
+    turns = [*results[:2], replace(broken, variants=(improved,), outcome="held")]
+    text = "1 of 6 variants got a right answer instead of a wrong one"
+    assert text in shown(turns, verbosity=-1)
+    totals = tally_results(Totals(), turns)
+    lines = screen_lines(tuple(turns), Settings.of(model="trade"), INFO, totals)
+    screen = " ".join(" ".join(line.text for line in lines).split())
+    assert f"improved {text}, by the labels; they are no violations" in screen
+    assert "instead of a wrong one" not in shown(results, verbosity=-1)
 
 
 def test_context_edits_are_shown_where_they_matter(broken: TurnResult) -> None:
