@@ -180,10 +180,10 @@ def pytest_load_initial_conftests(
     # Other plugins may have added arguments.
     if _may_hold_options(args) and not hasattr(early_config.known_args_namespace, "dst_off"):
         _add_options(parser)
-    if any(word.startswith("--dst-") and ("@" in word or "?" in word) for word in args):
-        from pytest_dstfuzz.plugin.steps import refuse_unknown_address  # noqa: PLC0415
+    if any(word.startswith("--dst-") for word in args):
+        from pytest_dstfuzz.plugin.steps import refuse_misspelled_option  # noqa: PLC0415
 
-        refuse_unknown_address(parser, args)
+        refuse_misspelled_option(parser, args)
 
 
 @pytest.hookimpl(tryfirst=True)

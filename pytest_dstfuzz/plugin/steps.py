@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_dstfuzz.errors import UserError, mask_credentials
+from pytest_dstfuzz.config.options import OPTIONS
+from pytest_dstfuzz.errors import UserError, did_you_mean, mask_credentials
 from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.options import gates_of, given_options, read_settings, unknown_key
 from pytest_dstfuzz.plugin.selection import (
@@ -35,18 +36,30 @@ _ORDERLY = (
 _HAS_FIXTURES: pytest.StashKey[bool] = pytest.StashKey()
 
 
-def refuse_unknown_address(parser: pytest.Parser, args: Sequence[str]) -> None:
-    """Raise pytest's error for a misspelled option that has an address with credentials.
+def refuse_misspelled_option(parser: pytest.Parser, args: Sequence[str]) -> None:
+    """Raise pytest's error for a misspelled option, with the nearest option and without the value.
 
-    Pytest would show the credentials. Options of conftest files are known to the parser.
+    The value may be a password. Options of conftest files are known to the parser.
     """
-    secret = {word for word in args if word.startswith("--dst-") and mask_credentials(word) != word}
-    if not secret:
+    own = {item.spelled for item in OPTIONS if item.has_flag}
+    others = {
+        word for word in args if word.startswith("--dst-") and word.partition("=")[0] not in own
+    }
+    if not others:
         return
-    _, unknown = parser.parse_known_and_unknown_args(args)
-    if not secret.isdisjoint(unknown):
-        shown = " ".join(map(mask_credentials, unknown))
-        raise pytest.UsageError(f"unrecognized arguments: {shown}")
+    # Argparse takes a word with a blank for the name of a file.
+    joined = [word.replace(" ", "_") if word in others else word for word in args]
+    _, unknown = parser.parse_known_and_unknown_args(joined)
+    names = [word.partition("=")[0] for word in unknown if word.startswith("--dst-")]
+    if names:
+        shown = (
+            f"{word.partition('=')[0]}=***"
+            if word.startswith("--dst-") and "=" in word
+            else mask_credentials(word)
+            for word in unknown
+        )
+        hint = did_you_mean(names[0], own)
+        raise pytest.UsageError(f"unrecognized arguments: {' '.join(shown)}.{hint}")
 
 
 def refuse_mistakes(

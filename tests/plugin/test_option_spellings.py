@@ -466,13 +466,17 @@ def test_the_command_has_the_same_spellings(capsys: pytest.CaptureFixture[str]) 
         "--dst-modle=http://user:secret@host/chat",
         "--dst-modle=user:secret@host",
         "--dst-modle=http://host/chat?key=secret",
+        "--dst-modle=password=secret",
+        "--dst-modle=",
+        "--dst-modle=header=Authorization: Bearer secret",
     ],
 )
 def test_a_misspelled_option_shows_no_credentials(pytester: pytest.Pytester, word: str) -> None:
     done = pytester.runpytest_inprocess(word, "--other=a@b")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     said = done.stdout.str() + done.stderr.str()
-    assert "unrecognized arguments: --dst-modle=" in said
+    assert "unrecognized arguments: --dst-modle=***" in said
+    assert "Did you mean '--dst-model'?" in said
     assert "--other=a@b" in said
     assert "secret" not in said
 
