@@ -457,7 +457,7 @@ class SessionEnd:
     @property
     def _other_lines(self) -> list[StyledLine]:
         """Lines for the end of the summary that do not concern a single tracker."""
-        return [*(() if self._judged is None else self._judged.written), *self._last_lines]
+        return [*(() if self._judged is None else self._judged.baseline), *self._last_lines]
 
     @property
     def _every_line(self) -> list[StyledLine]:

@@ -237,8 +237,8 @@ class GateDecision(NamedTuple):
     status: int
     #: By the name of the tracker.
     rulings: Mapping[str, GateRuling]
-    #: What happened to the baseline, if it was to be written.
-    written: tuple[StyledLine, ...] = ()
+    #: Whether the baseline was written, if it was to be, and the trackers that only it has.
+    baseline: tuple[StyledLine, ...] = ()
 
     @property
     def lines(self) -> list[StyledLine]:
@@ -248,7 +248,7 @@ class GateDecision(NamedTuple):
             for model, ruling in self.rulings.items()
             for line in ruling.lines
         )
-        return [*said, *self.written]
+        return [*said, *self.baseline]
 
 
 class SessionGate:
@@ -481,10 +481,21 @@ class SessionGate:
             status = worst_status(status, own)
         rulings = {model: self._ruling(each) for model, each in judgements.items()}
         if not how.update_baseline:
-            return GateDecision(judgements, status, rulings)
+            return GateDecision(judgements, status, rulings, self._untested())
         written = write_baselines(self._judged, self._settings, narrowed=self._narrowed)
         status = FAILED if written.style == "bad" and not status else status
         return GateDecision(judgements, status, rulings, (written,))
+
+    def _untested(self) -> tuple[StyledLine, ...]:
+        """Return a note if the baseline has more trackers than the session."""
+        known = sorted(one.model for one in (self._baselines or {}).values())
+        if len(known) <= len(self._judged):
+            return ()
+        text = (
+            f"note: the baseline has {format_count(len(known), 'tracker')} "
+            f"({format_list(known, _MOST_NAMES)}), and this run tested {len(self._judged)} of them"
+        )
+        return (StyledLine(visible(text), "warning"),)
 
     def _ruling(self, judgement: Judgement) -> GateRuling:
         """Return the lines for a verdict."""
