@@ -43,6 +43,7 @@ from pytest_dstfuzz.dialogue.calls import TOOL_CALLS
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.files import check_path, read_table, refuse_address
 from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, check_added, read_gates
+from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.search.registry import default_search
 
 __all__ = ["read_settings"]
@@ -384,8 +385,13 @@ def _typed(config: pytest.Config, item: Option) -> GivenOption | None:
     typed = config.getoption(f"dst_{item.name}", default=None)
     if typed is None:
         return None
-    # Lines separate locks, because a regular expression may have commas.
-    value = typed if isinstance(typed, str) else item.value.separator.join(typed)
+    # A conftest file may have set the value.
+    value = item.text_of(typed)
+    if value is None:
+        raise UserError(
+            f"--dst-{item.flag}: config.option.dst_{item.name} has the wrong type "
+            f"({describe(typed)}): set a text, as on the command line"
+        )
     return GivenOption(item.name, value, f"--dst-{item.flag}", True)
 
 

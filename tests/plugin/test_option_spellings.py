@@ -489,3 +489,21 @@ def test_an_option_of_a_suite_may_have_an_address(pytester: pytest.Pytester) -> 
     done = pytester.runpytest_inprocess("--dst-proxy=http://user:secret@host")
     assert done.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     done.stdout.fnmatch_lines(["http://user:secret@host"])
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("2", "at most 1 turn x 2 variants"),
+        ("[2]", "--dst-variants: config.option.dst_variants has the wrong type (list [2]): set"),
+    ],
+)
+def test_a_conftest_may_set_an_option(pytester: pytest.Pytester, value: str, message: str) -> None:
+    pytester.makepyfile(bot="def track(context):\n    return {}")
+    pytester.makeconftest(
+        f"def pytest_configure(config):\n    config.option.dst_variants = {value}\n"
+    )
+    done = pytester.runpytest_subprocess(
+        "--dst-model=bot:track", "--dst-data=sample", "--dst-turns=1"
+    )
+    assert message in done.stdout.str() + done.stderr.str()
