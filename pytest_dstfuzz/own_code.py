@@ -58,7 +58,7 @@ _SYSTEM: Final = tuple(
     )
 )
 #: The type of a function with `functools.cache` or `functools.lru_cache`.
-_CACHED: Final = type(functools.cache(str))
+CACHED: Final = type(functools.cache(str))
 #: A class that is written in Python has one of these entries, or inherits it.
 _OF_PYTHON: Final = frozenset({"__dict__", "__slots__", "__weakref__"})
 #: The flag of classes that are made while a program runs (``Py_TPFLAGS_HEAPTYPE``).
@@ -551,7 +551,7 @@ def _loaders_of(frame: FrameType | None) -> Iterator[Path]:
     while frame is not None:
         code = frame.f_code
         found = frame.f_globals.get(code.co_name)
-        kept = isinstance(found, _CACHED) and _attribute(found.__wrapped__, "__code__") is code
+        kept = isinstance(found, CACHED) and _attribute(found.__wrapped__, "__code__") is code
         file = _user_file(frame) if kept else None
         if file is not None:
             yield file
@@ -719,7 +719,7 @@ class _Walk:
 
 
 def _root_of(file: Path) -> Path:
-    """Return the folder that has the package of a file. Without a package, return the file."""
+    """Return the folder that has the package of a file. Without one, return that of the file."""
     return next(folder for folder in file.parents if not (folder / "__init__.py").is_file())
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copyreg
 import functools
 import hashlib
+import inspect
 import os
 import re
 import secrets
 import sys
 import threading
 import warnings
+import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -38,7 +40,7 @@ from types import (
 )
 from typing import Any, Final, TypeAlias
 
-from pytest_dstfuzz.own_code import attributes_of, closed_over, is_of_python, is_own
+from pytest_dstfuzz.own_code import CACHED, attributes_of, closed_over, is_of_python, is_own
 
 __all__ = ["digest_with_values", "hint_of", "values_of"]
 
@@ -60,7 +62,6 @@ _NAMED: Final = (
 _MADE: Final = (FunctionType, type)
 #: Objects without values.
 _LOCKS: Final = (type(threading.Lock()), type(threading.RLock()))
-_CACHED: Final = type(functools.cache(str))
 #: Packages whose objects lead to the whole run, or have other values in each process.
 _NEVER_KNOWN: Final = frozenset({"_pytest", "pluggy", "torch"})
 #: Longer forms of objects are replaced by a digest, because other forms contain them.
@@ -85,7 +86,7 @@ _BY_ENUM: Final = frozenset({"__objclass__", "_name_", "_sort_order_", "_value_"
 _RUN: Final = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(8)
 #: The beginning of a digest of values that are not known.
 _UNKNOWN: Final = "unknown-"
-_NAME_OF_UNKNOWN: Final = re.compile(rf"{_UNKNOWN}([\w.]+)-")
+_NAME_OF_UNKNOWN: Final = re.compile(rf"{_UNKNOWN}([\w.]+)-[0-9a-f]{{12}}\b")
 
 
 def values_of(thing: object) -> str:
@@ -337,7 +338,9 @@ class _Forms:
             yield from [code.co_qualname] if code.co_qualname != function.__qualname__ else []
             # A file may define a function twice, for example after ``except ImportError``.
             lines = _lines_of(code.co_filename, code.co_qualname)
-            yield from [str(lines.index(code.co_firstlineno))] if len(lines) > 1 else []
+            # The file may have changed since then.
+            earlier = sum(line < code.co_firstlineno for line in lines)
+            yield from [str(earlier)] if len(lines) > 1 else []
         # `dataclasses` makes functions such as `__init__` from the text of the file.
         written = function.__name__[:2] == "__" and function.__name__ != "__call__"
         if written:
@@ -474,9 +477,11 @@ def _lines_of(file: str, name: str) -> list[int]:
 
 def _is_twin(value: object) -> bool:
     """Return whether a file defines a function more than once, and the program chooses."""
-    if not isinstance(value, FunctionType):
+    inner: Any = value.fget if isinstance(value, property) else value
+    inner = inspect.unwrap(getattr(inner, "__func__", inner))
+    if not isinstance(inner, FunctionType):
         return False
-    code = value.__code__
+    code = inner.__code__
     return len(_lines_of(code.co_filename, code.co_qualname)) > 1
 
 
@@ -504,8 +509,9 @@ _HELD: Final[tuple[tuple[Any, Callable[[Any], tuple[object, ...]]], ...]] = (
     (BuiltinMethodType | MethodWrapperType, lambda it: (_owner_of(it),)),
     (staticmethod | classmethod, lambda it: (it.__func__, attributes_of(it))),
     (property, lambda it: (it.fget, it.fset, it.fdel)),
-    (_CACHED, lambda it: (it.__wrapped__, it.cache_parameters(), attributes_of(it))),
+    (CACHED, lambda it: (it.__wrapped__, it.cache_parameters(), attributes_of(it))),
     (ModuleType, lambda it: (it.__name__, _names_of(it))),
+    (weakref.ref, lambda it: (it(),)),
     (_NAMED, lambda _: ()),
 )
 

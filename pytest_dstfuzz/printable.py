@@ -55,7 +55,7 @@ def shorten_text(text: str, most: int) -> str:
 
 def format_count(number: int, noun: str) -> str:
     """Return a number with its noun, which is in the plural unless the number is 1."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def format_list(names: Sequence[str], most: int) -> str:

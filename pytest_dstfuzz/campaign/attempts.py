@@ -529,7 +529,7 @@ def prepare_task(rules: CampaignSpec, dialogue: Dialogue, index: int, clean: Ans
     """Return a turn of a dialogue in the form for a search, given the clean answer."""
     turn = dialogue.turns[index]
     prediction = clean if isinstance(clean, Prediction) else None
-    values = tuple(lock_values(rules.data, turn, clean, rules.kind))
+    values = lock_values(rules.data, turn, clean, rules.kind)
     answer = "" if prediction is None else rules.kind.text(prediction.state)
     known = {} if rules.sources is None else rules.sources
     name = dialogue.id, index, values, answer

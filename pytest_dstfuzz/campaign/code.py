@@ -8,7 +8,7 @@ from typing import Any, Final
 from pytest_dstfuzz.comparisons.registry import COMPARISONS
 from pytest_dstfuzz.config import Settings, content_named_in, is_own_function
 from pytest_dstfuzz.own_code import code_of
-from pytest_dstfuzz.own_values import digest_with_values, hint_of
+from pytest_dstfuzz.own_values import digest_with_values, hint_of, values_of
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.relations.checks import CheckedRelation
 from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
@@ -42,6 +42,8 @@ TRACKER: Final = "the tracker"
 FACTORY: Final = "the factory of the tracker"
 _PACKAGE: Final = __name__.partition(".")[0]
 OF_TRACKER: Final = frozenset({TRACKER, FACTORY})
+#: ``id()`` of a function that makes a search -> the function, and its values.
+_VALUES: Final[dict[int, tuple[object, str]]] = {}
 
 
 def code_of_tracker(model: str, tracker: object) -> dict[str, str]:
@@ -115,7 +117,8 @@ def code_of_rules(
 def code_of_search(name: str) -> dict[str, str]:
     """Return a digest of the files with code for a user's search, and of those its name names.
 
-    A search of this package has none. The fingerprint of its policy is known instead.
+    The first digest also identifies the values of the function that makes the search. A search of
+    this package has none. The fingerprint of its policy is known instead.
 
     Args:
         name: the name of the search. It may have an argument.
@@ -129,4 +132,16 @@ def code_of_search(name: str) -> dict[str, str]:
     if type(found).__module__.partition(".")[0] != _PACKAGE:
         # The files decide as the code does.
         digests[f"{SEARCH}{name}{FILES}"] = content_named_in(argument)
+        if base not in SEARCHES.shipped and (values := _values_of(found)):
+            digests[f"{SEARCH}{name}"] = digest_with_values(digests[f"{SEARCH}{name}"], values)
     return {one: digest for one, digest in digests.items() if digest}
+
+
+def _values_of(factory: object) -> str:
+    """Return `values_of` of the function that makes a search, when it was first needed."""
+    known, values = _VALUES.get(id(factory), (None, ""))
+    if known is not factory:
+        values = values_of(factory)
+        # The reference keeps the id from being used again.
+        _VALUES[id(factory)] = factory, values
+    return values

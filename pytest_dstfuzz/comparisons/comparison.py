@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -276,12 +275,10 @@ class OwnFunction(Comparison):
         del path
         arguments = (before, found, asked)[: self._takes]
         with blame_errors(f"the comparison {self._called!r}"):
-            answer = self._function(*arguments)
+            answer = _of_python(self._function(*arguments))
         return self._taken(answer)
 
     def _taken(self, answer: object) -> ComparisonResult:
-        if type(answer).__module__ == "numpy" and hasattr(answer, "item"):
-            answer = answer.item()
         if isinstance(answer, bool):
             return ComparisonResult(answer)
         if isinstance(answer, ComparisonResult):
@@ -291,7 +288,7 @@ class OwnFunction(Comparison):
                 f"the comparison {self._called!r} returned {_show(answer)}: it must return True "
                 f"or False, a distance from 0 to {FARTHEST:g}, or a ComparisonResult"
             )
-        distance = float(answer)
+        distance = _check_distance(answer, self._called)
         if self._threshold is None:
             raise UserError(
                 f"the comparison {self._called!r} returned a distance, {distance:g}, but has no "
@@ -326,6 +323,11 @@ class CheckedComparison(Comparison):
         """The object's own identity, or its name with a digest of its code and values."""
         own = getattr(self._wrapped, "identity", self._name)
         return str(own) if own != self._name else f"{own}#{self._digest}"
+
+    @property
+    def context_judge(self) -> Any:
+        """The object's own judge of contexts, if it has one."""
+        return getattr(self._wrapped, "context_judge", None)
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
         """Return the checked result of the object's ``align``, if it has one."""
@@ -368,13 +370,27 @@ def check_result(answer: ComparisonResult, called: str) -> ComparisonResult:
                 f"the comparison {called!r} returned a ComparisonResult with {name}={value!r}: it "
                 "must be True or False"
             )
-    distance = answer.distance
-    if distance is not None and not (math.isfinite(distance) and 0 <= distance <= FARTHEST):
-        raise UserError(
-            f"the comparison {called!r} returned the distance {distance:g}: it must be from 0 "
-            f"(the same) to {FARTHEST:g}"
-        )
+    if answer.distance is not None:
+        _check_distance(answer.distance, called)
     return answer
+
+
+def _check_distance(distance: Any, called: str) -> float:
+    """Return a distance as a number. Raise an error if it is none."""
+    # Not a number and infinity are out of the range, too.
+    is_number = isinstance(distance, Real)
+    if is_number and 0 <= distance <= FARTHEST:
+        return float(distance)
+    raise UserError(
+        f"the comparison {called!r} returned the distance {_show(distance)}: it must be a number "
+        f"from 0 (the same) to {FARTHEST:g}"
+    )
+
+
+def _of_python(answer: object) -> object:
+    """Return a number of numpy as one of Python. An array with several numbers raises an error."""
+    is_of_numpy = type(answer).__module__ == "numpy" and hasattr(answer, "item")
+    return answer.item() if is_of_numpy else answer  # type: ignore[attr-defined]  # see above
 
 
 def _arguments(function: Callable[..., object], called: str) -> int:
@@ -383,13 +399,12 @@ def _arguments(function: Callable[..., object], called: str) -> int:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return 2  # This is a builtin without a signature.
-    for count in (_WITH_CONTEXT, 2):
+    for count in (2, _WITH_CONTEXT):
         try:
             signature.bind(*range(count))
         except TypeError:
             continue
-        required = [p for p in signature.parameters.values() if p.default is p.empty]
-        return count if len(required) == count or count == 2 else 2
+        return count
     raise UserError(
         f"the comparison {called!r} cannot be called with two texts: write "
         "def same(before, found), or def same(before, found, asked)"

@@ -432,7 +432,9 @@ def changes(
                 relation != "" and name != f"{RELATION}{relation}"
             )
         else:
-            ignored = own_edits and name.startswith(SEARCH)
+            # If the searches differ, the entry ``search`` says so.
+            both = name in old and name in new
+            ignored = name.startswith(SEARCH) and (own_edits or not both)
         if not ignored and old.get(name) != new.get(name):
             hint = hint_of(old.get(name), new.get(name))
             found.append(
@@ -453,11 +455,14 @@ def other_estimates(
     The compared settings determine which answers are violations, and the estimated failures. For
     the arguments see `changes`.
     """
-    return changes(
-        *({name: each[name] for name in each if name not in _OF_DRAWS} for each in (before, after)),
-        own_edits=own_edits,
-        relation=relation,
-    )
+    both = [
+        {name: value for name, value in each.items() if name not in _OF_DRAWS}
+        for each in (before, after)
+    ]
+    for each in both:
+        code = each.get(CODE, {})
+        each[CODE] = {name: code[name] for name in code if not name.startswith(SEARCH)}
+    return changes(*both, own_edits=own_edits, relation=relation)
 
 
 def make_baseline(

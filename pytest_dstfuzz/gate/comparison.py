@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -122,15 +122,7 @@ def compare_violations(baseline: Baseline, session: Session, pairing: Pairing) -
     A relation is compared if both builds would judge the same answers as violations. The settings
     for drawing variants may differ, because only identical variants are compared.
     """
-    unlike: dict[str, list[str]] = {
-        name: other_estimates(
-            baseline.campaign,
-            session.campaign,
-            own_edits=name in session.own_edits,
-            relation=name,
-        )
-        for name in pairing.asked
-    }
+    unlike = _unlike(baseline, session, pairing)
     alike = [asked for name, asked in pairing.asked.items() if not unlike[name]]
     why = dict.fromkeys(text for texts in unlike.values() for text in texts)
     return {
@@ -140,6 +132,19 @@ def compare_violations(baseline: Baseline, session: Session, pairing: Pairing) -
         "reason": ""
         if alike
         else "; ".join(why) or "the baseline and this run have no relation in common",
+    }
+
+
+def _unlike(baseline: Baseline, session: Session, pairing: Pairing) -> dict[str, list[str]]:
+    """Return, for each shared relation, why the builds judge the same answers differently."""
+    return {
+        name: other_estimates(
+            baseline.campaign,
+            session.campaign,
+            own_edits=name in session.own_edits,
+            relation=name,
+        )
+        for name in pairing.asked
     }
 
 
@@ -194,16 +199,11 @@ def compare_weaknesses(
     before, after = {each.id: each for each in known}, {each.id: each for each in now}
     otherwise = {baseline.shrunk, pairing.weaknesses.shrunk} == {True, False}
     # Only relations for which both builds define and group violations in the same way.
+    unlike = _unlike(baseline, session, pairing)
     proven = frozenset(
         weakness
         for name, asked in pairing.asked.items()
-        if not otherwise
-        if not other_estimates(
-            baseline.campaign,
-            session.campaign,
-            own_edits=name in session.own_edits,
-            relation=name,
-        )
+        if not (otherwise or unlike[name])
         for weakness in asked.weaknesses
     )
     figures["new"] = _only(now, before, proven, pairing.shared.old_after)
@@ -363,7 +363,7 @@ def compare(
     if (most_new := gates.whole.get("max_new_weaknesses")) is not None:
         findings.append(judge_new_weaknesses(most_new, weaknesses))
     new = judge_new_violations(gates.whole.get("max_new_violations"), violations)
-    if others:
+    if others or main is None:
         return Judgement((), (*findings, *new), tuple(others), figures)
     judged = _judge_relations(pairings, every, gates, session, ways)
     of_parts = main_of(asked)
@@ -372,7 +372,7 @@ def compare(
         findings += _judge_parts(first, gates, session.seed)
     elif of_parts is not None:
         findings += _undecided_parts(of_parts, gates, ways[of_parts.name])
-    figures |= _statistics(first, None if main is None else judged.get(main.name), session.seed)
+    figures |= _statistics(first, judged.get(main.name), session.seed)
     return Judgement(findings=(*findings, *new), comparison=figures)
 
 
@@ -507,12 +507,12 @@ def _relations(pairing: Pairing, every: Sequence[RelationGate]) -> dict[str, Any
     if len(every) > 1 or len(pairing.asked) > 1:
         found["relations"] = {
             name: {
-                **_rates(Tally(*map(sum, zip(Tally(), *rows.values(), strict=True)))),
+                **_rates(mine.by_dialogue().values()),
                 "new": len(mine.new),
                 "gone": len(mine.gone),
             }
             for name in pairing.asked
-            if (mine := pairing.of(name)) and (rows := mine.by_dialogue()) is not None
+            for mine in [pairing.of(name)]
         }
     if pairing.only_baseline_relations:
         found["only_baseline_relations"] = list(pairing.only_baseline_relations)
@@ -578,7 +578,7 @@ def _figures(baseline: Baseline, pairing: Pairing) -> dict[str, Any]:
         "tested_dialogues": pairing.tested,
         "suite": pairing.matching.to_json(),
         "share": pairing.share,
-        **_rates(Tally(*map(sum, zip(Tally(), *tallies.values(), strict=True)))),
+        **_rates(tallies.values()),
         "difference": None,
         "interval": None,
         "p_value": None,
@@ -586,7 +586,7 @@ def _figures(baseline: Baseline, pairing: Pairing) -> dict[str, Any]:
         "gone_violations": [list(place) for place in pairing.gone],
         **{
             f"{kind}s": {
-                part.name: _rates(tally) for part, tally in parts.items() if part.kind == kind
+                part.name: _rates([tally]) for part, tally in parts.items() if part.kind == kind
             }
             for kind in KINDS
             if kind != "relation"
@@ -594,8 +594,9 @@ def _figures(baseline: Baseline, pairing: Pairing) -> dict[str, Any]:
     }
 
 
-def _rates(tally: Tally) -> dict[str, Any]:
+def _rates(tallies: Iterable[Tally]) -> dict[str, Any]:
     """Return the number of compared variants, and the failure rate in each build."""
+    tally = Tally(*map(sum, zip(Tally(), *tallies, strict=True)))
     variants = tally.variants
     return {
         "variants": variants,

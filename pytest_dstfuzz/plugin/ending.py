@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -58,10 +58,6 @@ from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.totals.plainest import Novelty
 from pytest_dstfuzz.totals.totals import AddedSection
-
-if TYPE_CHECKING:
-    from pytest_dstfuzz.plugin.regressions import RegressionCorpus
-
 
 _IN_ACTIONS: Final = "GITHUB_ACTIONS"
 _SUMMARY: Final = "GITHUB_STEP_SUMMARY"

@@ -141,7 +141,7 @@ def write_baselines(
         write_text(path, baselines_text(updated.baselines))
     except UserError as error:
         return _not_written(str(error))
-    outcomes = f"the outcomes of {_many(variants, 'variant')}"
+    outcomes = f"the outcomes of {format_count(variants, 'variant')}"
     if not updated.kept:
         return StyledLine(f"the baseline {path} now has {outcomes}", "good")
     verb = "is" if updated.kept == 1 else "are"
@@ -260,6 +260,8 @@ class SessionGate:
         self._quiet = config.get_verbosity() < 0
         #: Name of a tracker -> its results and the verdict.
         self._judged: dict[str, tuple[Session, Judgement]] = {}
+        #: The trackers of the baseline with which these are compared.
+        self._compared: set[str] = set()
         #: The data of these results, and the kinds of answers in them.
         self._data: DialogueSet | None = None
         self._kinds: set[OutcomeKind] = set()
@@ -409,11 +411,10 @@ class SessionGate:
             fallback=settings.reply.fallback,
             context_of=lambda name, turn: dialogue(name).context(turn),
             compared=frozenset(record.comparisons),
-            blind=record.blind_comparisons(),
+            blind=record.blind_comparisons(data),
             varies=info.disagreement is not None and info.disagreement.differed > 0,
         )
-        baselines = self._baselines
-        baseline = None if baselines is None else baseline_of(found.name, session, baselines)
+        baseline = self._baseline_of(found.name, session)
         # With ``all``, no relation was requested by name.
         units = {} if how.relation == ALL else record.relations
         of_units = {name: facts.unit for name, facts in units.items()}
@@ -426,6 +427,15 @@ class SessionGate:
         # A fixture of the suite may have selected another kind of answer.
         self._kinds.add(named.reply.outcome)
         self._data = data
+
+    def _baseline_of(self, model: str, session: Session) -> Baseline | None:
+        """Return the baseline of a tracker, and remember that it is compared."""
+        if self._baselines is None:
+            return None
+        found = baseline_of(model, session, self._baselines)
+        if found.groups:
+            self._compared.add(found.model)
+        return found
 
     def _unknown_part(self) -> str:
         """Return a message if a limit names a slot or domain that does not occur, else ``""``.
@@ -487,14 +497,13 @@ class SessionGate:
         return GateDecision(judgements, status, rulings, (written,))
 
     def _untested(self) -> tuple[StyledLine, ...]:
-        """Return a note if the baseline has more trackers than the session."""
-        known = sorted(one.model for one in (self._baselines or {}).values())
-        if len(known) <= len(self._judged):
+        """Return a note if the baseline has trackers that the session did not test."""
+        known = {one.model for one in (self._baselines or {}).values()}
+        others = sorted(known - self._compared)
+        if not others or not self._compared:
             return ()
-        text = (
-            f"note: the baseline has {format_count(len(known), 'tracker')} "
-            f"({format_list(known, _MOST_NAMES)}), and this run tested {len(self._judged)} of them"
-        )
+        names = format_list(others, _MOST_NAMES)
+        text = f"note: this run did not test all trackers of the baseline: {names} missing"
         return (StyledLine(visible(text), "warning"),)
 
     def _ruling(self, judgement: Judgement) -> GateRuling:
@@ -623,8 +632,9 @@ def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines about the compared variants and their differences."""
     yield (
         f"compared with the baseline ({figures['baseline']['model']}): "
-        f"{_many(figures['variants'], 'variant')} of {_many(figures['turns'], 'turn')} in "
-        f"{_many(figures['dialogues'], 'dialogue')}"
+        f"{format_count(figures['variants'], 'variant')} of "
+        f"{format_count(figures['turns'], 'turn')} in "
+        f"{format_count(figures['dialogues'], 'dialogue')}"
     )
     if figures["difference"] is not None:
         new, gone = len(figures["new_violations"]), len(figures["gone_violations"])
@@ -632,7 +642,7 @@ def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"failure rate on them: {percent(figures['before'])} in the baseline, "
             f"{percent(figures['after'])} now ({points(figures['difference'])}{p_value}); "
-            f"{_many(new, 'violation')} {'is' if new == 1 else 'are'} new, {gone:,} "
+            f"{format_count(new, 'violation')} {'is' if new == 1 else 'are'} new, {gone:,} "
             f"{'is' if gone == 1 else 'are'} gone"
         )
     yield from relation_lines(figures)
@@ -646,14 +656,10 @@ def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _changed_answers(figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines about the changed clean answers of the first turns."""
     found = list_changed_answers(figures)
     yield from (f"  {turn}: {text}" for turn, text in found[:_MOST_NAMES])
     if len(found) > _MOST_NAMES:
-        more = _many(len(found) - _MOST_NAMES, "more turn")
+        more = format_count(len(found) - _MOST_NAMES, "more turn")
         yield f"  and {more}, in the JSON report (--dst-report)"

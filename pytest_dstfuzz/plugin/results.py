@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -335,7 +336,7 @@ class ResultCollector:
         if found.own:
             self.own.add(found.own)
 
-    def blind_comparisons(self) -> list[str]:
+    def blind_comparisons(self, data: DialogueSet) -> list[str]:  # noqa: ARG002 - see above
         """Return the names of comparisons by which all clean answers agree, although they differ.
 
         Each test may have its own comparison. Fewer than `LEAST_TELLING` turns may have such
@@ -515,14 +516,14 @@ class StoredCollector(ResultCollector):
         self.policies = {info.policy: ""} if info.policy else {}
         self.plan({"": len(self._run.results())})
 
-    def blind_comparisons(self) -> list[str]:
+    def blind_comparisons(self, data: DialogueSet) -> list[str]:
         """Return the name of the comparison if all clean answers agree although they differ."""
         comparison = self._comparison()
         tally = clean_tally(comparison, self._settings.reply.fallback)
         if tally is None:
             return []
         for turn in self._run.results():
-            tally.add(turn)
+            tally.add(turn, data.dialogue(turn.dialogue_id).context(turn.turn_index))
             if tally.differ:
                 break
         return [comparison.name] if tally.one and tally.told_apart is False else []
@@ -554,7 +555,7 @@ class StoredCollector(ResultCollector):
 
     def grouped(self, data: DialogueSet) -> Iterator[tuple[str, TurnResult]]:
         """Yield all results, each with the name of its group."""
-        keys = {name: key for key, name in self._names().items()}
+        keys = self._names()
         return ((keys[result.relation], result) for result in self.results(data))
 
     def groups(self, data: DialogueSet) -> dict[str, Results]:  # noqa: ARG002 - see above
@@ -563,18 +564,21 @@ class StoredCollector(ResultCollector):
         The keys are the group names of the built-in suite.
         """
         names = self._names()
-        return {key: self._run.results(names[key]) for key in sorted(names)}
+        return {
+            key: self._run.results(name) for name, key in sorted(names.items(), key=itemgetter(1))
+        }
 
     def _names(self) -> dict[str, str]:
-        """Maps the name of each group to its relation."""
+        """Maps each relation to the name of its group."""
         settings, info = self._settings, self._run.info
         suite, comparison = next(iter(SUITES[settings.reply.outcome])), self._comparison()
         names: dict[str, str] = {}
         for name in self._run.relations:
             own = info.relations[name].edits == "own"
             search = OWN_EDITS if own else settings.variant.search
-            key = group_key(f"{NODE}::{suite}[]", "", search, info.lexicon, comparison, name)
-            names[key] = name
+            names[name] = group_key(
+                *(f"{NODE}::{suite}[]", "", search, info.lexicon, comparison, name)
+            )
         return names
 
 

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import pytest
@@ -169,8 +168,8 @@ class DstTurn:
         if not names:
             return
         told = (
-            f"assert_unchanged({names[0]}=...) comes too late: dst_turn.result was read before and "
-            f"compared without {names[0]}. Read it afterwards, or write "
+            f"assert_unchanged({names[0]}=...) comes too late: dst_turn.result or an earlier "
+            f"assertion has compared without {names[0]}. Call it first, or write "
             f"@pytest.mark.dst({names[0]}=...)"
         )
         if self._options:
@@ -316,7 +315,7 @@ def repeat_command(item: pytest.Item, seed: int) -> str:
     if path.is_file():
         folder = item.config.invocation_params.dir
         shown = path.relative_to(folder) if path.is_relative_to(folder) else path
-        return f"pytest {shlex.quote(f'{Path(shown)}{separator}{name}')} {options}"
+        return f"pytest {shlex.quote(f'{shown}{separator}{name}')} {options}"
     # The built-in suite is in no file, so its items are selected by keyword.
     return f"pytest -k {shlex.quote(item.stash.get(KEYWORD, name))} {options}"
 

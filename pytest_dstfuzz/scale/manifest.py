@@ -141,14 +141,9 @@ class RunManifest:
         return hashlib.sha256(json_encoded(self.identity)).hexdigest()[:16]
 
     @property
-    def has_changed(self) -> bool:
-        """Whether code or a file changed during the run, see `closed_by`."""
-        return self.run != self.begun
-
-    @property
     def doubt(self) -> str:
-        """Why the results may be of two versions of the bot, or ``""``."""
-        if not self.has_changed:
+        """Why the results may be of two versions of the bot, or ``""``. See `closed_by`."""
+        if self.run == self.begun:
             return ""
         return (
             "code or a file of the bot or of a rule changed during the run, so the results may "

@@ -51,7 +51,13 @@ def test_a_function_of_a_module_is_called_with_what_it_takes(tmp_path: Path) -> 
         "def one(before): return True\n"
         "def huge(before, found): return 3.5\n"
         "from pytest_dstfuzz.comparisons.registry import ComparisonResult\n"
-        "def text(before, found): return ComparisonResult('False')\n",
+        "def text(before, found): return ComparisonResult('False')\n"
+        "def more(before, found, asked, **more): return 'breakfast' in asked.user\n"
+        "def rest(before, found, asked, *more): return 'breakfast' in asked.user\n"
+        "def pair(before, found, *more): return not more\n"
+        "def endless(before, found): return 10**400\n"
+        "def several(before, found): import numpy; return numpy.zeros(2)\n"
+        "def named(before, found): return ComparisonResult(True, 'far')\n",
         encoding="utf-8",
     )
 
@@ -62,7 +68,8 @@ def test_a_function_of_a_module_is_called_with_what_it_takes(tmp_path: Path) -> 
     assert own("same").identity.startswith("my_rules:same#")
     assert own("same").identity != own("asked").identity
     assert says(own("asked"), "a", "b").same
-    assert says(own("optional"), "a", "b").same
+    for name in ("optional", "more", "rest", "pair"):
+        assert says(own(name), "a", "b").same, name
     half = own("far", ReplySettings(threshold=0.5))
     assert says(half, "a", "b") == ComparisonResult(same=True, distance=0.4)
     assert half.name == "my_rules:far<=0.5"
@@ -76,8 +83,11 @@ def test_a_function_of_a_module_is_called_with_what_it_takes(tmp_path: Path) -> 
         (
             "huge",
             ReplySettings(threshold=1),
-            r"the distance 3.5: it must be from 0 \(the same\) to",
+            r"the distance 3.5: it must be a number from 0 \(the same\) to",
         ),
+        ("endless", ReplySettings(threshold=1), "the distance 1000"),
+        ("several", PLAIN, "the comparison 'my_rules:several'.* ValueError"),
+        ("named", PLAIN, "returned the distance 'far': it must be a number"),
         ("text", PLAIN, "with same='False': it must be True or False"),
         ("sme", PLAIN, "has no attribute 'sme'. Did you mean 'same'"),
     ):

@@ -11,6 +11,7 @@ from gate_cases import CAMPAIGN, Contents, baseline, build, saved, turn, variant
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.campaign.code import SEARCH
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
@@ -22,6 +23,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
 )
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.gate.baseline import (
+    CODE,
     ComparedVariant,
     TurnOutcomes,
     baseline_text,
@@ -204,6 +206,19 @@ def identity(
 )
 def test_what_differs_is_named(other: dict[str, Any], named: str) -> None:
     assert changes(identity(), other) == [named]
+
+
+def test_the_code_of_other_searches_does_not_count() -> None:
+    def of(search: str, code: str) -> dict[str, Any]:
+        found = {f"{SEARCH}{search}": code} if code else {}
+        return {**identity(search=search), **({CODE: found} if found else {})}
+
+    mine, changed, yours = of("mine", "a"), of("mine", "b"), of("yours", "c")
+    assert changes(mine, yours) == ["search: mine in the baseline, yours now"]
+    assert changes(of("random", ""), mine) == ["search: random in the baseline, mine now"]
+    assert "the code of the search mine" in " ".join(changes(mine, changed))
+    for other in (changed, yours):
+        assert other_estimates(mine, other) == []
 
 
 def test_estimates_compare_whatever_was_drawn_and_not_of_other_failures() -> None:

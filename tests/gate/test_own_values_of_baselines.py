@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from array import array
 from collections import ChainMap, Counter, UserDict, defaultdict, deque, namedtuple
@@ -32,6 +33,7 @@ import regex
 from processes import run_python
 from rapidfuzz.distance import JaroWinkler, Levenshtein
 
+from pytest_dstfuzz import register_search
 from pytest_dstfuzz.campaign.code import code_of_rules
 from pytest_dstfuzz.comparisons.comparison import (
     CheckedComparison,
@@ -44,7 +46,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.own_values import _codes_in, digest_with_values, hint_of, values_of
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.search.registry import as_search
+from pytest_dstfuzz.search.registry import SEARCHES, as_search
 from pytest_dstfuzz.search.searches import RandomSearch
 
 
@@ -295,6 +297,15 @@ def derived(base: type) -> object:
     return Derived(1)
 
 
+class OwnPair:
+    def __init__(self, first: object) -> None:
+        self.first = first
+
+
+def weak(value: object) -> object:
+    return functools.partial(print, weakref.ref(value), value)
+
+
 class OwnMeta(type):
     pass
 
@@ -429,6 +440,7 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "property of a member": (lambda: member_with(1), lambda: member_with(2)),
     "own partial": (lambda: own_partial(1), lambda: own_partial(2)),
     "own property": (lambda: OwnProperty(1), lambda: OwnProperty(2)),
+    "weak reference": (lambda: weak(OwnPair(1)), lambda: weak(OwnPair(2))),
     "chosen metaclass": (OwnMeta("A", (), {}), OtherMeta("A", (), {})),
     "base of a class": (lambda: derived(Rule), lambda: derived(Slotted)),
     "abstract class": (lambda: abstract(1), lambda: abstract(2)),
@@ -546,6 +558,21 @@ class Rule:
         def same(self): return 2
 rule = Rule()
 """,
+    **{
+        f"method with {decorator}": f"""
+from functools import cache
+class Rule:
+    try:
+        import MODULE
+        @{decorator}
+        def same(self=None): return 1
+    except ImportError:
+        @{decorator}
+        def same(self=None): return 2
+rule = Rule()
+"""
+        for decorator in ("staticmethod", "classmethod", "property", "cache")
+    },
     "order of bases": """
 class A: limit = 1
 class B: limit = 2
@@ -573,6 +600,23 @@ def test_functions_and_classes_that_a_file_defines_twice_are_told_apart(
         _codes_in.cache_clear()
         found.append(values_of(closure(import_module("twice").rule)))
     assert found[0] == found[1] != found[2]
+
+
+def test_a_function_of_a_file_that_has_changed_has_known_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = TWICE["function"].replace("MODULE", "json")
+    (tmp_path / "late.py").write_text(text, encoding="utf-8")
+    invalidate_caches()
+    rule = import_module("late").rule
+    (tmp_path / "late.py").write_text(f"# New line.\n{text}", encoding="utf-8")
+    _codes_in.cache_clear()
+    assert not hint_of(values_of(closure(rule)))
+
+
+def test_a_name_that_looks_like_unknown_values_gives_no_hint() -> None:
+    assert not hint_of("unknown-or-none", "search: unknown-slot-first in the baseline")
 
 
 def test_a_comparison_class_in_a_function_has_known_values() -> None:
@@ -774,6 +818,23 @@ def test_relations_and_searches_are_told_apart_by_their_values(kind: str) -> Non
     before = digests("a")
     assert before
     assert before == digests("a", "later") != digests("b")
+
+
+def test_searches_by_name_are_told_apart_by_the_values_of_their_functions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def digests(allowed: set[str], later: str = "") -> dict[str, str]:
+        monkeypatch.setattr(SEARCHES, "_registered", {})
+        register_search("own", lambda **_: Own(allowed))
+        settings = Settings.of(search="noise+own")
+        found = code_of_rules(settings, [])
+        allowed |= {later}
+        assert code_of_rules(settings, []) == found
+        return found
+
+    before = digests({"a"})
+    assert before
+    assert before == digests({"a"}, "later") != digests({"b"})
 
 
 CONFTEST = """
