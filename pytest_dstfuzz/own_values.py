@@ -372,10 +372,12 @@ class _Forms:
     def _of_class(self, owner: type) -> Iterator[_Form]:
         """Yield the values of the classes that a function has made. A file has the others."""
         if is_own(owner):
-            # A setting may have chosen a base.
-            yield from map(_name, (*owner.__mro__, type(owner)))
+            # A setting may have chosen a base, or the metaclass.
+            yield from map(_name, owner.__mro__)
             yield from map(self._form, owner if issubclass(owner, Enum) else ())
-        for one in (*owner.__mro__, type(owner)):
+        if is_own(type(owner)):
+            yield self._form(type(owner))
+        for one in owner.__mro__:
             if _is_local(one):
                 known = [pair for pair in vars(one).items() if pair[0] not in _BY_PYTHON]
                 yield _Parts("", self._pairs(known), ordered=False)

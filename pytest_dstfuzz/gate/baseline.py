@@ -432,9 +432,9 @@ def changes(
                 relation != "" and name != f"{RELATION}{relation}"
             )
         else:
-            # If the searches differ, the entry ``search`` says so.
-            both = name in old and name in new
-            ignored = name.startswith(SEARCH) and (own_edits or not both)
+            # The entry ``search`` has the name of the search without its argument.
+            others = own_edits or before.get("search") != after.get("search")
+            ignored = name.startswith(SEARCH) and others
         if not ignored and old.get(name) != new.get(name):
             hint = hint_of(old.get(name), new.get(name))
             found.append(

@@ -5,9 +5,10 @@ Loads no large modules, because every run with an option imports it, even if it 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -26,6 +27,9 @@ from pytest_dstfuzz.plugin.selection import (
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.hooks import SessionHooks
 
+#: An option of the plugin, perhaps misspelled. Word processors make long dashes.
+_OWN_WORD: Final = re.compile(r"(?:--|[\u2013\u2014]-?)dst[-_]", re.IGNORECASE)
+_DASHES: Final = re.compile(r"\A[-\u2013\u2014]+")
 #: Exit statuses of runs that were not interrupted.
 _ORDERLY = (
     pytest.ExitCode.OK,
@@ -42,23 +46,20 @@ def refuse_misspelled_option(parser: pytest.Parser, args: Sequence[str]) -> None
     The value may be a password. Options of conftest files are known to the parser.
     """
     own = {item.spelled for item in OPTIONS if item.has_flag}
-    others = {
-        word for word in args if word.startswith("--dst-") and word.partition("=")[0] not in own
-    }
+    others = {word for word in args if _OWN_WORD.match(word) and word.partition("=")[0] not in own}
     if not others:
         return
-    # Argparse takes a word with a blank for the name of a file.
+    # Argparse takes a word with a blank for a file, and one with a long dash, too.
     joined = [word.replace(" ", "_") if word in others else word for word in args]
-    _, unknown = parser.parse_known_and_unknown_args(joined)
-    names = [word.partition("=")[0] for word in unknown if word.startswith("--dst-")]
-    if names:
-        shown = (
-            f"{word.partition('=')[0]}=***"
-            if word.startswith("--dst-") and "=" in word
-            else mask_credentials(word)
-            for word in unknown
-        )
-        hint = did_you_mean(names[0], own)
+    short = [word for word in joined if _OWN_WORD.match(word) and word[:2] != "--"]
+    _, unknown = parser.parse_known_and_unknown_args([one for one in joined if one not in short])
+    wrong = [*short, *(word for word in unknown if _OWN_WORD.match(word))]
+    if wrong:
+        rest = (mask_credentials(word) for word in unknown if word not in wrong)
+        names = [word.partition("=") for word in wrong]
+        shown = [*(f"{name}=***" if equals else name for name, equals, _ in names), *rest]
+        nearest_to = _DASHES.sub("--", names[0][0]).lower().replace("_", "-")
+        hint = did_you_mean(nearest_to, own)
         raise pytest.UsageError(f"unrecognized arguments: {' '.join(shown)}.{hint}")
 
 

@@ -82,6 +82,7 @@ def test_a_changed_rule_is_not_compared_with_the_baseline(tmp_path: Path, rule: 
         line = (*options, "--dst-turns=4", "--dst-variants=2", "--dst-baseline=base.json")
         done = run_python("-m", "pytest", "-p", "no:cacheprovider", *line, *more, cwd=tmp_path)
         assert done.returncode in (0, 1, 9), done.stdout + done.stderr
+        print(done.stdout)
         return " ".join(done.stdout.split())
 
     reasons(False, "--dst-update-baseline")
@@ -124,13 +125,13 @@ def test_another_argument_of_a_search_is_not_compared_with_the_baseline(
         base = ("--dst-variants=2", "--dst-baseline=base.json", *more)
         done = run_python("-m", "pytest", "-p", "no:cacheprovider", *line, *base, cwd=tmp_path)
         assert done.returncode in (0, 1, 9), done.stdout + done.stderr
+        print(done.stdout)
         return " ".join(done.stdout.split())
 
     reasons(before, 1, "--dst-update-baseline")
     changed = "has changed since the baseline"
     assert changed not in reasons(before, 1)
-    told = changed if before == after else f"search: noise+{before} in the baseline"
-    assert told in reasons(after, 9)
+    assert changed in reasons(after, 9)
 
 
 FIXTURE = """
@@ -171,6 +172,7 @@ def test_another_comparison_of_a_suite_is_not_compared_with_the_baseline(
         base = ("--dst-baseline=base.json", *more)
         done = run_python("-m", "pytest", "-p", "no:cacheprovider", *line, *base, cwd=tmp_path)
         assert done.returncode in (0, 1, 9), done.stdout + done.stderr
+        print(done.stdout)
         return " ".join(done.stdout.split())
 
     before, after = chosen

@@ -314,6 +314,13 @@ class OtherMeta(type):
     pass
 
 
+def meta(base: type) -> object:
+    class Meta(base):  # type: ignore[misc]  # it is chosen when the program runs
+        pass
+
+    return Meta("A", (), {})()
+
+
 def abstract(value: object) -> object:
     class Rule(ABC):
         limit = value
@@ -441,7 +448,11 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "own partial": (lambda: own_partial(1), lambda: own_partial(2)),
     "own property": (lambda: OwnProperty(1), lambda: OwnProperty(2)),
     "weak reference": (lambda: weak(OwnPair(1)), lambda: weak(OwnPair(2))),
-    "chosen metaclass": (OwnMeta("A", (), {}), OtherMeta("A", (), {})),
+    "chosen metaclass": (
+        OwnMeta("A", (), {}),
+        OtherMeta("A", (), {}),
+    ),
+    "base of a metaclass": (lambda: meta(OwnMeta), lambda: meta(OtherMeta)),
     "base of a class": (lambda: derived(Rule), lambda: derived(Slotted)),
     "abstract class": (lambda: abstract(1), lambda: abstract(2)),
     "error": (lambda: OwnError(1), lambda: OwnError(2)),
