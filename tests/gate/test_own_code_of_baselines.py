@@ -82,7 +82,6 @@ def test_a_changed_rule_is_not_compared_with_the_baseline(tmp_path: Path, rule: 
         line = (*options, "--dst-turns=4", "--dst-variants=2", "--dst-baseline=base.json")
         done = run_python("-m", "pytest", "-p", "no:cacheprovider", *line, *more, cwd=tmp_path)
         assert done.returncode in (0, 1, 9), done.stdout + done.stderr
-        print(done.stdout)
         return " ".join(done.stdout.split())
 
     reasons(False, "--dst-update-baseline")
@@ -125,7 +124,6 @@ def test_another_argument_of_a_search_is_not_compared_with_the_baseline(
         base = ("--dst-variants=2", "--dst-baseline=base.json", *more)
         done = run_python("-m", "pytest", "-p", "no:cacheprovider", *line, *base, cwd=tmp_path)
         assert done.returncode in (0, 1, 9), done.stdout + done.stderr
-        print(done.stdout)
         return " ".join(done.stdout.split())
 
     reasons(before, 1, "--dst-update-baseline")
@@ -172,7 +170,6 @@ def test_another_comparison_of_a_suite_is_not_compared_with_the_baseline(
         base = ("--dst-baseline=base.json", *more)
         done = run_python("-m", "pytest", "-p", "no:cacheprovider", *line, *base, cwd=tmp_path)
         assert done.returncode in (0, 1, 9), done.stdout + done.stderr
-        print(done.stdout)
         return " ".join(done.stdout.split())
 
     before, after = chosen
