@@ -892,11 +892,42 @@ def _together(asked: Mapping[str, VariantSums]) -> VariantSums:
 
 
 def _named(
-    before: Mapping[str, object], after: Mapping[str, Results]
+    before: Mapping[str, Sequence[TurnOutcomes]], after: Mapping[str, Results]
 ) -> Iterable[tuple[str, str, Results]]:
     """Return the groups of a run: name in the baseline, even if it was renamed, own name, turns."""
     names = same_names(after, before)
+    gone = before.keys() - after.keys() - {*names.values()}
+    new = after.keys() - before.keys() - names.keys()
+    names |= _most_alike({one: before[one] for one in gone}, {one: after[one] for one in new})
     return [(names.get(name, name), name, turns) for name, turns in after.items()]
+
+
+def _most_alike(
+    before: Mapping[str, Sequence[TurnOutcomes]], after: Mapping[str, Results]
+) -> dict[str, str]:
+    """Return the old names of groups with other settings, such as a higher number of variants.
+
+    The groups with the most variants in common are the same. Without any in common, their clean
+    answers can be compared.
+    """
+    if not (before and after):
+        return {}
+    old = {
+        name: {one.digest for turn in turns for one in turn.variants}
+        for name, turns in before.items()
+    }
+    new = {
+        name: {digest_of(one) for turn in turns for one in turn.variants}
+        for name, turns in after.items()
+    }
+    ranked = sorted(
+        (-len(new[name] & old[earlier]), name, earlier) for name in new for earlier in old
+    )
+    found: dict[str, str] = {}
+    for _, name, earlier in ranked:
+        if name not in found and earlier not in found.values():
+            found[name] = earlier
+    return found
 
 
 def _pairs(old: TurnOutcomes, turn: TurnResult, *, same_answer: bool) -> Iterator[Pair]:

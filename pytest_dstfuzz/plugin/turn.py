@@ -162,7 +162,11 @@ class DstTurn:
         """Override the test's options for comparing tool calls."""
         __tracebackhide__ = True
         if "_found" not in self.__dict__:
-            self._options = options
+            # The test may change its dictionary of rules later.
+            self._options = {
+                name: dict(given) if isinstance(given, Mapping) else given
+                for name, given in options.items()
+            }
             return
         names = [name for name in _RULES if options.get(name) != self._options.get(name)]
         if not names:

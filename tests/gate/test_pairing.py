@@ -57,12 +57,13 @@ def test_one_group_is_the_same_under_any_name() -> None:
     assert paired(baseline("h"), renamed).by_dialogue() == {"D000": Tally(1, 0, 1)}
 
 
-def test_of_several_groups_those_of_one_name_are_compared() -> None:
+def test_of_several_groups_those_of_one_name_are_compared_first() -> None:
     old = saved({name: [turn("A", 0, answers)] for name, answers in zip("abd", "hvh", strict=True)})
     run = {name: [turn("A", 0, answers)] for name, answers in zip("bce", "vhh", strict=True)}
     both = paired(old, run)
-    assert both.by_dialogue() == {"A": Tally(1, 1, 1)}
-    assert (both.turns, both.only_baseline, both.only_run) == (1, 2, 2)
+    # The names a and c differ, and so do d and e.
+    assert both.by_dialogue() == {"A": Tally(3, 1, 1)}
+    assert (both.turns, both.only_baseline, both.only_run) == (3, 0, 0)
 
 
 def test_a_new_test_renames_no_other_group() -> None:
@@ -72,9 +73,34 @@ def test_a_new_test_renames_no_other_group() -> None:
     both = paired(old, {name: [turn("A", 0, answers)] for name, answers in names.items()})
     assert both.by_dialogue() == {"A": Tally(3, 0, 2)}
     assert (both.only_baseline, both.only_run) == (0, 1)
-    # Two groups with the same settings may be those of two trackers.
-    unclear = {"c[1] steps=1": [turn("A", 0, "v")], "c[2] steps=1": [turn("A", 0, "v")]}
-    assert paired(old, unclear).by_dialogue() == {}
+
+
+@pytest.mark.parametrize("search", ["random", "greedy"])
+def test_tests_with_other_settings_are_compared(search: str) -> None:
+    names = ("a[] steps=1", "b[] steps=2", "c[] steps=3")
+    old = saved({f"{name} random": [turn("A", 0, "hhh")] for name in names})
+    # The settings of two tests differ, or those of all.
+    after = dict(zip(names, ("hhh", "hvvv", "hvvv"), strict=True))
+    same, *others = after.items()
+    run = {f"{same[0]} {search}": same[1], **{f"{name}0 {search}": one for name, one in others}}
+    both = paired(old, {name: [turn("A", 0, answers)] for name, answers in run.items()})
+    assert both.by_dialogue() == {"A": Tally(9, 0, 4)}
+    assert (both.only_baseline, both.only_run) == (0, 0)
+
+
+def test_the_groups_with_the_most_variants_in_common_are_the_same() -> None:
+    old = saved(
+        {
+            "a": [turn("A", 0, [variant(0, "h"), variant(1, "h", text="x")])],
+            "b": [turn("A", 0, [variant(0, "v"), variant(1, "v", text="y")])],
+        }
+    )
+    run = {
+        "c": [turn("A", 0, [variant(0, "v"), variant(1, "v", text="y")])],
+        "d": [turn("A", 0, [variant(0, "h"), variant(1, "h", text="x")])],
+        "e": [turn("A", 0, "v")],
+    }
+    assert paired(old, run).by_dialogue() == {"A": Tally(4, 2, 2)}
 
 
 def test_a_group_does_not_hide_behind_another_name() -> None:

@@ -114,9 +114,10 @@ def test_a_rule_that_comes_too_late_is_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("second", "message"),
     [
+        ("arguments=rules, **(rules.clear() or {})", "other rules (arguments)"),
         ("", "assert_unchanged has other rules (arguments) than before in this test"),
-        ("arguments={'find.trace': 'ignore'}, call_order='any'", "other rules (call_order)"),
-        ("arguments={'find.trace': 'ignore'}", ""),
+        ("arguments=rules, call_order='any'", "other rules (call_order)"),
+        ("arguments=rules", ""),
     ],
 )
 def test_all_assertions_of_a_test_have_the_same_rules(
@@ -124,7 +125,8 @@ def test_all_assertions_of_a_test_have_the_same_rules(
 ) -> None:
     folder.joinpath("test_twice.py").write_text(
         "def test_twice(dst_turn):\n"
-        "    dst_turn.assert_unchanged(arguments={'find.trace': 'ignore'})\n"
+        "    rules = {'find.trace': 'ignore', 'log.count': 'ignore'}\n"
+        "    dst_turn.assert_unchanged(arguments=rules)\n"
         f"    dst_turn.assert_unchanged({second})\n",
         encoding="utf-8",
     )
