@@ -10,7 +10,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.results import Results, TurnResult
@@ -55,6 +55,7 @@ _DIGITS = {
     **dict.fromkeys(("weight", "distorted", "locked"), 6),
     "log_probability": 9,
 }
+_Part = TypeVar("_Part")
 #: Settings that do not affect the results.
 _PLACES = names_of("place")
 #: Fields of `RunInfo` that belong to the data rather than to the run.
@@ -203,23 +204,35 @@ def build_report(
 def info_of(report: Mapping[str, Any]) -> RunInfo:
     """Return the facts about the run in a report. Missing facts have their default values."""
     data, run, outcome = report["data"], report["run"], report.get("outcome", {})
-    contexts, varies = run.get("contexts", {}), run.get("disagreement")
-    judge = None
-    if "judge" in outcome and "judge" in run:
-        judge = from_json(WhoJudged, outcome["judge"]), from_json(WhatItTook, run["judge"])
+    contexts = run.get("contexts", {})
+    who, took = _part(WhoJudged, outcome, "judge"), _part(WhatItTook, run, "judge")
     return RunInfo(
         data=str(data.get("name", "")),
         **{name: data.get(name, known) for name, known in _UNKNOWN.items()},
         notes=tuple(map(str, run.get("notes", ()))),
         **{name: run.get(name, "") for name in ("command", "repeat", "started")},
         seconds=run.get("seconds"),
-        usage=None if (usage := run.get("usage")) is None else from_json(Usage, usage),
-        disagreement=None if varies is None else from_json(Disagreement, varies),
+        usage=_part(Usage, run, "usage"),
+        disagreement=_part(Disagreement, run, "disagreement"),
         asked=contexts.get("asked", 0),
         recalled=contexts.get("recalled", 0),
         compared=str(outcome.get("compared", "")),
-        judge=judge,
+        judge=None if who is None or took is None else (who, took),
     )
+
+
+def _part(kind: type[_Part], within: Mapping[str, Any], name: str) -> _Part | None:
+    """Return an object of a report, or ``None`` if it is missing or null.
+
+    Raises:
+        DataError: it lacks a key, or a value has the wrong type.
+    """
+    if within.get(name) is None:
+        return None
+    try:
+        return from_json(kind, within[name])
+    except ValueError as error:
+        raise DataError(f"the report is damaged: {name!r}: {error}") from None
 
 
 def _turns(results: Results) -> list[dict[str, Any]] | TurnLines:

@@ -24,6 +24,7 @@ from pytest_dstfuzz.report.json_report import (
     write_report,
 )
 from pytest_dstfuzz.report.packing import problems, unpack_turns
+from pytest_dstfuzz.report.view import views_of
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
@@ -228,3 +229,13 @@ def test_what_is_no_report(tmp_path: Path, content: bytes | None, message: str) 
 def test_what_is_no_turn(turn: object) -> None:
     with pytest.raises(DataError, match="entry 0 of 'turns' is no turn"):
         report_turns({"turns": [turn]})
+
+
+@pytest.mark.parametrize("damaged", [{}, {"contexts": 8, "answers": 3}, {"differed": -0.0}])
+def test_a_damaged_fact_about_the_run_is_one_message(
+    results: list[TurnResult], damaged: dict[str, Any]
+) -> None:
+    report = json.loads(report_text(build(results)))
+    report["run"]["disagreement"] = damaged
+    with pytest.raises(DataError, match="the report is damaged: 'disagreement': "):
+        views_of(report)[0].info  # noqa: B018 - the property raises
