@@ -18,13 +18,13 @@ from pytest_dstfuzz.report.json_report import (
     SCHEMA_PATH,
     RunInfo,
     build_report,
+    info_of,
     read_report,
     report_text,
     report_turns,
     write_report,
 )
 from pytest_dstfuzz.report.packing import problems, unpack_turns
-from pytest_dstfuzz.report.view import views_of
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
@@ -238,4 +238,4 @@ def test_a_damaged_fact_about_the_run_is_one_message(
     report = json.loads(report_text(build(results)))
     report["run"]["disagreement"] = damaged
     with pytest.raises(DataError, match="the report is damaged: 'disagreement': "):
-        views_of(report)[0].info  # noqa: B018 - the property raises
+        info_of(report)
