@@ -51,9 +51,9 @@ def refuse_misspelled_option(parser: pytest.Parser, args: Sequence[str]) -> None
         return
     # Argparse takes a word with a blank for a file, and one with a long dash, too.
     joined = [word.replace(" ", "_") if word in others else word for word in args]
-    short = [word for word in joined if _OWN_WORD.match(word) and word[:2] != "--"]
-    _, unknown = parser.parse_known_and_unknown_args([one for one in joined if one not in short])
-    wrong = [*short, *(word for word in unknown if _OWN_WORD.match(word))]
+    dashed = [word for word in joined if _OWN_WORD.match(word) and word[:2] != "--"]
+    _, unknown = parser.parse_known_and_unknown_args([one for one in joined if one not in dashed])
+    wrong = [*dashed, *(word for word in unknown if _OWN_WORD.match(word))]
     if wrong:
         rest = (mask_credentials(word) for word in unknown if word not in wrong)
         names = [word.partition("=") for word in wrong]
