@@ -480,7 +480,8 @@ def test_an_undecided_judge_of_changed_clean_answers_passes_no_baseline(
         "from pytest_dstfuzz.comparisons.judge import Judge\nJudge.identity = 'one judge'\n"
     )
     assert run("shed", OTHER, "--dst-update-baseline").ret == 0
-    assert run("hall", OTHER).ret == 8
-    result = run("hall", completion("Hm."))
+    # Python takes a file of the same size and time for the same code.
+    assert run("large hall", OTHER).ret == 8
+    result = run("large hall", completion("Hm."))
     assert result.ret == 6
     result.stdout.fnmatch_lines(["failed: the judge decided too few pairs of replies: 100.00 %*"])
