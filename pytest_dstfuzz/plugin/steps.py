@@ -27,9 +27,10 @@ from pytest_dstfuzz.plugin.selection import (
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.hooks import SessionHooks
 
-#: An option of the plugin, perhaps misspelled. Word processors make long dashes.
-_OWN_WORD: Final = re.compile(r"(?:--|[\u2013\u2014]-?)dst[-_]", re.IGNORECASE)
-_DASHES: Final = re.compile(r"\A[-\u2013\u2014]+")
+#: Hyphens and dashes. Word processors make long ones.
+_DASHES: Final = r"[-\u2010-\u2015\u2212]+"
+#: An option of the plugin, perhaps misspelled.
+_OWN_WORD: Final = re.compile(rf"{_DASHES}dst", re.IGNORECASE)
 #: Exit statuses of runs that were not interrupted.
 _ORDERLY = (
     pytest.ExitCode.OK,
@@ -58,7 +59,7 @@ def refuse_misspelled_option(parser: pytest.Parser, args: Sequence[str]) -> None
         rest = (mask_credentials(word) for word in unknown if word not in wrong)
         names = [word.partition("=") for word in wrong]
         shown = [*(f"{name}=***" if equals else name for name, equals, _ in names), *rest]
-        nearest_to = _DASHES.sub("--", names[0][0]).lower().replace("_", "-")
+        nearest_to = re.sub(rf"\A{_DASHES}", "--", names[0][0]).lower().replace("_", "-")
         hint = did_you_mean(nearest_to, own)
         raise pytest.UsageError(f"unrecognized arguments: {' '.join(shown)}.{hint}")
 

@@ -472,6 +472,9 @@ def test_the_command_has_the_same_spellings(capsys: pytest.CaptureFixture[str]) 
         "--dst_modle=password=secret",
         "--DST-modle=password=secret",
         "\u2013dst-modle=password=secret",
+        "\u2014\u2014dst-modle=password=secret",
+        "---dst-modle=password=secret",
+        "--dstmodle=password=secret",
     ],
 )
 def test_a_misspelled_option_shows_no_credentials(pytester: pytest.Pytester, word: str) -> None:
