@@ -329,9 +329,6 @@ class CleanPair:
     after: State
     label: State | None = None
     kind: AnswerKind = BELIEF_STATES
-    #: Whether the answers are known to agree, if they are equal here. The test may compare them in
-    #: another way than the run.
-    is_sure: bool = True
 
     @property
     def changed(self) -> bool:
@@ -409,7 +406,9 @@ class DriftTally:
     def __init__(self) -> None:
         self.turns = 0
         self._moved: list[CleanPair] = []
-        self._labelled = self._right_before = self._right_after = self._unsure = 0
+        self._labelled = self._right_before = self._right_after = 0
+        #: See `Drift.unsure`.
+        self.unsure = 0
         #: Whether either build ever gives the answer of a non-empty label; the slots of all labels.
         self._met = False
         self._known: set[str] = set()
@@ -417,7 +416,6 @@ class DriftTally:
     def add(self, pair: CleanPair) -> None:
         """Record the answers of both builds to one turn."""
         self.turns += 1
-        self._unsure += not pair.is_sure
         if pair.changed:
             self._moved.append(pair)
         if (label := pair.label) is not None:
@@ -441,7 +439,7 @@ class DriftTally:
             unlabelled=sum(pair.label is None for pair in moved),
             silenced=silenced,
             failures=failures,
-            unsure=self._unsure,
+            unsure=self.unsure,
         )
 
 
@@ -812,6 +810,7 @@ class _Common:
         numbers = DialogueNumbers()
         self.old, self.new = _Places(numbers), _Places(numbers)
         self.both, self._answered = _Places(numbers), _Places(numbers)
+        self._unsure = _Places(numbers)
         self.clean = DriftTally()
         self.own = OwnAnswersTally()
         self.dialogues: set[str] = set()
@@ -820,7 +819,7 @@ class _Common:
 
     def begin(self, before: Mapping[str, Sequence[TurnOutcomes]]) -> _OfOne:
         """Begin to collect the next relation; ``before`` holds its turns in the baseline."""
-        for places in (self.old, self.new, self.both, self._answered):
+        for places in (self.old, self.new, self.both, self._answered, self._unsure):
             places.begin()
         known = self.matching.known
         for turn in chain.from_iterable(before.values()):
@@ -841,7 +840,8 @@ class _Common:
             pair = replace(pair, label=None)  # The label may be no answer by the test's patterns.
         if pair is not None and not pair.changed and tested.comparison != self.how.identity:
             shown = make_kept_state(turn.clean_state or {}, self.how.hidden)
-            pair = replace(pair, is_sure=pair.before == shown)
+            if pair.before != shown and self._unsure.add(turn.dialogue_id, turn.turn_index):
+                self.clean.unsure += 1
         if pair is not None and self._answered.add(turn.dialogue_id, turn.turn_index):
             self.clean.add(pair)
             self.own.add(turn.dialogue_id, was.own, OwnAnswers.of(turn))

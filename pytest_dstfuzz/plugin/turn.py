@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import pytest
 
@@ -162,11 +162,8 @@ class DstTurn:
         """Override the test's options for comparing tool calls."""
         __tracebackhide__ = True
         if "_found" not in self.__dict__:
-            # The test may change its dictionary of rules later.
-            self._options = {
-                name: dict(given) if isinstance(given, Mapping) else given
-                for name, given in options.items()
-            }
+            # The test may change its rules later.
+            self._options = _copied(options)
             return
         names = [name for name in _RULES if options.get(name) != self._options.get(name)]
         if not names:
@@ -334,3 +331,10 @@ def session_command(config: pytest.Config, seed: int) -> str:
 def _reason(result: TurnResult) -> str:
     failed = (variant.reason for variant in result.variants if variant.outcome == "error")
     return result.reason or next(failed, "no reason given")
+
+
+def _copied(rules: Any) -> Any:
+    """Return a copy of rules, with copies of their dictionaries and lists."""
+    if isinstance(rules, Mapping):
+        return {name: _copied(one) for name, one in rules.items()}
+    return [_copied(one) for one in rules] if isinstance(rules, list) else rules

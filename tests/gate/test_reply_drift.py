@@ -125,13 +125,16 @@ def test_a_label_that_allows_both_replies_excuses_no_drift() -> None:
     assert (len(drift.changed), drift.excused, drift.share) == (1, False, 1.0)
 
 
+@pytest.mark.parametrize("relation", ["", " relation=politeness"])
 @pytest.mark.parametrize(("own", "verdict"), [("other#1", "inconclusive"), ("", "pass")])
 def test_a_text_that_a_test_compares_otherwise_is_not_known_to_be_the_same(
-    own: str, verdict: str
+    own: str, verdict: str, relation: str
 ) -> None:
-    comparison = own or NUMBERS.identity
+    names = [f"tests compare={own or NUMBERS.identity}{relation}"]
+    if relation:  # The first relation compares as the run does.
+        names.insert(0, f"tests compare={NUMBERS.identity}")
     old, new = (
-        {f"tests compare={comparison}": replied(text)["only"]}
+        {name: replied(text)["only"] for name in names}
         for text in ("It opens at 9", "We open at 9")
     )
     drift = pair_up(saved(old), new, Contents(new), NUMBERS).clean.drift()

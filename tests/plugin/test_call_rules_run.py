@@ -115,6 +115,7 @@ def test_a_rule_that_comes_too_late_is_told(folder: Path) -> None:
     ("second", "message"),
     [
         ("arguments=rules, **(rules.clear() or {})", "other rules (arguments)"),
+        ("arguments=rules, **(rules['log.count'].clear() or {})", "other rules (arguments)"),
         ("", "assert_unchanged has other rules (arguments) than before in this test"),
         ("arguments=rules, call_order='any'", "other rules (call_order)"),
         ("arguments=rules", ""),
@@ -125,7 +126,7 @@ def test_all_assertions_of_a_test_have_the_same_rules(
 ) -> None:
     folder.joinpath("test_twice.py").write_text(
         "def test_twice(dst_turn):\n"
-        "    rules = {'find.trace': 'ignore', 'log.count': 'ignore'}\n"
+        "    rules = {'find.trace': 'ignore', 'log.count': ['1', '2']}\n"
         "    dst_turn.assert_unchanged(arguments=rules)\n"
         f"    dst_turn.assert_unchanged({second})\n",
         encoding="utf-8",
