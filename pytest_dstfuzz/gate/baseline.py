@@ -319,11 +319,16 @@ def same_names(before: Mapping[str, object], after: Mapping[str, object]) -> dic
 
 
 def _by_settings(groups: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names of groups by their settings, which follow the parameters of the test."""
+    """Return the names of groups by their settings."""
     found: dict[str, list[str]] = {}
     for name in groups:
-        found.setdefault(name.partition("] ")[2], []).append(name)
+        found.setdefault(_settings_of(name), []).append(name)
     return found
+
+
+def _settings_of(group: str) -> str:
+    """Return the settings in the name of a group. They follow the parameters of its first test."""
+    return group.partition("] ")[2]
 
 
 def by_relation(groups: Mapping[str, _T]) -> dict[str, dict[str, _T]]:
@@ -1053,7 +1058,10 @@ def _update(
     kept = sum(map(len, rest.values()))
     if not kept:
         return new, 0
-    if unlike := _unlike(old, new):
+    unlike = _unlike(old, new)
+    if narrowed and any(_settings_of(one) != _settings_of(other) for one, other in names.items()):
+        unlike.append("a marker, a fixture or the relation gives a test other settings")
+    if unlike:
         if not narrowed:
             return new, 0
         reason = (

@@ -180,7 +180,7 @@ def pytest_load_initial_conftests(
     # Other plugins may have added arguments.
     if _may_hold_options(args) and not hasattr(early_config.known_args_namespace, "dst_off"):
         _add_options(parser)
-    if any("dst" in word[:7].lower() for word in args):
+    if any("dst" in word[:10].lower() for word in args):
         from pytest_dstfuzz.plugin.steps import refuse_misspelled_option  # noqa: PLC0415
 
         refuse_misspelled_option(parser, args)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -49,6 +49,11 @@ from pytest_dstfuzz.trackers.validation import unknown_slot
 
 _MOST_NAMED = 10
 _UNCLEAR = "the clean answer changed, or the comparison has no verdict"
+#: Why a regression cannot be replayed.
+_NO_TRACKER = (
+    "the fixture dst_model is in a test file, a class or a folder of tests. Move it into the "
+    "conftest.py of the root folder, or name the tracker with --dst-model"
+)
 
 
 class _NamedRegression(NamedTuple):
@@ -67,6 +72,8 @@ class RegressionCorpus:
     _context: RunContext
     _results: ResultCollector
     _campaigns: SessionCampaigns
+    #: Number of regressions that this session cannot replay, because it knows no tracker for them.
+    _without_tracker: int = field(default=0, init=False)
 
     @property
     def _settings(self) -> Settings:
@@ -157,20 +164,25 @@ class RegressionCorpus:
         except UserError as error:
             raise pytest.UsageError(str(error)) from error
         session.config.stash[_OWN] = self
-        tests = own_items(session, __file__) if self.corpus else ()
-        by_name = dict(zip(self.corpus, tests, strict=True))
+        # A fixture with parameters makes several tests of a regression.
+        by_name: dict[str, list[pytest.Item]] = {name: [] for name in wanted}
+        for item in own_items(session, __file__) if self.corpus else ():
+            by_name.get(_entry_of(item).id, []).append(item)
         tested = self._settings.reply.outcome
         found = [
-            by_name[name]
+            item
             for name in wanted
+            for item in by_name[name]
             # The suite's own fixture may select another kind of answer later.
-            if self.corpus[name].outcome == tested
-            or replay
-            or brings_its_own(by_name[name], "dst_outcome")
+            if self.corpus[name].outcome == tested or replay or brings_its_own(item, "dst_outcome")
         ]
         if self._settings.tracker.model is None:
             # Without a tracker in the settings, only tests with their own tracker can run.
-            found = [item for item in found if brings_its_own(item, "dst_model")]
+            asked = {_entry_of(item).id for item in found if brings_its_own(item, "dst_model")}
+            self._without_tracker = len({_entry_of(item).id for item in found} - asked)
+            found = [item for item in found if _entry_of(item).id in asked]
+        if replay and self._without_tracker:
+            raise pytest.UsageError(f"--dst-replay: {_NO_TRACKER}")
         if replay:
             session.config.hook.pytest_deselected(items=list(items))
             items.clear()
@@ -255,6 +267,10 @@ class RegressionCorpus:
             count = f"{unclear.number} of {format_count(len(replayed), 'regression')}"
             text = f"it is unclear whether {count} would be fixed, because {_UNCLEAR}"
             lines.append(StyledLine(f"{text}: {unclear.names}", "warning"))
+        if self._without_tracker:
+            number = format_count(self._without_tracker, "remembered violation")
+            verb = "is" if self._without_tracker == 1 else "are"
+            lines.append(StyledLine(f"{number} {verb} not replayed: {_NO_TRACKER}", "warning"))
         if self._settings.output.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
         if self._context.stored is not None and self.corpus:
@@ -409,6 +425,12 @@ class DstRegression:
     def _shown(self) -> list[str]:
         show = mask_text if self._settings.output.redact else str
         return self.entry.lines_of(self.changes, show)
+
+
+def _entry_of(item: pytest.Item) -> Regression:
+    """Return the regression that a test replays."""
+    entry: Regression = item.callspec.params["dst_regression"]  # type: ignore[attr-defined]  # a function has it
+    return entry
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

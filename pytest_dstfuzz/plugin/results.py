@@ -190,6 +190,9 @@ class ItemOutcome:
 #: On a test or the node of a fixture: the result for its next report.
 FOUND: pytest.StashKey[ItemOutcome] = pytest.StashKey()
 
+#: The results of replays, see `ReplayOutcome`.
+_WORST_FIRST: Final = ("broken", "failed", "unclear", "unasked", "fixed")
+
 
 class _Way(NamedTuple):
     """The properties of a test that decide how it counts mistakes."""
@@ -297,7 +300,9 @@ class ResultCollector:
                 self.problem_status = pytest.ExitCode.USAGE_ERROR
         self.conformance = self.conformance or one.conformance
         if one.regression:
-            self.regressions[one.regression] = one.outcome
+            # With several trackers, the worst result counts.
+            known = self.regressions.get(one.regression, one.outcome)
+            self.regressions[one.regression] = min(known, one.outcome, key=_WORST_FIRST.index)
         if one.result is not None:
             self.plan(one.planned)
             self.add_result(one, one.result)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Hyphens and dashes. Word processors make long ones.
 _DASHES: Final = r"[-\u2010-\u2015\u2212]+"
 #: An option of the plugin, perhaps misspelled.
-_OWN_WORD: Final = re.compile(rf"{_DASHES}dst", re.IGNORECASE)
+_OWN_WORD: Final = re.compile(rf"{_DASHES}(?:no-)?dst", re.IGNORECASE)
 #: Exit statuses of runs that were not interrupted.
 _ORDERLY = (
     pytest.ExitCode.OK,

@@ -90,6 +90,15 @@ def test_a_selection_updates_the_group_with_its_settings() -> None:
     assert set(found.baselines[""].groups) == {"a[] steps=1", "b[] steps=2"}
 
 
+@pytest.mark.parametrize("changed", ["a[] steps=2", "a[] steps=1 relation=value-swap"])
+def test_a_selection_whose_settings_differ_is_refused(changed: str) -> None:
+    old = saved({"a[] steps=1": build(*OLD)["only"]})
+    new = saved({changed: build(*SOME)["only"]})
+    found = update(old, new, CONTENTS, narrowed=True)
+    assert "a marker, a fixture or the relation gives a test other settings" in found.refused
+    assert not update(old, new, CONTENTS, narrowed=False).refused
+
+
 def test_a_selection_leaves_other_trackers_alone() -> None:
     slots, texts = saved({"slots": build(*OLD)["only"]}), saved({"texts": build(*OLD)["only"]})
     both, new = {"slots": slots, "texts": texts}, saved({"slots": build(*SOME)["only"]})

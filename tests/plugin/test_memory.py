@@ -540,3 +540,44 @@ def test_a_folder_with_violations_of_other_data_only_is_told(remembered: pytest.
     result = run(remembered, "mended", f"--dst-regressions={FILE.parent}")
     result.stdout.fnmatch_lines([said])
     run(remembered, "mended").stdout.no_fnmatch_line(said)
+
+
+FRAGILE = """
+import pytest
+def track(context):
+    *_, last = context.user_utterances
+    return {"hotel-area": "north"} if "cheap hotel" in last else {}
+"""
+TESTED = "def test_it(dst_turn): dst_turn.assert_unchanged()\n"
+ASKED = {
+    "dialogue_id": "d",
+    "users": ["I would like a cheap hotel in the north of the town please"],
+}
+
+
+@pytest.mark.parametrize("place", ["conftest", "test_it"])
+@pytest.mark.parametrize("params", ["", ", params=[0, 1]"])
+def test_a_fixture_of_the_tracker_is_replayed_or_the_run_says_why_not(
+    pytester: pytest.Pytester, place: str, params: str
+) -> None:
+    fixture = f"@pytest.fixture(scope='session'{params})\ndef dst_model(): return track\n"
+    files = {"conftest": "", "test_it": TESTED}
+    files[place] = f"{FRAGILE}{fixture}{files[place]}"
+    pytester.makepyfile(**files)
+    pytester.path.joinpath("asked.jsonl").write_text(json.dumps(ASKED), encoding="utf-8")
+    words = ("--dst-data=asked.jsonl", "--dst-search=random", "--dst-edits=char_drop")
+    first = pytester.runpytest_subprocess(*words, "--dst-remember", "-odst_validity=strict")
+    assert first.ret == 1
+    lines = Path(".dstfuzz/regressions/asked.jsonl").read_text().splitlines()
+    names = [json.loads(line)["id"] for line in lines]
+    # Other seeds give other variants.
+    again = pytester.runpytest_subprocess(*words, "--dst-variants=1", "--dst-edits=word_drop")
+    alone = pytester.runpytest_subprocess(*words, f"--dst-replay={names[0]}")
+    if place == "conftest":
+        times = 2 if params else 1
+        assert again.stdout.str().count("is still broken") >= len(names) * times
+        assert alone.ret == 1
+        return
+    again.stdout.fnmatch_lines([f"{len(names)} remembered violation* not replayed: the fixture *"])
+    assert alone.ret == 4
+    alone.stderr.fnmatch_lines(["ERROR: --dst-replay: the fixture dst_model is in a test file*"])

@@ -475,6 +475,7 @@ def test_the_command_has_the_same_spellings(capsys: pytest.CaptureFixture[str]) 
         "\u2014\u2014dst-modle=password=secret",
         "---dst-modle=password=secret",
         "--dstmodle=password=secret",
+        "--no-dst-modle=password=secret",
     ],
 )
 def test_a_misspelled_option_shows_no_credentials(pytester: pytest.Pytester, word: str) -> None:
