@@ -311,10 +311,14 @@ class SessionEnd:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Record that a worker of xdist crashed.
 
-        For a finished worker, record its planned results.
+        For a finished worker, record its planned results, and the regressions without a tracker.
         """
         self._crashed = self._crashed or bool(error)
-        self._collector.plan(getattr(node, "workeroutput", {}).get(_PLANNED, {}))
+        output = getattr(node, "workeroutput", {})
+        self._collector.plan(output.get(_PLANNED, {}))
+        # All workers collect the same tests.
+        corpus = self._regressions
+        corpus.without_tracker = max(corpus.without_tracker, output.get(_WITHOUT_TRACKER, 0))
 
     @pytest.hookimpl(trylast=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -346,6 +350,7 @@ class SessionEnd:
         if self._context.workers:
             output = config.workeroutput  # type: ignore[attr-defined]  # xdist's
             output[_PLANNED] = self._campaigns.planned
+            output[_WITHOUT_TRACKER] = self._regressions.without_tracker
             # Otherwise the controller of xdist crashes because the worker has a test left.
             session.shouldstop = session.shouldstop or self._stopped
         if self._context.judges_nothing:
@@ -735,6 +740,8 @@ def _encoding() -> str:
 
 #: Key of a worker's output: number of results that its selected tests need.
 _PLANNED = "dstfuzz_planned"
+#: Likewise: number of regressions that cannot be replayed.
+_WITHOUT_TRACKER = "dstfuzz_without_tracker"
 #: Maximum width of a line in columns.
 _WIDEST = 120
 #: Colours of a line, if the terminal has colours.

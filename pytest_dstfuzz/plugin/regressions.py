@@ -73,7 +73,7 @@ class RegressionCorpus:
     _results: ResultCollector
     _campaigns: SessionCampaigns
     #: Number of regressions that this session cannot replay, because it knows no tracker for them.
-    _without_tracker: int = field(default=0, init=False)
+    without_tracker: int = field(default=0, init=False)
 
     @property
     def _settings(self) -> Settings:
@@ -179,9 +179,9 @@ class RegressionCorpus:
         if self._settings.tracker.model is None:
             # Without a tracker in the settings, only tests with their own tracker can run.
             asked = {_entry_of(item).id for item in found if brings_its_own(item, "dst_model")}
-            self._without_tracker = len({_entry_of(item).id for item in found} - asked)
+            self.without_tracker = len({_entry_of(item).id for item in found} - asked)
             found = [item for item in found if _entry_of(item).id in asked]
-        if replay and self._without_tracker:
+        if replay and self.without_tracker:
             raise pytest.UsageError(f"--dst-replay: {_NO_TRACKER}")
         if replay:
             session.config.hook.pytest_deselected(items=list(items))
@@ -267,9 +267,9 @@ class RegressionCorpus:
             count = f"{unclear.number} of {format_count(len(replayed), 'regression')}"
             text = f"it is unclear whether {count} would be fixed, because {_UNCLEAR}"
             lines.append(StyledLine(f"{text}: {unclear.names}", "warning"))
-        if self._without_tracker:
-            number = format_count(self._without_tracker, "remembered violation")
-            verb = "is" if self._without_tracker == 1 else "are"
+        if self.without_tracker:
+            number = format_count(self.without_tracker, "remembered violation")
+            verb = "is" if self.without_tracker == 1 else "are"
             lines.append(StyledLine(f"{number} {verb} not replayed: {_NO_TRACKER}", "warning"))
         if self._settings.output.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]

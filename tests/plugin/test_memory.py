@@ -578,6 +578,9 @@ def test_a_fixture_of_the_tracker_is_replayed_or_the_run_says_why_not(
         assert again.stdout.str().count("is still broken") >= len(names) * times
         assert alone.ret == 1
         return
-    again.stdout.fnmatch_lines([f"{len(names)} remembered violation* not replayed: the fixture *"])
+    spread = pytester.runpytest_subprocess(*words, "-n1")
+    for result in (again, spread):
+        line = f"{len(names)} remembered violation* not replayed: the fixture *"
+        result.stdout.fnmatch_lines([line])
     assert alone.ret == 4
     alone.stderr.fnmatch_lines(["ERROR: --dst-replay: the fixture dst_model is in a test file*"])
