@@ -582,5 +582,7 @@ def test_a_fixture_of_the_tracker_is_replayed_or_the_run_says_why_not(
     for result in (again, spread):
         line = f"{len(names)} remembered violation* not replayed: the fixture *"
         result.stdout.fnmatch_lines([line])
-    assert alone.ret == 4
+    worker = pytester.runpytest_subprocess(*words, f"--dst-replay={names[0]}", "-n1")
+    assert "no tracker to test: name one with --dst-model" in worker.stdout.str()
+    assert (worker.ret, alone.ret) == (4, 4)
     alone.stderr.fnmatch_lines(["ERROR: --dst-replay: the fixture dst_model is in a test file*"])
