@@ -21,7 +21,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from operator import or_
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -168,6 +168,10 @@ def _ini_type(kinds: str) -> Any:
     return reduce(or_, (_KINDS[kind] for kind in kinds.split())) if _UNIONS else "string"
 
 
+#: The first characters of options. Word processors make long dashes. The path of a file has none.
+_DASHES: Final = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
@@ -180,7 +184,7 @@ def pytest_load_initial_conftests(
     # Other plugins may have added arguments.
     if _may_hold_options(args) and not hasattr(early_config.known_args_namespace, "dst_off"):
         _add_options(parser)
-    if any("dst" in word[:10].lower() for word in args):
+    if any(word[:1] in _DASHES and "dst" in word[:10].lower() for word in args):
         from pytest_dstfuzz.plugin.steps import refuse_misspelled_option  # noqa: PLC0415
 
         refuse_misspelled_option(parser, args)

@@ -60,9 +60,12 @@ def run(pytester: pytest.Pytester, *options: str) -> tuple[dict[str, str], int, 
     return loaded, finders, found.stderr
 
 
-def test_an_idle_run_loads_small_modules_alone(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("def test_other(): pass")
-    loaded, finders, stderr = run(pytester)
+@pytest.mark.parametrize("paths", [(), ("dst_tests",)])
+def test_an_idle_run_loads_small_modules_alone(
+    pytester: pytest.Pytester, paths: tuple[str, ...]
+) -> None:
+    pytester.mkdir("dst_tests").joinpath("test_it.py").write_text("def test_other(): pass")
+    loaded, finders, stderr = run(pytester, *paths)
     assert [name for name in loaded if "dstfuzz" in name] == IDLE
     assert [name for name in loaded if name.partition(".")[0] in (*HEAVY, "hypothesis")] == []
     assert (finders, "LEFT 0" in stderr) == (0, True)
