@@ -88,11 +88,13 @@ def fold_label(
         return FoldedLabel(label)
     right, was_right = (folding.agree(label, one, asked) for one in (found, clean))
     both: set[str] = set()
-    by_found, by_clean = (folding.under(one, label) for one in (found, clean))
+    by_found = label
     if right or was_right:
         told = dict(found if right else clean)
         both.update(one.slot for one in diff_states(clean, found) if right and was_right)
+        by_found = folding.under(found, label) if both else label
     else:
+        by_found, by_clean = (folding.under(one, label) for one in (found, clean))
         told = {path: text for path, text in by_found.items() if path not in clean}
         for path in {**clean, **found}:
             agreeing = [

@@ -312,10 +312,6 @@ class WhatItTook:
     usage: Usage
 
 
-#: A run passes a gate only if at most this share of pairs has no verdict of the judge.
-MOST_UNDECIDED: Final = 0.1
-
-
 def improved_text(summary: Summary) -> str:
     """Return how many variants are improved, or ``""`` if they are few.
 
@@ -325,6 +321,10 @@ def improved_text(summary: Summary) -> str:
         return ""
     share = f"{summary.improved:,} of {format_count(summary.valid, 'variant')}"
     return f"{share} got a right answer instead of a wrong one"
+
+
+#: A run passes a gate only if at most this share of pairs has no verdict of the judge.
+MOST_UNDECIDED: Final = 0.1
 
 
 def undecided_share(took: WhatItTook | JudgeFacts) -> float:
