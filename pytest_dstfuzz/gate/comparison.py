@@ -378,6 +378,8 @@ def compare(
 
 def _of_no_relation(baseline: Baseline, session: Session, pairing: Pairing) -> list[str]:
     """Return why two builds without a relation in common are not compared."""
+    if not baseline.groups:
+        return [f"the baseline has no results of this tracker, only of {baseline.model}"]
     found = changes(baseline.campaign, session.campaign)
     return found or _not_comparable(pairing, None, session)
 

@@ -32,7 +32,7 @@ from pytest_dstfuzz.gate.verdict import (
     failure_rate,
     judge_figure,
 )
-from pytest_dstfuzz.printable import format_count
+from pytest_dstfuzz.printable import format_count, format_list
 from pytest_dstfuzz.totals.tallies import describe_applied
 from pytest_dstfuzz.totals.totals import RelationFacts, RelationTotals, Totals
 
@@ -46,7 +46,8 @@ def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline])
     """Return the baseline of a tracker.
 
     If the file does not have the tracker's name, the baseline is found by the names of its tests.
-    If these differ too, the result has no groups, and nothing is compared.
+    If these differ too, nothing is compared: the result has no groups, and the names of all
+    trackers of the file as ``model``.
 
     Args:
         model: the tracker's name, or ``""`` if the session tests only one tracker.
@@ -63,7 +64,8 @@ def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline])
             # The weaknesses are counted over several trackers and cannot be split.
             return replace(one, groups=groups, weaknesses=None)
     other = next(iter(baselines.values()))
-    return replace(other, groups={}, weaknesses=None)
+    names = format_list(sorted(one.model for one in baselines.values()), _MOST_NAMES)
+    return replace(other, model=names, groups={}, weaknesses=None)
 
 
 #: The rule for runs that ended early.
@@ -74,6 +76,8 @@ _RULE: Final = (
 UNRUN: Final = (
     "Their tests were skipped or did not use dst_turn.result. Deselect tests that should not count"
 )
+#: Maximum number of trackers that a message names.
+_MOST_NAMES: Final = 5
 _FAILURE_RATE: Final = next(one for one in LIMITS if one.name == "max-failure-rate")
 
 

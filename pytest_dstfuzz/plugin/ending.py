@@ -311,14 +311,14 @@ class SessionEnd:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Record that a worker of xdist crashed.
 
-        For a finished worker, record its planned results, and the regressions without a tracker.
+        For a finished worker, record its planned results and the regressions without a replay.
         """
         self._crashed = self._crashed or bool(error)
         output = getattr(node, "workeroutput", {})
         self._collector.plan(output.get(_PLANNED, {}))
         # All workers collect the same tests.
         corpus = self._regressions
-        corpus.without_tracker = max(corpus.without_tracker, output.get(_WITHOUT_TRACKER, 0))
+        corpus.unreplayed = max(corpus.unreplayed, output.get(_UNREPLAYED, 0))
 
     @pytest.hookimpl(trylast=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -350,7 +350,7 @@ class SessionEnd:
         if self._context.workers:
             output = config.workeroutput  # type: ignore[attr-defined]  # xdist's
             output[_PLANNED] = self._campaigns.planned
-            output[_WITHOUT_TRACKER] = self._regressions.without_tracker
+            output[_UNREPLAYED] = self._regressions.unreplayed
             # Otherwise the controller of xdist crashes because the worker has a test left.
             session.shouldstop = session.shouldstop or self._stopped
         if self._context.judges_nothing:
@@ -506,7 +506,9 @@ class SessionEnd:
                 status = status or fault
         if not self._write_reports():
             status = status or pytest.ExitCode.TESTS_FAILED
-        if exitstatus == pytest.ExitCode.OK:
+        # The results of an earlier run are judged even if no test of this run uses them.
+        none_left = self.stored is not None and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+        if exitstatus == pytest.ExitCode.OK or none_left:
             session.exitstatus = status or session.exitstatus
 
     def _add_finished(self) -> None:
@@ -740,8 +742,8 @@ def _encoding() -> str:
 
 #: Key of a worker's output: number of results that its selected tests need.
 _PLANNED = "dstfuzz_planned"
-#: Likewise: number of regressions that cannot be replayed.
-_WITHOUT_TRACKER = "dstfuzz_without_tracker"
+#: Likewise: number of regressions that were not replayed with each tracker.
+_UNREPLAYED = "dstfuzz_unreplayed"
 #: Maximum width of a line in columns.
 _WIDEST = 120
 #: Colours of a line, if the terminal has colours.

@@ -9,7 +9,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 
@@ -231,16 +231,39 @@ class OwnModule(pytest.Module):
         return False
 
 
+#: A file or a folder of tests. The session stands for the root folder and the plugin.
+Place: TypeAlias = pytest.Collector
+
+
 def own_items(
-    session: pytest.Session, file: str = __file__, wanted: Collection[str] = OWN_TESTS
+    place: Place, file: str = __file__, wanted: Collection[str] = OWN_TESTS
 ) -> Iterator[pytest.Item]:
     """Collect tests in a module of the plugin: by default the built-in suite.
 
-    The ids of these tests begin with the same word on every machine.
+    The tests use the fixtures of their place. Their ids begin with the same word on every machine.
     """
-    module = OwnModule.from_parent(session, path=Path(file), name=NODE, nodeid=NODE)
+    node = f"{NODE}::{place.nodeid}" if place.nodeid else NODE
+    module = OwnModule.from_parent(place, path=Path(file), name=NODE, nodeid=node)
     module.wanted = wanted
-    return session.genitems(module)
+    return place.session.genitems(module)
+
+
+def place_of_tracker(item: pytest.Item) -> Place | None:
+    """Return the place of an item's fixture ``dst_model``, or ``None`` if no other test can use it.
+
+    Only the methods of a class can use its fixtures, and a test has its parameters for itself.
+    """
+    definition = _definitions(item)["dst_model"][-1]
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    if "dst_model" in params and definition.params is None:
+        return None
+    nodes = (node for node in item.listchain() if node.nodeid == definition.baseid)
+    place = next(nodes, item.session)
+    return (
+        place
+        if isinstance(place, pytest.Collector) and not isinstance(place, pytest.Class)
+        else None
+    )
 
 
 def suite_items(session: pytest.Session, context: RunContext) -> Iterator[pytest.Item]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
-from pytest_dstfuzz.plugin.items import brings_its_own, own_items
+from pytest_dstfuzz.plugin.items import Place, brings_its_own, own_items, place_of_tracker
 from pytest_dstfuzz.plugin.options import given_options
 from pytest_dstfuzz.plugin.results import FOUND, ItemOutcome, ResultCollector
 from pytest_dstfuzz.plugin.selection import uses_fixtures
@@ -49,11 +49,6 @@ from pytest_dstfuzz.trackers.validation import unknown_slot
 
 _MOST_NAMED = 10
 _UNCLEAR = "the clean answer changed, or the comparison has no verdict"
-#: Why a regression cannot be replayed.
-_NO_TRACKER = (
-    "the fixture dst_model is in a test file, a class or a folder of tests. Move it into the "
-    "conftest.py of the root folder, or name the tracker with --dst-model"
-)
 
 
 class _NamedRegression(NamedTuple):
@@ -72,8 +67,8 @@ class RegressionCorpus:
     _context: RunContext
     _results: ResultCollector
     _campaigns: SessionCampaigns
-    #: Number of regressions that this session cannot replay, because it knows no tracker for them.
-    without_tracker: int = field(default=0, init=False)
+    #: Number of regressions that were not replayed with each tracker.
+    unreplayed: int = field(default=0, init=False)
 
     @property
     def _settings(self) -> Settings:
@@ -155,7 +150,7 @@ class RegressionCorpus:
         return [*self.corpus] if replay is None else [one(self.corpus, replay).id]
 
     def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Insert the regressions before the tests of turns, or in place of all tests."""
+        """Insert the regressions before the tests of their trackers, or in place of all tests."""
         replay = self._settings.output.replay is not None
         if self._context.mistake is not None or not (uses_fixtures(items) or replay):
             return
@@ -164,30 +159,48 @@ class RegressionCorpus:
         except UserError as error:
             raise pytest.UsageError(str(error)) from error
         session.config.stash[_OWN] = self
+        places = self._places(items)
+        if replay:
+            places = dict.fromkeys(places or [session], 0)
+            session.config.hook.pytest_deselected(items=list(items))
+            items.clear()
+        # From the end, because each insertion moves the tests that follow.
+        for place, index in reversed(places.items()):
+            items[index:index] = self._replays(place, wanted)
+
+    def _places(self, items: Sequence[pytest.Item]) -> dict[Place, int]:
+        """Return the places of the trackers that tests use, each with the index of its first test.
+
+        Also counts the regressions that are not replayed with the tracker of some test.
+        """
+        places: dict[Place, int] = {}
+        for index, item in enumerate(items):
+            if "dst_model" not in getattr(item, "fixturenames", ()):
+                continue
+            if place := place_of_tracker(item):
+                # Without a tracker in the settings, the test ends with a message.
+                if self._settings.tracker.model or brings_its_own(item, "dst_model"):
+                    places.setdefault(place, index)
+            else:
+                self.unreplayed = len(self.corpus)
+        return places
+
+    def _replays(self, place: Place, wanted: Sequence[str]) -> list[pytest.Item]:
+        """Return the tests of regressions that ask the tracker of a place."""
         # A fixture with parameters makes several tests of a regression.
         by_name: dict[str, list[pytest.Item]] = {name: [] for name in wanted}
-        for item in own_items(session, __file__) if self.corpus else ():
+        for item in own_items(place, __file__) if self.corpus else ():
             by_name.get(_entry_of(item).id, []).append(item)
-        tested = self._settings.reply.outcome
-        found = [
+        reply, output = self._settings.reply, self._settings.output
+        return [
             item
             for name in wanted
             for item in by_name[name]
             # The suite's own fixture may select another kind of answer later.
-            if self.corpus[name].outcome == tested or replay or brings_its_own(item, "dst_outcome")
+            if self.corpus[name].outcome == reply.outcome
+            or output.replay is not None
+            or brings_its_own(item, "dst_outcome")
         ]
-        if self._settings.tracker.model is None:
-            # Without a tracker in the settings, only tests with their own tracker can run.
-            asked = {_entry_of(item).id for item in found if brings_its_own(item, "dst_model")}
-            self.without_tracker = len({_entry_of(item).id for item in found} - asked)
-            # With --dst-replay, the fixture of the plugin ends a worker's session with a message.
-            found = [item for item in found if replay or _entry_of(item).id in asked]
-        if replay and self.without_tracker and not self._context.workers:
-            raise pytest.UsageError(f"--dst-replay: {_NO_TRACKER}")
-        if replay:
-            session.config.hook.pytest_deselected(items=list(items))
-            items.clear()
-        items[:0] = found
 
     def ask_again(
         self,
@@ -268,10 +281,15 @@ class RegressionCorpus:
             count = f"{unclear.number} of {format_count(len(replayed), 'regression')}"
             text = f"it is unclear whether {count} would be fixed, because {_UNCLEAR}"
             lines.append(StyledLine(f"{text}: {unclear.names}", "warning"))
-        if self.without_tracker:
-            number = format_count(self.without_tracker, "remembered violation")
-            verb = "is" if self.without_tracker == 1 else "are"
-            lines.append(StyledLine(f"{number} {verb} not replayed: {_NO_TRACKER}", "warning"))
+        if self.unreplayed:
+            number = format_count(self.unreplayed, "remembered violation")
+            verb = "is" if self.unreplayed == 1 else "are"
+            text = (
+                f"{number} {verb} not replayed with each tracker, because dst_model is a fixture "
+                "of a class or a parameter of a test: define the fixture in a file of tests or in "
+                "a conftest.py, with params= if there are several trackers"
+            )
+            lines.append(StyledLine(text, "warning"))
         if self._settings.output.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
         if self._context.stored is not None and self.corpus:

@@ -44,11 +44,13 @@ class RunSelection:
         files: files and tests on the command line. Folders and the ``testpaths`` of an ini file do
             not count.
         narrowed: whether some tests are excluded, for example by ``-k``.
+        places: files and folders that are collected only for the fixtures of the ``ids``.
     """
 
     ids: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     narrowed: bool = False
+    places: tuple[str, ...] = ()
 
     @classmethod
     def take(cls, config: pytest.Config) -> RunSelection:
@@ -63,7 +65,12 @@ class RunSelection:
             folder = config.invocation_params.dir
             files = [one for one in config.args if not (folder / one).is_dir()]
         narrowed = any(config.getoption(name, default=None) for name in _NARROWING)
-        return cls(tuple(node for node in ids.values() if node), tuple(files), narrowed)
+        own = tuple(node for node in ids.values() if node)
+        places: list[str] = []
+        if not config.args:
+            named = dict.fromkeys(filter(None, map(_place_of, own)))
+            places = config.args[:] = [str(config.rootpath / place) for place in named]
+        return cls(own, tuple(files), narrowed, tuple(places))
 
     @property
     def by_name(self) -> bool:
@@ -114,7 +121,7 @@ class RunSelection:
         items[:] = [
             item
             for item in items
-            if not item.nodeid.startswith(f"{NODE}::")
+            if not (self.places or item.nodeid.startswith(f"{NODE}::"))
             or any(_is_of(item, node) for node in self.ids)
         ]
 
@@ -226,6 +233,11 @@ def _own_id(argument: str, config: pytest.Config) -> str | None:
     return f"{NODE}::{name}" if path == NODE or place == config.rootpath / NODE else None
 
 
+def _place_of(node: str) -> str:
+    """Return the file or folder in the id of a test that the plugin adds, or ``""``."""
+    return node.partition("[")[0].partition("::")[2].rpartition("::")[0]
+
+
 def _is_of(item: pytest.Item, node: str) -> bool:
     return item.nodeid == node or item.nodeid.startswith(f"{node}[")
 
@@ -233,7 +245,7 @@ def _is_of(item: pytest.Item, node: str) -> bool:
 def _missing(node: str, known: Sequence[str]) -> str:
     guess = nearest(node, known)
     hint = f" Did you mean {guess}?" if guess else ""
-    name = node.partition("::")[2].partition("[")[0]
+    name = node.partition("[")[0].rpartition("::")[2]
     *most, last = OWN_TESTS
     why = OWN_TESTS.get(name, f"the tests of the plugin are {', '.join(most)} and {last}")
     return f"not found: {node}: {why}.{hint}"

@@ -1037,6 +1037,21 @@ def test_two_trackers_are_compared_each_with_itself(bot: pytest.Pytester) -> Non
     assert gate(bot)["verdict"] == "not-compared"
 
 
+def test_trackers_that_the_baseline_lacks_are_named_as_such(bot: pytest.Pytester) -> None:
+    bot.makepyfile(test_two=TWO + SUITE)
+    options = ("--dst-baseline=base.json", *OPTIONS)
+    bot.runpytest_inprocess(*options, "--dst-update-baseline")
+    renamed = TWO.replace('params=["steady", "broken"]', "params=[0, 1]")
+    renamed = renamed.replace("request.param)", '["steady", "broken"][request.param])')
+    bot.makepyfile(test_two=renamed + SUITE)
+    done = bot.runpytest_inprocess(*options)
+    assert done.ret == 9
+    old = "test_two.py::dst_model[[]broken], test_two.py::dst_model[[]steady]"
+    done.stdout.fnmatch_lines(
+        [f"*not compared *: the baseline has no results of this tracker, only of {old}"] * 2
+    )
+
+
 @pytest.mark.parametrize(
     ("part", "status"),
     [("slot.hotel-nam", 1), ("domain.hotl", 1), ("slot.hotel-stars", 0), ("domain.hotel", 0)],

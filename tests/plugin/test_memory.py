@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -334,13 +335,6 @@ def test_a_suite_with_a_tracker_of_its_own_replays_with_it(remembered: pytest.Py
     remembered.makepyfile(test_mine="def test_it(dst_turn):\n    dst_turn.assert_unchanged()\n")
     count = len(lines())
     remembered.runpytest(*ARGS).assert_outcomes(passed=count + 2)
-    Path("conftest.py").unlink()
-    # A tracker that only one module has cannot be asked for them.
-    remembered.makepyfile(
-        test_mine="import bots, pytest\n\n@pytest.fixture(scope='session')\ndef dst_model():\n"
-        "    return bots.mended\n\ndef test_it(dst_turn):\n    dst_turn.assert_unchanged()\n"
-    )
-    remembered.runpytest(*ARGS).assert_outcomes(passed=2)
 
 
 @pytest.mark.parametrize(
@@ -555,34 +549,91 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("place", ["conftest", "test_it"])
-@pytest.mark.parametrize("params", ["", ", params=[0, 1]"])
-def test_a_fixture_of_the_tracker_is_replayed_or_the_run_says_why_not(
-    pytester: pytest.Pytester, place: str, params: str
-) -> None:
-    fixture = f"@pytest.fixture(scope='session'{params})\ndef dst_model(): return track\n"
-    files = {"conftest": "", "test_it": TESTED}
-    files[place] = f"{FRAGILE}{fixture}{files[place]}"
-    pytester.makepyfile(**files)
+FIXTURE = "@pytest.fixture(scope='session')\ndef dst_model(): return track\n"
+#: The only trackers that no replay can ask.
+ALONE = {
+    "class": """
+class TestIt:
+    @pytest.fixture
+    def dst_model(self): return track
+    def test_it(self, dst_turn): dst_turn.assert_unchanged()
+""",
+    "parameter": f"@pytest.mark.parametrize('dst_model', [track])\n{TESTED}",
+    "indirect": """
+@pytest.fixture
+def dst_model(request): return request.param
+@pytest.mark.parametrize('dst_model', [track], indirect=True)
+"""
+    + TESTED,
+}
+#: The place of the fixture dst_model -> its file and the source with the fixture.
+PLACES = {
+    "root": ("conftest.py", FRAGILE + FIXTURE.replace(")", ", params=[0, 1])", 1)),
+    "folder": ("tests/conftest.py", FRAGILE + FIXTURE),
+    "file": ("tests/test_it.py", FRAGILE + FIXTURE + TESTED),
+}
+
+
+def remember_own(pytester: pytest.Pytester, files: Mapping[str, str]) -> list[str]:
+    """Remember the violations of a suite's own tracker. Return their ids."""
+    for name, text in {"tests/test_it.py": TESTED, **files}.items():
+        path = pytester.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     pytester.path.joinpath("asked.jsonl").write_text(json.dumps(ASKED), encoding="utf-8")
-    words = ("--dst-data=asked.jsonl", "--dst-search=random", "--dst-edits=char_drop")
-    first = pytester.runpytest_subprocess(*words, "--dst-remember", "-odst_validity=strict")
-    assert first.ret == 1
-    lines = Path(".dstfuzz/regressions/asked.jsonl").read_text().splitlines()
-    names = [json.loads(line)["id"] for line in lines]
-    # Other seeds give other variants.
-    again = pytester.runpytest_subprocess(*words, "--dst-variants=1", "--dst-edits=word_drop")
-    alone = pytester.runpytest_subprocess(*words, f"--dst-replay={names[0]}")
-    if place == "conftest":
-        times = 2 if params else 1
-        assert again.stdout.str().count("is still broken") >= len(names) * times
-        assert alone.ret == 1
-        return
-    spread = pytester.runpytest_subprocess(*words, "-n1")
-    for result in (again, spread):
-        line = f"{len(names)} remembered violation* not replayed: the fixture *"
-        result.stdout.fnmatch_lines([line])
-    worker = pytester.runpytest_subprocess(*words, f"--dst-replay={names[0]}", "-n1")
-    assert "no tracker to test: name one with --dst-model" in worker.stdout.str()
-    assert (worker.ret, alone.ret) == (4, 4)
-    alone.stderr.fnmatch_lines(["ERROR: --dst-replay: the fixture dst_model is in a test file*"])
+    assert run_own(pytester, "--dst-remember", "-odst_validity=strict").ret == 1
+    found = pytester.path.joinpath(".dstfuzz/regressions/asked.jsonl").read_text().splitlines()
+    return [json.loads(line)["id"] for line in found]
+
+
+def run_own(pytester: pytest.Pytester, *words: str) -> pytest.RunResult:
+    data = ("--dst-data=asked.jsonl", "--dst-search=random", "--dst-edits=char_drop")
+    # A worker of xdist needs a process of its own.
+    go = pytester.runpytest_subprocess if "-n1" in words else pytester.runpytest_inprocess
+    return go(*data, "--rootdir=.", "-pno:cacheprovider", *words)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_replay_asks_the_tracker_of_the_tests(pytester: pytest.Pytester, place: str) -> None:
+    file, text = PLACES[place]
+    names = remember_own(pytester, {file: text})
+    # Other edits give other variants.
+    later = ("--dst-variants=1", "--dst-edits=word_drop")
+    for words in (later, (*later, "-n1")):
+        shown = run_own(pytester, *words).stdout.str()
+        assert shown.count("is still broken") >= len(names) * (2 if "params" in text else 1)
+    assert run_own(pytester, f"--dst-replay={names[0]}").ret == 1
+    place = {"root": "", "folder": "tests::", "file": "tests/test_it.py::"}[place]
+    param = "-1" if "params" in text else ""
+    node = f"dstfuzz::{place}regression[{names[0]}{param}]"
+    run_own(pytester, node).assert_outcomes(failed=1)
+    pytester.path.joinpath(file).write_text(text.replace("cheap hotel", "a"), encoding="utf-8")
+    mended = run_own(pytester, *later)
+    mended.stdout.fnmatch_lines([f"{len(names)} of {len(names)} * fixed: dstfuzz retire *"])
+    assert mended.ret == 0
+
+
+def test_a_replay_asks_each_of_two_trackers(pytester: pytest.Pytester) -> None:
+    broken = FRAGILE + FIXTURE + TESTED
+    mended = broken.replace("cheap hotel", "a")
+    names = remember_own(pytester, {"tests/test_it.py": mended, "tests/test_more.py": broken})
+    result = run_own(pytester, "--dst-variants=1", "--dst-edits=word_drop", "-v")
+    for file, outcome in (("test_it", "PASSED"), ("test_more", "FAILED")):
+        ids = [f"dstfuzz::tests/{file}.py::regression[[]{name}] {outcome}*" for name in names]
+        result.stdout.fnmatch_lines(ids)
+    result.stdout.no_fnmatch_line("*fixed*")
+
+
+@pytest.mark.parametrize("tracker", ALONE)
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_a_run_says_which_trackers_it_cannot_ask_again(
+    pytester: pytest.Pytester, tracker: str, workers: tuple[str, ...]
+) -> None:
+    names = remember_own(pytester, {"tests/test_it.py": FRAGILE + ALONE[tracker]})
+    result = run_own(pytester, "--dst-variants=1", "--dst-edits=word_drop", *workers)
+    line = f"{len(names)} remembered violation* not replayed *, because dst_model is *"
+    result.stdout.fnmatch_lines([line])
+    result.stdout.no_fnmatch_line("*still broken*")
+    alone = run_own(pytester, f"--dst-replay={names[0]}", *workers)
+    assert "no tracker to test: name one with --dst-model" in alone.stdout.str()
+    assert alone.ret == 4

@@ -107,6 +107,14 @@ def said(done: pytest.RunResult) -> list[str]:
     return list(takewhile(lambda line: not line.startswith("unmodified"), done.outlines[top:]))
 
 
+@pytest.mark.parametrize(("limit", "status"), [("0%", 1), ("100%", 5)])
+def test_a_limit_fails_the_run_even_if_the_selection_leaves_no_test(
+    pytester: pytest.Pytester, results: Path, limit: str, status: int
+) -> None:
+    done = judged(pytester, f"--dst-max-failure-rate={limit}", "-k", "nothing")
+    assert done.ret == status, results
+
+
 @pytest.mark.parametrize("limits", [(), ("--dst-max-failure-rate=50%",), ("--dst-redact",)])
 def test_the_report_is_that_of_a_run(
     pytester: pytest.Pytester, results: Path, limits: tuple[str, ...]
