@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
@@ -148,14 +148,20 @@ class BrokenScene:
 
     @cached_property
     def holders(self) -> Mapping[str, AbstractSet[str]]:
-        """Value -> the slots that have it in the answer to the clean turn."""
-        return _by_value(self.state.items())
+        """Value -> the domains of the slots that have it in the answer to the clean turn."""
+        found: dict[str, set[str]] = {}
+        for slot, value in self.state.items():
+            found.setdefault(value, set()).add(domain_of(slot))
+        return found
 
     @cached_property
-    def owners(self) -> Mapping[str, AbstractSet[str]]:
-        """Value -> the slots that have it there, or that had it before they changed."""
+    def owners(self) -> Mapping[tuple[str, str], AbstractSet[str]]:
+        """Domain and value -> the slots that have the value there, or had it before a change."""
         before = [(one.slot, one.before) for one in self.changed if one.before is not None]
-        return _by_value([*self.state.items(), *before])
+        found: dict[tuple[str, str], set[str]] = {}
+        for slot, value in (*self.state.items(), *before):
+            found.setdefault((domain_of(slot), value), set()).add(slot)
+        return found
 
     @cached_property
     def moves(self) -> Mapping[tuple[str | None, str | None], AbstractSet[str]]:
@@ -168,13 +174,6 @@ class BrokenScene:
     @cached_property
     def _slots(self) -> AbstractSet[str]:
         return {*self.state, *(one.slot for one in self.changed)}
-
-
-def _by_value(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for slot, value in pairs:
-        found.setdefault(value, set()).add(slot)
-    return found
 
 
 class Traits(NamedTuple):
@@ -221,13 +220,9 @@ def traits_of(change: Difference, scene: BrokenScene) -> Traits:
         runs_on=any(_runs_on(value, scene) for value in values),
         crossed=happened != "replaced" and not scene.moves.get((after, before), set()) <= {domain},
         sibling=any(
-            slot != change.slot and domain_of(slot) == domain
-            for value in values[-1:]
-            for slot in scene.owners.get(value, ())
+            not scene.owners.get((domain, value), set()) <= {change.slot} for value in values[-1:]
         ),
-        elsewhere=any(
-            domain_of(slot) != domain for value in values for slot in scene.holders.get(value, ())
-        ),
+        elsewhere=any(not scene.holders.get(value, set()) <= {domain} for value in values),
         same=_points(change, scene),
     )
 
