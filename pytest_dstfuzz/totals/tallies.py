@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -38,6 +38,10 @@ EDIT_RATE_RANGES = (
 )
 
 
+#: Maximum number of domains and of names of slots in a `HeatMap`.
+_MOST_DOMAINS, _MOST_NAMES = 60, 300
+
+
 @dataclass(frozen=True, slots=True)
 class RateRow:
     """Counts of a group of variants, and the 95 % intervals of its rates."""
@@ -58,12 +62,14 @@ class HeatMap:
         rows: name of a slot with its counts in each domain (``None`` = the domain has no such
             slot). For tools, the name is that of an argument; ``""`` = the call itself.
         between: separator of domain and name in the full name of a slot.
+        left_out: number of slots with fewer violations, for which the table has no room.
     """
 
     domains: tuple[str, ...]
     totals: tuple[Counts | None, ...]
     rows: tuple[tuple[str, tuple[Counts | None, ...]], ...]
     between: str = "-"
+    left_out: int = 0
 
     def slot(self, domain: str, name: str) -> str:
         """Return the full name of a slot."""
@@ -150,8 +156,9 @@ def heat_map(yields: YieldsTally, kind: AnswerKind) -> HeatMap:
             cells[domain, slot.removeprefix(domain).removeprefix(".")] = counts
         else:
             cells[(domain, name) if dash else ("", slot)] = counts
-    domains = sorted({domain for domain, _ in cells})
-    names = sorted({name for _, name in cells})
+    domains = _most_violated(((domain, one) for (domain, _), one in cells.items()), _MOST_DOMAINS)
+    shown = {place: one for place, one in cells.items() if place[0] in domains}
+    names = _most_violated(((name, one) for (_, name), one in shown.items()), _MOST_NAMES)
     return HeatMap(
         domains=tuple(domains),
         totals=tuple(totals.get(domain) for domain in domains),
@@ -159,7 +166,18 @@ def heat_map(yields: YieldsTally, kind: AnswerKind) -> HeatMap:
             (name, tuple(cells.get((domain, name)) for domain in domains)) for name in names
         ),
         between="." if calls else "-",
+        left_out=sum(domain not in domains or name not in names for domain, name in cells),
     )
+
+
+def _most_violated(counts: Iterable[tuple[str, Counts]], most: int) -> dict[str, None]:
+    """Return the names with the most violations, and then the most variants, sorted by name."""
+    ranks: dict[str, tuple[int, int]] = {}
+    for name, one in counts:
+        violations, valid = ranks.get(name, (0, 0))
+        ranks[name] = violations - one.violations, valid - one.valid
+    first = sorted(ranks, key=lambda name: (ranks[name], name))[:most]
+    return dict.fromkeys(sorted(first))
 
 
 def _is_of(slot: str, tool: str) -> bool:

@@ -114,6 +114,19 @@ def test_slots_of_several_domains_and_of_none(broken: TurnResult) -> None:
     assert rows["size"][0].failure_rate == 1.0
 
 
+def test_a_table_of_slots_has_room_for_the_most_violated(broken: TurnResult) -> None:
+    state = BeliefState({f"d{number:03}-s{number}": "north" for number in range(500)})
+    last = Difference("d499-s499", "north", None)
+    violation = replace(broken.violations[0], changed_slots=(last,))
+    heat = heat_map(
+        tally_results(YieldsTally(), [replace(broken, clean_state=state, variants=(violation,))]),
+        BELIEF_STATES,
+    )
+    assert heat.domains[-1] == "d499"
+    assert dict(heat.rows)["s499"][-1] is not None
+    assert len(heat.domains) == len(heat.rows) == 500 - heat.left_out < 100
+
+
 def view(results: list[TurnResult], gate: dict[str, Any] | None = None, ended: str = "") -> View:
     info = replace(INFO, ended=ended)
     return View.of(build_report(results, Settings(), info, gate=gate))
