@@ -27,7 +27,7 @@ from pytest_dstfuzz.plugin.turn import KEYWORD, DstTurn
 from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import Side
-from pytest_dstfuzz.report.explain import keyword, unlike
+from pytest_dstfuzz.report.explain import bracketed, keyword, unlike
 from pytest_dstfuzz.report.redact import KEPT_BACK
 from pytest_dstfuzz.search.registry import as_search, default_search
 
@@ -127,9 +127,10 @@ def make_selectable(items: Iterable[pytest.Item]) -> None:
         if word != item.name:
             item.stash[KEYWORD] = word
             item.extra_keyword_matches.add(word)
-        # The name of a turn in the summary. pytest escapes unusual ids.
-        if (shown := keyword(param.turn_id)) not in item.name:
-            item.extra_keyword_matches.add(f"[{shown}]")
+        # The commands of reports have this word. The name may have escaped characters and other
+        # parameters.
+        if (word := bracketed(keyword(param.turn_id))) not in item.name:
+            item.extra_keyword_matches.add(word)
 
 
 def own_settings(settings: Settings, base: Settings) -> str:

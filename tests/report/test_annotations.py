@@ -41,8 +41,8 @@ def test_one_a_turn_the_plainest_ten_at_most(broken: TurnResult) -> None:
     assert lines[0] == (
         "::error title=t0%2C variant 1::user: i am [-leaving-]{+leaivng+} on friday from ely"
         "%0Atrain-day: friday -> none"
-        "%0Arepeat: pytest x --dst-variant=1 -k 't0'"
-        "%0Aaccept: pytest x -k 't0' --dst-remember; dstfuzz accept t0 --reason '...'"
+        "%0Arepeat: pytest x --dst-variant=1 -k '[t0]'"
+        "%0Aaccept: pytest x -k '[t0]' --dst-remember; dstfuzz accept t0 --reason '...'"
     )
 
 
@@ -57,7 +57,7 @@ def test_what_is_new_goes_into_the_baseline_to_accept_it(broken: TurnResult) -> 
     (line,) = violation_commands([broken], settings, "utf-8", repeat="pytest x", note="new: ")
     assert line.startswith("::error title=new%3A ")
     assert line.endswith(
-        "%0Aaccept: pytest x -k 'multiwoz21-test-SNG0073-t1' "
+        "%0Aaccept: pytest x -k '[multiwoz21-test-SNG0073-t1]' "
         "--dst-baseline='old build.json' --dst-update-baseline"
     )
 

@@ -45,7 +45,7 @@ def test_a_violation(broken: TurnResult) -> None:
 
 def test_a_run_of_one_variant_is_repeated_with_one_number() -> None:
     command = repeat_command("pytest --dst-variant=1 --dst-seed=3", "a-t1", 2)
-    assert command == "pytest --dst-seed=3 --dst-variant=2 -k 'a-t1'"
+    assert command == "pytest --dst-seed=3 --dst-variant=2 -k '[a-t1]'"
 
 
 def test_without_command(broken: TurnResult) -> None:

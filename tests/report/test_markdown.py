@@ -104,13 +104,13 @@ def test_each_weakness_and_violation_has_its_commands(sampled: list[TurnResult])
         "user: i am <del>leaving</del><ins>leaivng</ins> on friday from ely",
         "train-day: friday -> none",
         f"to try: {report['weaknesses'][0]['to_try']}",
-        "repeat: <code>pytest --dst-seed=0 --dst-variant=1 -k 'm-test-0-t1'</code>",
+        "repeat: <code>pytest --dst-seed=0 --dst-variant=1 -k '[m-test-0-t1]'</code>",
         f"accept: <code>pytest --dst-seed=0 --dst-remember; {accept}</code>",
     ]
     violation = lines[lines.index("### The plainest violations") + 2]
     assert violation.endswith(
-        "<br>repeat: <code>pytest --dst-seed=0 --dst-variant=1 -k 'm-test-0-t1'</code>"
-        "<br>accept: <code>pytest --dst-seed=0 -k 'm-test-0-t1' --dst-remember; "
+        "<br>repeat: <code>pytest --dst-seed=0 --dst-variant=1 -k '[m-test-0-t1]'</code>"
+        "<br>accept: <code>pytest --dst-seed=0 -k '[m-test-0-t1]' --dst-remember; "
         "dstfuzz accept m-test-0-t1 --reason '...'</code>"
     )
     many = markdown_text(views_of({**report, "weaknesses": report["weaknesses"] * 12}))

@@ -125,7 +125,7 @@ def test_everything_about_a_violation_by_keyboard(open_page: Opener, page_text: 
     text = more.inner_text()
     assert "char_replace" in text
     assert "train-departure" in text
-    assert "pytest ... --dst-variant=1 -k 'multiwoz21-test-SNG0073-t1-r0'" in text
+    assert "pytest ... --dst-variant=1 -k '[multiwoz21-test-SNG0073-t1-r0]'" in text
     assert "dstfuzz accept multiwoz21-test-SNG0073-t1-r0 --reason '...'" in text
     # The turn before, as the tracker saw it.
     assert more.locator("ins").first.inner_text().endswith("ttrain")

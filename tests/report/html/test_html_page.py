@@ -195,13 +195,13 @@ def test_new_violations_come_first_and_have_their_commands(sampled: list[TurnRes
     text = html.unescape(re.sub("<[^>]*>", "", whole))
     new, rest = text[text.index("1 new violation since the") :].split("1 weakness", 1)
     assert "m-test-10-t1, variant 1" in new
-    assert "pytest --dst-seed=0 --dst-variant=1 -k 'm-test-10-t1'" in new
+    assert "pytest --dst-seed=0 --dst-variant=1 -k '[m-test-10-t1]'" in new
     # What a run against a baseline accepts goes into the baseline.
-    assert "-k 'm-test-10-t1' --dst-baseline=base.json --dst-update-baseline" in new
+    assert "-k '[m-test-10-t1]' --dst-baseline=base.json --dst-update-baseline" in new
     assert "--dst-remember; dstfuzz accept slip-in-key-word-value-wrong --reason '...'" in rest
     data = json.loads(re.findall('id="data">(.*?)</script>', whole, re.DOTALL)[0])
     assert [one.get("note") for one in data["violations"]] == ["new", KNOWN]
-    assert data["commands"]["repeat"] == ["pytest --dst-seed=0 --dst-variant=", " -k '", "'"]
+    assert data["commands"]["repeat"] == ["pytest --dst-seed=0 --dst-variant=", " -k '[", "]'"]
 
 
 def test_data_of_the_list(broken: TurnResult) -> None:
