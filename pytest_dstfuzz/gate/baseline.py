@@ -234,6 +234,8 @@ class Session:
     #: See `contents_of`.
     contents: Contents
     seed: int
+    #: Name of the tracker in a baseline. The tracker of the options has the name ``""``.
+    tracker: str = ""
     #: Number of selected turns without a result, and the reason if the session ended early.
     missing: int = 0
     ended: str = ""
@@ -532,8 +534,8 @@ _VALUES: Final = ("plain", "digests")
 
 def baselines_text(baselines: Mapping[str, Baseline]) -> str:
     """Return the baselines of some trackers, by name, as the text of one file."""
-    if len(baselines) == 1:
-        return baseline_text(next(iter(baselines.values())))
+    if [*baselines] == [""]:
+        return baseline_text(baselines[""])
     entries = (
         f"{json.dumps(name)}: {baseline_text(one).rstrip()}" for name, one in baselines.items()
     )
@@ -563,7 +565,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def read_baselines(path: Path) -> dict[str, Baseline]:
-    """Read the baselines of a file by tracker name. A single tracker has the name ``""``."""
+    """Read the baselines of a file by tracker name. See `Session.tracker`."""
     if not path.exists():
         raise DataError(f"there is no baseline {path}: write one with --dst-update-baseline")
     content = read_versioned(path, "baseline", VERSION_KEY, MODELS_VERSION, oldest=BASELINE_VERSION)
@@ -984,6 +986,50 @@ def report_unnamed(gate: str, limit: float, found: Sequence[RelationGate]) -> Li
 Turns = Mapping[str, Sequence[TurnOutcomes]]
 
 
+class Trackers(NamedTuple):
+    """The trackers of a suite by name, to tell a renamed tracker from another one."""
+
+    #: The trackers of the selected tests.
+    tested: frozenset[str] = frozenset({""})
+    #: The trackers of all tests that pytest collected, before the selection.
+    collected: frozenset[str] = frozenset({""})
+    #: Whether all tests of each file were collected, so that no test was selected by its id.
+    whole: bool = True
+    root: Path = Path()
+
+    def are_with(self, name: str) -> bool:
+        """Return whether a tracker of a baseline still belongs to the suite."""
+        if name in self.collected:
+            return True
+        place = _place_of(name)
+        if place is None or (self.whole and place in map(_place_of, self.collected)):
+            return False
+        return (self.root / place).exists()
+
+    def find(self, name: str, groups: Collection[str], known: Mapping[str, Baseline]) -> str | None:
+        """Return the name of a tracker in a baseline, or ``None``.
+
+        A renamed tracker is found by the names of its ``groups``, or because it is the only new one
+        and one is gone.
+        """
+        if name in known:
+            return name
+        gone = [other for other in known if not self.are_with(other)]
+        alike = (other for other in gone if not known[other].groups.keys().isdisjoint(groups))
+        renamed = gone[0] if len(gone) == len(self.tested - known.keys()) == 1 else None
+        return next(alike, renamed)
+
+
+def _place_of(name: str) -> str | None:
+    """Return the file or folder of the fixture in the name of a tracker.
+
+    >>> _place_of("tests/test_a.py::TestIt::dst_model[a-b]"), _place_of("dst_model"), _place_of("")
+    ('tests/test_a.py', '', None)
+    """
+    place, fixture, _ = name.partition("[")[0].partition(", ")[0].rpartition("dst_")
+    return place.partition("::")[0] if fixture else None
+
+
 @dataclass(frozen=True, slots=True)
 class Update:
     """The baselines that replace the baselines of an earlier file."""
@@ -1000,25 +1046,31 @@ def update_all(
     old: Mapping[str, Baseline],
     new: Mapping[str, Baseline],
     contents: Mapping[str, Sequence[str]],
+    trackers: Trackers,
     *,
     narrowed: bool,
 ) -> Update:
     """Add turns that this run did not test, from the old baselines, to the run's baselines.
 
     Args:
-        old: the content of the file by tracker name. A single tracker has the name ``""``.
+        old: the content of the file by tracker name.
         new: the baselines of the run, by tracker name.
         contents: see `contents_of`. Turns that are no longer in the data are dropped, unless
             the run is a selection.
+        trackers: the trackers of the suite.
         narrowed: whether the command line selects some of the tests. If the baselines of such a run
             cannot be merged with the old baselines, the update is refused. The baselines of a full
             run replace the old baselines.
     """
-    # A selection may leave out whole trackers.
-    found = dict(old) if narrowed else {}
+    # A selection, or the name of a file, may leave out whole trackers.
+    found = {
+        name: one
+        for name, one in old.items()
+        if narrowed or (name not in trackers.tested and trackers.are_with(name))
+    }
     kept = 0
     for name, one in new.items():
-        known = _known_as(name, one, old)
+        known = trackers.find(name, one.groups, old)
         if known is None:
             if narrowed:
                 reason = "the old file has no turn of the selected tests. Run all tests"
@@ -1031,17 +1083,8 @@ def update_all(
         found[known if narrowed else name] = updated
         kept += stay
         old = {other: each for other, each in old.items() if other != known}
-    if narrowed:
-        kept += sum(_count(one) for one in old.values())
+    kept += sum(_count(one) for name, one in old.items() if found.get(name) is one)
     return Update(found, kept)
-
-
-def _known_as(name: str, one: Baseline, old: Mapping[str, Baseline]) -> str | None:
-    """Return a tracker's name in the file. Search by this name, then by the tracker's tests."""
-    if name in old:
-        return name
-    shared = (other for other, each in old.items() if set(each.groups) & set(one.groups))
-    return next(shared, None)
 
 
 def _count(baseline: Baseline) -> int:
@@ -1054,6 +1097,13 @@ def _update(
     """Return a tracker's merged baseline or the reason against it, and the number of kept turns."""
     names = same_names(old.groups, new.groups)
     before = {names.get(name, name): turns for name, turns in old.groups.items()}
+    if not narrowed:  # Tests that the suite no longer has, or with other settings, have no rest.
+        others = {to for name, to in names.items() if _settings_of(name) != _settings_of(to)}
+        before = {
+            name: turns
+            for name, turns in before.items()
+            if name in new.groups and name not in others
+        }
     rest = _rest(before, new.groups, lambda turn: narrowed or _is_there(turn, contents))
     kept = sum(map(len, rest.values()))
     if not kept:

@@ -12,6 +12,7 @@ from pytest_dstfuzz.gate.baseline import (
     Baseline,
     RelationGate,
     Session,
+    Trackers,
     idle,
     list_tested_relations,
     list_unjudged,
@@ -42,30 +43,35 @@ def worst_status(*statuses: int) -> int:
     return max(statuses, key=list(STATUSES.values()).index)
 
 
-def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline]) -> Baseline:
-    """Return the baseline of a tracker.
+def baseline_of(
+    session: Session, baselines: Mapping[str, Baseline], trackers: Trackers
+) -> Baseline:
+    """Return the baseline of a session's tracker.
 
-    If the file does not have the tracker's name, the baseline is found by the names of its tests.
-    If these differ too, nothing is compared: the result has no groups, and the names of all
-    trackers of the file as ``model``.
+    If the file has no results of the tracker, nothing is compared: the result has no groups, and
+    the names of all trackers of the file as ``model``.
 
     Args:
-        model: the tracker's name, or ``""`` if the session tests only one tracker.
         session: the results of the tracker.
-        baselines: by tracker name. The name is ``""`` if the file has only one tracker.
+        baselines: by tracker name.
+        trackers: the trackers of the suite.
     """
-    if model in baselines:
-        return baselines[model]
     own = name_groups(session.groups)
-    for one in baselines.values():
-        if groups := {name: turns for name, turns in one.groups.items() if name in own}:
-            if len(groups) == len(one.groups):
-                return one
-            # The weaknesses are counted over several trackers and cannot be split.
-            return replace(one, groups=groups, weaknesses=None)
-    other = next(iter(baselines.values()))
-    names = format_list(sorted(one.model for one in baselines.values()), _MOST_NAMES)
-    return replace(other, model=names, groups={}, weaknesses=None)
+    known = trackers.find(session.tracker, own, baselines)
+    if known is None:
+        names = format_list(sorted(one.model for one in baselines.values()), _MOST_NAMES)
+        other = next(iter(baselines.values()))
+        return replace(other, model=names, groups={}, weaknesses=None)
+    found = baselines[known]
+    groups = {name: turns for name, turns in found.groups.items() if name in own}
+    if (
+        known == session.tracker
+        or len(trackers.tested) == 1
+        or len(groups) in (0, len(found.groups))
+    ):
+        return found
+    # The weaknesses are counted over several trackers and cannot be split.
+    return replace(found, groups=groups, weaknesses=None)
 
 
 #: The rule for runs that ended early.

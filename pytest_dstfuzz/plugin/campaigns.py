@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, Final
 
@@ -224,6 +224,16 @@ class SessionCampaigns:
         self.planned: dict[str, int] = {}
         #: Relations of the settings, in the order of the tests.
         self.relations: list[str] = []
+
+    def models_of(self, items: Iterable[pytest.Item]) -> set[str]:
+        """Return the names of the trackers of some tests."""
+        base = self._context.settings
+        about = ((item, param_of(item)) for item in items)
+        return {
+            self._origins.model(item, param.settings, base)
+            for item, param in about
+            if param is not None
+        }
 
     def plan(self, items: Sequence[pytest.Item]) -> None:
         """Record the turns of the selected tests. A campaign then tests several turns at once."""

@@ -311,11 +311,12 @@ class SessionEnd:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Record that a worker of xdist crashed.
 
-        For a finished worker, record its planned results and the regressions without a replay.
+        For a finished worker, record planned results, trackers, and regressions without a replay.
         """
         self._crashed = self._crashed or bool(error)
         output = getattr(node, "workeroutput", {})
         self._collector.plan(output.get(_PLANNED, {}))
+        self._collector.collected |= {*output.get(_COLLECTED, ())}
         # All workers collect the same tests.
         corpus = self._regressions
         corpus.unreplayed = max(corpus.unreplayed, output.get(_UNREPLAYED, 0))
@@ -350,6 +351,7 @@ class SessionEnd:
         if self._context.workers:
             output = config.workeroutput  # type: ignore[attr-defined]  # xdist's
             output[_PLANNED] = self._campaigns.planned
+            output[_COLLECTED] = sorted(self._collector.collected)
             output[_UNREPLAYED] = self._regressions.unreplayed
             # Otherwise the controller of xdist crashes because the worker has a test left.
             session.shouldstop = session.shouldstop or self._stopped
@@ -581,6 +583,7 @@ class SessionEnd:
         context = self._context
         if context.stored is not None and (doubt := context.stored.doubt):
             self._last_lines.append(StyledLine(f"note: {doubt}", "warning"))
+        self._gate.know(self._models, self._collector.collected)
         for one in self._models:
             # A fixture of the suite may have selected replies.
             comparison = context.comparison(one.settings.reply)
@@ -742,6 +745,8 @@ def _encoding() -> str:
 
 #: Key of a worker's output: number of results that its selected tests need.
 _PLANNED = "dstfuzz_planned"
+#: Likewise: names of the trackers of all tests.
+_COLLECTED = "dstfuzz_collected"
 #: Likewise: number of regressions that were not replayed with each tracker.
 _UNREPLAYED = "dstfuzz_unreplayed"
 #: Maximum width of a line in columns.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,6 +23,7 @@ from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     Session,
+    Trackers,
     Update,
     baselines_text,
     campaign_identity,
@@ -101,13 +102,18 @@ def record_failed_gate(config: pytest.Config, reasons: Sequence[str]) -> None:
 
 
 def write_baselines(
-    judged: Mapping[str, tuple[Session, Judgement]], settings: Settings, *, narrowed: bool
+    judged: Mapping[str, tuple[Session, Judgement]],
+    settings: Settings,
+    trackers: Trackers,
+    *,
+    narrowed: bool,
 ) -> StyledLine:
     """Write the baselines of all trackers. Return a line that reports success or the error.
 
     Args:
         judged: name of a tracker -> its results and the verdict.
         settings: the options.
+        trackers: the trackers of the suite.
         narrowed: whether only some of the tests were selected.
     """
     path, variants = Path(settings.gate.baseline or ""), 0
@@ -123,10 +129,10 @@ def write_baselines(
         troubles = "; ".join([*judgement.troubles, *answers])
         if why := session.ended or unrun or troubles or unknown:
             return _not_written(f"{name}: {why}" if name else why)
-        baselines[name] = make_baseline(
+        baselines[session.tracker] = make_baseline(
             session.groups,
             session.campaign,
-            name or str(settings.tracker.model or NAMELESS),
+            session.tracker or str(settings.tracker.model or NAMELESS),
             session.contents,
             # The baseline hides the same texts as the reports.
             hidden=settings.output.redact,
@@ -135,7 +141,7 @@ def write_baselines(
         contents |= {name: tuple(keys) for name, keys in session.contents.items()}
         variants += sum(len(turn.variants) for turn in session.results)
     try:
-        updated = _updated(path, baselines, contents, narrowed=narrowed)
+        updated = _updated(path, baselines, contents, trackers, narrowed=narrowed)
         if updated.refused:
             return _not_written(updated.refused)
         write_text(path, baselines_text(updated.baselines))
@@ -157,6 +163,7 @@ def _updated(
     path: Path,
     baselines: Mapping[str, Baseline],
     contents: Mapping[str, tuple[str, ...]],
+    trackers: Trackers,
     *,
     narrowed: bool,
 ) -> Update:
@@ -169,7 +176,7 @@ def _updated(
         if narrowed:  # An unreadable file may have all the other turns.
             raise
         return Update(baselines)
-    return update_all(old, baselines, contents, narrowed=narrowed)
+    return update_all(old, baselines, contents, trackers, narrowed=narrowed)
 
 
 #: Maximum number of names for dialogues of each kind, and for turns with a changed answer.
@@ -265,6 +272,7 @@ class SessionGate:
         #: The data of these results, and the kinds of answers in them.
         self._data: DialogueSet | None = None
         self._kinds: set[OutcomeKind] = set()
+        self._trackers = Trackers()
         self.gates: Gates = gates_of(config, settings)
 
     @property
@@ -369,6 +377,13 @@ class SessionGate:
         words = VERDICTS["infrastructure"][1]
         return pytest.exit.Exception(f"{error} (verdict: {words})", returncode=status)
 
+    def know(self, models: Sequence[ModelResults], collected: Collection[str]) -> None:
+        """Record the trackers of the session, and the names of the trackers of all its tests."""
+        tested = frozenset(one.tracker for one in models)
+        by_id = any("::" in file for file in selection_of(self._config).files)
+        others = frozenset(collected) - {""} if len(models) > 1 else frozenset(collected)
+        self._trackers = Trackers(tested, tested | others, not by_id, self._config.rootpath)
+
     def judge(
         self,
         found: ModelResults,
@@ -403,6 +418,7 @@ class SessionGate:
             campaign=identity,
             contents=contents_of(data) if settings.gate.baseline is not None else {},
             seed=settings.variant.seed,
+            tracker=found.tracker,
             missing=record.missing,
             ended=info.ended,
             by_budget=by_budget and not record.missing,
@@ -414,7 +430,7 @@ class SessionGate:
             blind=record.blind_comparisons(data),
             varies=info.disagreement is not None and info.disagreement.differed > 0,
         )
-        baseline = self._baseline_of(found.name, session)
+        baseline = self._baseline_of(session)
         # With ``all``, no relation was requested by name.
         units = {} if how.relation == ALL else record.relations
         of_units = {name: facts.unit for name, facts in units.items()}
@@ -428,11 +444,11 @@ class SessionGate:
         self._kinds.add(named.reply.outcome)
         self._data = data
 
-    def _baseline_of(self, model: str, session: Session) -> Baseline | None:
+    def _baseline_of(self, session: Session) -> Baseline | None:
         """Return the baseline of a tracker, and remember that it is compared."""
         if self._baselines is None:
             return None
-        found = baseline_of(model, session, self._baselines)
+        found = baseline_of(session, self._baselines, self._trackers)
         if found.groups:
             self._compared.add(found.model)
         return found
@@ -492,7 +508,9 @@ class SessionGate:
         rulings = {model: self._ruling(each) for model, each in judgements.items()}
         if not how.update_baseline:
             return GateDecision(judgements, status, rulings, self._untested())
-        written = write_baselines(self._judged, self._settings, narrowed=self._narrowed)
+        written = write_baselines(
+            self._judged, self._settings, self._trackers, narrowed=self._narrowed
+        )
         status = FAILED if written.style == "bad" and not status else status
         return GateDecision(judgements, status, rulings, (written,))
 

@@ -247,6 +247,8 @@ class ResultCollector:
         #: Id of a remembered violation -> its outcome.
         self.regressions: dict[str, str] = {}
         self._planned: dict[str, int] = {}
+        #: Names of the trackers of all collected tests, selected or not.
+        self.collected: set[str] = set()
         #: (origin, fixture) -> name of the first object that the fixture returned in any process.
         self._made: dict[tuple[str, str], str] = {}
 
@@ -264,13 +266,13 @@ class ResultCollector:
             self._planned[model] = max(number, self._planned.get(model, 0))
 
     def models(self) -> dict[str, ResultCollector]:
-        """Return the results of each tracker by its name. A single tracker has the name ``""``.
+        """Return the results of each tracker by its name. The tracker of the options has ``""``.
 
         Trackers without results are included. Figures of different trackers are never added up.
         """
         names = sorted({*self._planned, *self._models})
         if len(names) <= 1:
-            return {"": self}
+            return {"".join(names): self}
         found = {name: self._models.get(name, ResultCollector()) for name in names}
         for name, one in found.items():
             one.plan({name: self._planned.get(name, 0)})
@@ -436,6 +438,8 @@ class ModelResults:
     _data: DialogueSet
     #: Weakness -> why it is accepted.
     _accepted: Mapping[str, str]
+    #: Its name in a baseline.
+    tracker: str
 
     @cached_property
     def settings(self) -> Settings:
@@ -484,10 +488,12 @@ def models_of(
 ) -> tuple[ModelResults, ...]:
     """Return the results of each tracker of a session, in the order of their names."""
     found = collector.models()
-    several = len(found) > 1
     nameless = settings.tracker.model or NAMELESS
+    if len(found) == 1:
+        ((name, one),) = found.items()
+        return (ModelResults("", one, settings, data, accepted, name),)
     return tuple(
-        ModelResults(name or nameless if several else "", one, settings, data, accepted)
+        ModelResults(name or nameless, one, settings, data, accepted, name or nameless)
         for name, one in found.items()
     )
 

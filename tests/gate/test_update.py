@@ -13,7 +13,7 @@ from gate_cases import BOT, CAMPAIGN, Contents, baseline, build, saved
 # Loaded before any inner run, which forgets the modules that it was the first to load.
 import pytest_dstfuzz.gate.comparison
 import pytest_dstfuzz.plugin.hooks  # noqa: F401
-from pytest_dstfuzz.gate.baseline import Baseline, Update, update_all
+from pytest_dstfuzz.gate.baseline import Baseline, Trackers, Update, update_all
 
 OLD, SOME = ("hv", "hh", "vh"), ("hh",)
 CONTENTS = Contents(build(*OLD))
@@ -23,7 +23,7 @@ OTHER = {**CAMPAIGN, "seed": 7}
 def update(
     old: Baseline, new: Baseline, contents: Mapping[str, Sequence[str]], *, narrowed: bool
 ) -> Update:
-    return update_all({"": old}, {"": new}, contents, narrowed=narrowed)
+    return update_all({"": old}, {"": new}, contents, Trackers(), narrowed=narrowed)
 
 
 def letters(found: Update) -> dict[str, list[str]]:
@@ -102,12 +102,27 @@ def test_a_selection_whose_settings_differ_is_refused(changed: str) -> None:
 def test_a_selection_leaves_other_trackers_alone() -> None:
     slots, texts = saved({"slots": build(*OLD)["only"]}), saved({"texts": build(*OLD)["only"]})
     both, new = {"slots": slots, "texts": texts}, saved({"slots": build(*SOME)["only"]})
-    found = update_all(both, {"": new}, CONTENTS, narrowed=True)
+    found = update_all(both, {"": new}, CONTENTS, Trackers(), narrowed=True)
     assert (sorted(found.baselines), found.kept) == (["slots", "texts"], 5)
     assert found.baselines["texts"] == texts
     other = saved({"replies": build(*SOME)["only"]})
-    assert update_all(both, {"": other}, CONTENTS, narrowed=True).refused
-    assert update_all(both, {"": other}, CONTENTS, narrowed=False).baselines == {"": other}
+    assert update_all(both, {"": other}, CONTENTS, Trackers(), narrowed=True).refused
+    whole = update_all(both, {"": other}, CONTENTS, Trackers(), narrowed=False)
+    assert whole.baselines == {"": other}
+
+
+def test_a_whole_run_drops_tests_that_the_suite_no_longer_has() -> None:
+    old = saved({"a[]": build(*OLD)["only"], "a[] relation=value-swap": build(*OLD)["only"]})
+    new = saved({"a[]": build(*SOME)["only"]})
+    found = update(old, new, CONTENTS, narrowed=False)
+    assert {name: len(turns) for name, turns in found.baselines[""].groups.items()} == {"a[]": 3}
+
+
+@pytest.mark.parametrize("changed", ["a[] steps=2", "a[] steps=1 relation=value-swap"])
+def test_results_under_other_settings_are_never_in_one_group(changed: str) -> None:
+    old = saved({"a[] steps=1": build(*OLD)["only"]})
+    new = saved({changed: build(*SOME)["only"]})
+    assert update(old, new, CONTENTS, narrowed=False) == Update({"": new})
 
 
 OPTIONS = ("--dst-turns=9", "--dst-variants=2", "--dst-baseline=base.json", "-pno:cacheprovider")

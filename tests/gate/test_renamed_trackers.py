@@ -1,0 +1,116 @@
+"""A baseline belongs to a tracker: a renamed one keeps it, and another one is not compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from gate_cases import BOT
+
+OPTIONS = ("--dst-turns=9", "--dst-variants=2", "--dst-baseline=base.json", "-pno:cacheprovider")
+UPDATE = "--dst-update-baseline"
+#: steady before fragile: the second breaks where the first holds, with other clean answers.
+SUITE = """
+import pytest, mybot
+
+@pytest.fixture(scope="session", params=[PARAMS])
+def dst_model(request):
+    return getattr(mybot, request.param.partition("-")[0])
+
+def test_it(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
+OTHER = "not compared *: the baseline has no results of this tracker, only of *{}"
+
+
+def write(pytester: pytest.Pytester, name: str, *params: str) -> None:
+    text = SUITE.replace("PARAMS", ", ".join(map(repr, params)))
+    pytester.path.joinpath(name).write_text(text, encoding="utf-8")
+
+
+def run(pytester: pytest.Pytester, *words: str) -> pytest.RunResult:
+    # A worker of xdist needs a process of its own.
+    go = pytester.runpytest_subprocess if "-n1" in words else pytester.runpytest_inprocess
+    return go(*OPTIONS, *words)
+
+
+def trackers() -> list[str]:
+    """Return the names of the trackers in the baseline, without their parameters' places."""
+    content = json.loads(Path("base.json").read_text(encoding="utf-8"))
+    return sorted(re.sub(r"dst_model", "", name) for name in content["models"])
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A suite of two trackers in one file."""
+    pytester.makepyfile(mybot=BOT)
+    write(pytester, "test_two.py", "steady", "fragile")
+    return pytester
+
+
+@WORKERS
+def test_a_selected_tracker_is_not_compared_with_another(
+    suite: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    assert run(suite, UPDATE, "-k", "[fragile", *workers).ret == 0
+    result = run(suite, "-k", "[steady", *workers)
+    assert result.ret == 9
+    result.stdout.fnmatch_lines([OTHER.format("test_two.py::dst_model[[]fragile[]]")])
+    # By id, pytest collects only the tests of one tracker.
+    lines = run(suite, "--collect-only", "-q", "-k", "[steady").outlines
+    ids = [line for line in lines if "[steady" in line]
+    assert run(suite, *ids, *workers).ret == 9
+    # A part of a tracker would be no baseline for the rest.
+    refused = run(suite, UPDATE, "-k", "[steady", *workers)
+    refused.stdout.fnmatch_lines(["failed: the baseline was not written: * Run all tests"])
+    assert run(suite, "-k", "[fragile", *workers).ret == 0
+
+
+def test_a_tracker_of_another_file_is_not_compared_and_stays(suite: pytest.Pytester) -> None:
+    write(suite, "test_other.py", "steady")
+    assert run(suite, UPDATE, "test_two.py").ret == 0
+    result = run(suite, "test_other.py")
+    assert result.ret == 9
+    result.stdout.fnmatch_lines([OTHER.format("test_two.py*")])
+    result = run(suite, UPDATE, "test_other.py")
+    result.stdout.fnmatch_lines(
+        ["the baseline * 18 turns that this run did not test are unchanged"]
+    )
+    names = ["test_other.py::[steady]", "test_two.py::[fragile]", "test_two.py::[steady]"]
+    assert trackers() == names
+    assert run(suite).ret == 0
+    # A tracker that the suite no longer has goes with the next run of its file.
+    write(suite, "test_two.py", "steady")
+    assert run(suite, UPDATE).ret == 0
+    assert trackers() == names[:1] + names[2:]
+
+
+@pytest.mark.parametrize("renamed", ["parameter", "file"])
+def test_a_renamed_tracker_is_compared(suite: pytest.Pytester, renamed: str) -> None:
+    write(suite, "test_two.py", "steady-1")
+    assert run(suite, UPDATE).ret == 0
+    if renamed == "parameter":
+        write(suite, "test_two.py", "fragile-2")
+    else:
+        write(suite, "test_two.py", "fragile-1")
+        suite.path.joinpath("test_two.py").rename(suite.path / "test_new.py")
+    result = run(suite)
+    assert result.ret == 8
+    result.stdout.fnmatch_lines(
+        ["compared with the baseline (test_two.py::dst_model[[]steady-1])*"]
+    )
+
+
+def test_the_tracker_of_the_options_is_compared_under_any_name(suite: pytest.Pytester) -> None:
+    suite.path.joinpath("test_two.py").unlink()
+    assert run(suite, UPDATE, "--dst-model=mybot:steady").ret == 0
+    assert run(suite, "--dst-model=mybot:fragile").ret == 8
+    # A fixture of a suite is another tracker: it does not take its place.
+    write(suite, "test_two.py", "steady")
+    assert run(suite, UPDATE).ret == 0
+    result = run(suite, "--dst-model=mybot:steady", "--dst-suite=yes", "-k", "belief_state")
+    assert result.ret == 9
+    result.stdout.fnmatch_lines([OTHER.format("test_two.py*")])
