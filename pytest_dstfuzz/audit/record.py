@@ -25,7 +25,7 @@ from pytest_dstfuzz.audit.sample import (
 from pytest_dstfuzz.campaign.figures import FEWEST_DIALOGUES, interval_name, ratio_interval
 from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.files import read_versioned, write_json
+from pytest_dstfuzz.files import lock_file, read_versioned, write_json
 from pytest_dstfuzz.json_data import from_json, to_json
 
 #: Quantile of the normal distribution for a 95 % interval.
@@ -227,6 +227,10 @@ class Audit:
         """Add verdicts of a judge and write the file. New verdicts replace earlier ones.
 
         Verdicts that other processes have written to the file in the meantime are kept.
+
+        Raises:
+            DataError: a row is not in the sample, or a verdict is no answer to its question.
+            UserError: the file now has verdicts on another sample.
         """
         known_rows = {row.id for row in self.sample.rows}
         for name, verdict in verdicts.items():
@@ -235,20 +239,26 @@ class Audit:
             if verdict not in self.sample.question.answers.values():
                 words = " or ".join(self.sample.question.answers.values())
                 raise DataError(f"judgement of {name!r}: must be {words}, not {verdict!r}")
-        if self.path.exists():
-            known = _read(self.path)
-            if known.sample.fingerprint == self.sample.fingerprint:
-                self.judges.update(known.judges)
-        merged = {**self.verdicts(judge), **verdicts}
-        # In the order of the rows, so that the file does not depend on the order of the answers.
-        self.judges[judge] = {
-            row.id: merged[row.id] for row in self.sample.rows if row.id in merged
-        }
-        self.save()
+        self._write({judge: verdicts})
 
     def save(self) -> None:
         """Write the file. It also stores how the sample was drawn."""
-        write_json(self.path, self.to_json())
+        self._write({})
+
+    def _write(self, new: Mapping[str, Mapping[str, str]]) -> None:
+        """Add the file's verdicts and new ones by judge, and write the file, under a lock."""
+        with lock_file(self.path):
+            if self.path.exists():
+                known = _read(self.path)
+                _refuse_other_sample(self.path, known, self.sample)
+                self.judges.update(known.judges)
+            for judge, verdicts in new.items():
+                merged = {**self.verdicts(judge), **verdicts}
+                # In the order of the rows, so that the file does not depend on that of the answers.
+                self.judges[judge] = {
+                    row.id: merged[row.id] for row in self.sample.rows if row.id in merged
+                }
+            write_json(self.path, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the file."""
@@ -312,13 +322,19 @@ def open_audit(path: Path, turns: Results, given: Mapping[str, Any]) -> Audit:
     known = _read(path) if path.exists() else _AuditFile(_SampleDraw(), {})
     was_drawn = {item.name: getattr(known.sample, item.name) for item in fields(Draw)}
     sample = draw_sample(turns, Draw(**{**was_drawn, **given}))
+    _refuse_other_sample(path, known, sample)
+    return Audit(sample, path, {**known.judges})
+
+
+def _refuse_other_sample(path: Path, known: _AuditFile, sample: Sample) -> None:
+    """Raise an error if the file has verdicts on another sample."""
     if known.judges and sample.fingerprint != known.sample.fingerprint:
-        was = ", ".join(f"{name.replace('_', '-')} {n}" for name, n in was_drawn.items() if n != "")
+        drawn = {item.name: getattr(known.sample, item.name) for item in fields(Draw)}
+        was = ", ".join(f"{name.replace('_', '-')} {n}" for name, n in drawn.items() if n != "")
         raise UserError(
             f"{path} contains judgements of another sample ({was}): draw the same sample from the "
             "same report, or move that file away to start again"
         )
-    return Audit(sample, path, {**known.judges})
 
 
 @dataclass(frozen=True, slots=True)

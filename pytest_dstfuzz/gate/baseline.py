@@ -95,7 +95,7 @@ _OF_SEARCHES: Final = frozenset(
 )
 #: Separator before the relation in the name of a group; the default relation is not named.
 _RELATION: Final = " relation="
-_NAMED: Final = re.compile(rf"{_RELATION}[^\s'\"]+\Z")
+_NAMED: Final = re.compile(rf"{_RELATION}[^\s'\"\]]+\Z")
 _DEFAULT: Final = "metamorphic"
 _T = TypeVar("_T")
 
@@ -324,12 +324,16 @@ def _by_settings(groups: Iterable[str]) -> dict[str, list[str]]:
     """Return the names of groups by their settings."""
     found: dict[str, list[str]] = {}
     for name in groups:
-        found.setdefault(_settings_of(name), []).append(name)
+        found.setdefault(settings_of(name), []).append(name)
     return found
 
 
-def _settings_of(group: str) -> str:
-    """Return the settings in the name of a group. They follow the parameters of its first test."""
+def settings_of(group: str) -> str:
+    """Return the settings in the name of a group. They follow the parameters of its first test.
+
+    >>> settings_of("test_a.py::test_it[steps=1 -] steps=2 variants=3")
+    'steps=2 variants=3'
+    """
     return group.partition("] ")[2]
 
 
@@ -1098,7 +1102,7 @@ def _update(
     names = same_names(old.groups, new.groups)
     before = {names.get(name, name): turns for name, turns in old.groups.items()}
     if not narrowed:  # Tests that the suite no longer has, or with other settings, have no rest.
-        others = {to for name, to in names.items() if _settings_of(name) != _settings_of(to)}
+        others = {to for name, to in names.items() if settings_of(name) != settings_of(to)}
         before = {
             name: turns
             for name, turns in before.items()
@@ -1109,7 +1113,7 @@ def _update(
     if not kept:
         return new, 0
     unlike = _unlike(old, new)
-    if narrowed and any(_settings_of(one) != _settings_of(other) for one, other in names.items()):
+    if narrowed and any(settings_of(one) != settings_of(other) for one, other in names.items()):
         unlike.append("a marker, a fixture or the relation gives a test other settings")
     if unlike:
         if not narrowed:

@@ -52,6 +52,7 @@ from pytest_dstfuzz.gate.baseline import (
     name_groups,
     parts_of,
     same_names,
+    settings_of,
 )
 from pytest_dstfuzz.gate.verdict import LimitFinding, Part, Verdict
 from pytest_dstfuzz.json_data import to_json
@@ -765,8 +766,12 @@ class GroupSettings(NamedTuple):
 
     @classmethod
     def of(cls, group: str) -> GroupSettings:
-        """Read the settings from the name of a group."""
-        rest, _, _ = group.partition(" relation=")
+        """Read the settings from the name of a group.
+
+        >>> GroupSettings.of("test_a.py::test_it[a compare=b-] relation=value-swap")
+        GroupSettings(comparison='', fallback=False)
+        """
+        rest, _, _ = f" {settings_of(group)}".partition(" relation=")
         rest, _, comparison = rest.partition(" compare=")
         return cls(comparison, " fallback=" in rest)
 

@@ -19,7 +19,7 @@ from pytest_dstfuzz.dialogue.calls import AnswerPath, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, domains_of_slots
 from pytest_dstfuzz.dialogue.ontology import arguments_of, is_argument
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError, nearest
-from pytest_dstfuzz.files import check_writable, write_text
+from pytest_dstfuzz.files import check_writable, lock_file, write_text
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     Session,
@@ -141,10 +141,12 @@ def write_baselines(
         contents |= {name: tuple(keys) for name, keys in session.contents.items()}
         variants += sum(len(turn.variants) for turn in session.results)
     try:
-        updated = _updated(path, baselines, contents, trackers, narrowed=narrowed)
-        if updated.refused:
-            return _not_written(updated.refused)
-        write_text(path, baselines_text(updated.baselines))
+        # Another job may update another part of the file.
+        with lock_file(path):
+            updated = _updated(path, baselines, contents, trackers, narrowed=narrowed)
+            if updated.refused:
+                return _not_written(updated.refused)
+            write_text(path, baselines_text(updated.baselines))
     except UserError as error:
         return _not_written(str(error))
     outcomes = f"the outcomes of {format_count(variants, 'variant')}"

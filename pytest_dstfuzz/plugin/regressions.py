@@ -107,9 +107,8 @@ class RegressionCorpus:
 
     @property
     def _of_other_data(self) -> str:
-        """A sentence if a folder from the user has only violations of other data, or ``""``."""
-        output = self._settings.output
-        if output.regressions is None or output.remember or self.path.exists():
+        """A sentence if the folder has only violations of other data, or ``""``."""
+        if self._settings.output.remember or self.path.exists():
             return ""
         others = sorted(path.stem for path in self._folder.glob("*.jsonl"))
         if not others:
@@ -117,7 +116,8 @@ class RegressionCorpus:
         return (
             f"no remembered violation was replayed: {self._folder} has those of "
             f"{format_list(others, _MOST_NAMED)}, but none of {self._context.data.name}. Choose "
-            "the data with --dst-data, or the folder with --dst-regressions"
+            "the data with --dst-data or the folder with --dst-regressions, or rename the file if "
+            "only the name of the data has changed"
         )
 
     @property

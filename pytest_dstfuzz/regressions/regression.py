@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -679,19 +680,39 @@ def without(corpus: Corpus, names: Iterable[str]) -> Corpus:
     return {name: entry for name, entry in corpus.items() if name not in gone}
 
 
+#: The end of a turn's id.
+_TURN: Final = re.compile(r"-t\d+\Z")
+
+
 def one(corpus: Corpus, name: str) -> Regression:
     """Return the violation with this id."""
     return corpus[full_id(corpus, name)]
 
 
 def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
-    """Return the only id that begins with ``start``. ``kind`` is the noun for it in messages."""
+    """Return the only id that begins with ``start``. ``kind`` is the noun for it in messages.
+
+    The number of a turn must be complete: ``t1`` does not begin ``t10``.
+    """
     names = sorted(known)
-    found = [name for name in names if start and name.startswith(start)]
+    of_turn = _TURN.search(start) is not None
+    found = [
+        name
+        for name in names
+        if start
+        and name.startswith(start)
+        and not (of_turn and name[len(start) : len(start) + 1].isdigit())
+    ]
     if len(found) > 1 and start not in found:
         raise UserError(
             f"{len(found)} ids of {'weaknesses' if kind == 'weakness' else 'regressions'} begin "
             f"with {start!r}, write more of the id: {format_list(found, _MOST_NAMES)}"
+        )
+    if not found and of_turn:
+        raise UserError(
+            f"unknown turn {start!r}: no violation of it is remembered. Remember it with "
+            f"--dst-remember. If the file has {MOST_OF_ONE} violations of its weakness already, "
+            f"accept the weakness.{did_you_mean(start, names)}"
         )
     if not found:
         if len(names) <= _MOST_NAMES:

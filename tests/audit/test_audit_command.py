@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -95,6 +97,32 @@ def test_two_judges_at_a_time_lose_nothing(report: Path) -> None:
         "anna": {"q001": "keeps", "q002": "keeps"},
         "ben": {"q001": "changes"},
     }
+
+
+def test_judges_who_write_at_the_same_time_lose_nothing(report: Path) -> None:
+    turns = report_turns(read_report(report))
+    path = report.with_name("report.audit.json")
+    names = [f"judge {number}" for number in range(6)]
+    ready = Barrier(len(names))
+
+    def judge(name: str) -> None:
+        audit = open_audit(path, turns, {})
+        ready.wait()
+        audit.say(name, {"q001": "keeps"})
+        audit.save()
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(judge, names))
+    assert sorted(saved(report)["judges"]) == names
+
+
+def test_a_sheet_keeps_the_verdicts_of_others(report: Path) -> None:
+    turns = report_turns(read_report(report))
+    path = report.with_name("report.audit.json")
+    anna, ben = (open_audit(path, turns, {}) for _ in range(2))
+    ben.say("ben", {"q001": "changes"})
+    anna.save()
+    assert saved(report)["judges"] == {"ben": {"q001": "changes"}}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])

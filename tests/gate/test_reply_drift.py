@@ -130,9 +130,9 @@ def test_a_label_that_allows_both_replies_excuses_no_drift() -> None:
 def test_a_text_that_a_test_compares_otherwise_is_not_known_to_be_the_same(
     own: str, verdict: str, relation: str
 ) -> None:
-    names = [f"tests compare={own or NUMBERS.identity}{relation}"]
+    names = [f"tests[] compare={own or NUMBERS.identity}{relation}"]
     if relation:  # The first relation compares as the run does.
-        names.insert(0, f"tests compare={NUMBERS.identity}")
+        names.insert(0, f"tests[] compare={NUMBERS.identity}")
     old, new = (
         {name: replied(text)["only"] for name in names}
         for text in ("It opens at 9", "We open at 9")
@@ -165,7 +165,7 @@ def test_labels_excuse_nothing_if_a_test_has_its_own_patterns_of_fallbacks() -> 
     for own in ("", " fallback=colleague"):
         handed = "A colleague takes over."
         old, new = (
-            {f"tests{own} compare={NUMBERS.identity}": replied(text, right=handed)["only"]}
+            {f"tests[]{own} compare={NUMBERS.identity}": replied(text, right=handed)["only"]}
             for text in ("At 8", handed)
         )
         excused.append(pair_up(saved(old), new, Contents(new), NUMBERS).clean.drift().excused)

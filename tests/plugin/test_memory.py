@@ -533,6 +533,8 @@ def test_a_folder_with_violations_of_other_data_only_is_told(remembered: pytest.
     said = "no remembered violation was replayed: * has those of shop, but none of talks*"
     result = run(remembered, "mended", f"--dst-regressions={FILE.parent}")
     result.stdout.fnmatch_lines([said])
+    run(remembered, "mended").stdout.fnmatch_lines([said])
+    FILE.with_name("shop.jsonl").unlink()
     run(remembered, "mended").stdout.no_fnmatch_line(said)
 
 

@@ -201,6 +201,10 @@ def test_the_start_of_an_id_names_it() -> None:
     assert full_id(names, "7") == "77aa"
     assert full_id(names, "3f2") == "3f2a"
     assert full_id([*names, "3f"], "3f") == "3f"
+    assert full_id(["d-t1", "d-t10"], "d-t1") == "d-t1"
+    assert full_id(["d-t1", "d-t10"], "d-t10") == "d-t10"
+    with pytest.raises(UserError, match="unknown turn 'd-t1': no violation of it is remembered"):
+        full_id(["d-t10", "d-t11"], "d-t1")
     with pytest.raises(UserError, match=r"2 ids of regressions begin with '3f'.*: 3f2a, 3f9b"):
         full_id(names, "3f")
     with pytest.raises(UserError, match="unknown regression ''"):
