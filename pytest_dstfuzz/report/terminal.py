@@ -158,7 +158,7 @@ def show_plainest(
     if gate and command and settings.variant.variant is None:
         page.field(
             "  ",
-            f"to repeat one variant, number I of turn ID: {command} --dst-variant=I -k ID",
+            f"to repeat one variant, number I of turn ID: {command} --dst-variant=I -k '[ID]'",
             "dim",
         )
 

@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from pytest_dstfuzz.report.explain import keyword
+from pytest_dstfuzz.report.explain import accept_command, keyword
 
 #: Ids that -k does not take, that it cannot tell apart, that pytest spells its own way.
 IDS = (
@@ -70,18 +70,44 @@ def test_the_summary_of_a_gate_says_how_to_repeat(calls: pytest.Pytester, own: b
     text = re.sub(r"\s+", " ", text)
     shown = re.findall(r" calls-test-([^:]*?), variant (\d) ", text)
     assert len(set(shown)) == 5
-    line = re.search(r"to repeat one variant, number I of turn ID: pytest (.*? -k ID)", text)
+    line = re.search(r"to repeat one variant, number I of turn ID: pytest (.*? -k '\[ID\]')", text)
     assert line is not None
     for name, variant in shown:
         word = re.search(r"\(ID (.*)\)$", name)
         chosen = word[1] if word else f"calls-test-{name}"
         words = [
-            {"--dst-variant=I": f"--dst-variant={variant}", "ID": chosen}.get(one, one)
-            for one in line[1].split()
+            one.replace("[ID]", f"[{chosen}]").replace("variant=I", f"variant={variant}")
+            for one in shlex.split(line[1])
         ]
         again = calls.runpytest_inprocess(*words, "--tb=short")
         assert again.parseoutcomes()["failed"] in (1, 2)  # to -k "A" and "a" are the same
         assert f"--dst-variant={variant}" in again.stdout.str()
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own suite", "built in"])
+@pytest.mark.parametrize("relations", ["metamorphic", "metamorphic,politeness"])
+def test_the_command_for_a_turn_takes_no_other(
+    bot: pytest.Pytester, own: bool, relations: str
+) -> None:
+    if own:
+        bot.makepyfile(
+            "import pytest\n@pytest.mark.parametrize('own', [1])\n"
+            "def test_it(dst_turn, own): dst_turn.result\n"
+        )
+    users = [f"please find a room for {number} nights, it must be large" for number in range(12)]
+    talk = json.dumps({"dialogue_id": "d", "users": users})
+    bot.path.joinpath("long.jsonl").write_text(talk, encoding="utf-8")
+    options = ("--dst-data=long.jsonl", f"--dst-relation={relations}", "--dst-variants=1")
+    words = (
+        ("--dst-model=mybot:steady", *options)
+        if not own
+        else (*options, "-odst_model=mybot:steady")
+    )
+    command = accept_command("", keyword("long-test-d-t1"), "long-test-d-t1", "base.json")
+    found = bot.runpytest_inprocess(*words, *shlex.split(command)[2:], "--collect-only", "-q")
+    ids = [line for line in found.outlines if "long-test-d-t" in line]
+    assert len(ids) == len(relations.split(","))
+    assert all(re.search(r"long-test-d-t1\b", line) for line in ids)
 
 
 def test_a_variant_of_a_test_with_more_of_them_is_repeated(bot: pytest.Pytester) -> None:

@@ -223,7 +223,7 @@ def test_a_gate_shows_five_and_how_to_repeat_them(broken: TurnResult) -> None:
     ]
     gate = Settings.of(fail_on="gate")
     command = "pytest --dst-seed=0"
-    line = f"  to repeat one variant, number I of turn ID: {command} --dst-variant=I -k ID"
+    line = f"  to repeat one variant, number I of turn ID: {command} --dst-variant=I -k '[ID]'"
     text = shown(turns, settings=gate, command=command)
     assert text.count(", variant 1") == 5
     assert f"  s-test-call 0-t1 (ID {keyword('s-test-call 0-t1')}), variant 1\n" in text
