@@ -258,13 +258,9 @@ def place_of_tracker(item: pytest.Item) -> Place | None:
     params = getattr(getattr(item, "callspec", None), "params", {})
     if "dst_model" in params and definition.params is None:
         return None
-    nodes = (node for node in item.listchain() if node.nodeid == definition.baseid)
-    place = next(nodes, item.session)
-    return (
-        place
-        if isinstance(place, pytest.Collector) and not isinstance(place, pytest.Class)
-        else None
-    )
+    within = (node for node in item.listchain() if isinstance(node, pytest.Collector))
+    place = next((node for node in within if node.nodeid == definition.baseid), item.session)
+    return None if isinstance(place, pytest.Class) else place
 
 
 def suite_items(session: pytest.Session, context: RunContext) -> Iterator[pytest.Item]:
