@@ -990,25 +990,29 @@ def report_unnamed(gate: str, limit: float, found: Sequence[RelationGate]) -> Li
 Turns = Mapping[str, Sequence[TurnOutcomes]]
 
 
-class Trackers(NamedTuple):
-    """The trackers of a suite by name, to tell a renamed tracker from another one."""
+class Suite(NamedTuple):
+    """The trackers of a suite by name, to tell a renamed one from another one."""
 
-    #: The trackers of the selected tests.
-    tested: frozenset[str] = frozenset({""})
-    #: The trackers of all tests that pytest collected, before the selection.
+    #: The trackers and files of all tests that pytest collected, before the selection.
     collected: frozenset[str] = frozenset({""})
-    #: Whether all tests of each file were collected, so that no test was selected by its id.
-    whole: bool = True
+    files: frozenset[str] = frozenset()
+    #: Whether pytest collected all test files, and whether it selected all of their tests.
+    all_files: bool = True
+    all_tests: bool = True
     root: Path = Path()
 
-    def are_with(self, name: str) -> bool:
+    @property
+    def is_part(self) -> bool:
+        """Whether the run may have left out tests."""
+        return not (self.all_files and self.all_tests)
+
+    def has(self, name: str) -> bool:
         """Return whether a tracker of a baseline still belongs to the suite."""
-        if name in self.collected:
-            return True
+        if name in self.collected or self.all_files:
+            return name in self.collected
         place = _place_of(name)
-        if place is None or (self.whole and place in map(_place_of, self.collected)):
-            return False
-        return (self.root / place).exists()
+        seen = {*map(_place_of, self.collected), *self.files} if self.all_tests else set()
+        return place is not None and place not in seen and (self.root / place).exists()
 
     def find(self, name: str, groups: Collection[str], known: Mapping[str, Baseline]) -> str | None:
         """Return the name of a tracker in a baseline, or ``None``.
@@ -1018,9 +1022,9 @@ class Trackers(NamedTuple):
         """
         if name in known:
             return name
-        gone = [other for other in known if not self.are_with(other)]
+        gone = [other for other in known if not self.has(other)]
         alike = (other for other in gone if not known[other].groups.keys().isdisjoint(groups))
-        renamed = gone[0] if len(gone) == len(self.tested - known.keys()) == 1 else None
+        renamed = gone[0] if len(gone) == len(self.collected - known.keys()) == 1 else None
         return next(alike, renamed)
 
 
@@ -1050,9 +1054,7 @@ def update_all(
     old: Mapping[str, Baseline],
     new: Mapping[str, Baseline],
     contents: Mapping[str, Sequence[str]],
-    trackers: Trackers,
-    *,
-    narrowed: bool,
+    suite: Suite,
 ) -> Update:
     """Add turns that this run did not test, from the old baselines, to the run's baselines.
 
@@ -1060,31 +1062,27 @@ def update_all(
         old: the content of the file by tracker name.
         new: the baselines of the run, by tracker name.
         contents: see `contents_of`. Turns that are no longer in the data are dropped, unless
-            the run is a selection.
-        trackers: the trackers of the suite.
-        narrowed: whether the command line selects some of the tests. If the baselines of such a run
-            cannot be merged with the old baselines, the update is refused. The baselines of a full
-            run replace the old baselines.
+            the run is a part of the suite.
+        suite: the tests of the suite. If the baselines of a part cannot be merged with the old
+            baselines, the update is refused. Those of the whole suite replace the old ones.
     """
-    # A selection, or the name of a file, may leave out whole trackers.
-    found = {
-        name: one
-        for name, one in old.items()
-        if narrowed or (name not in trackers.tested and trackers.are_with(name))
-    }
+    # A part may leave out whole trackers.
+    found = dict(old) if suite.is_part else {}
     kept = 0
     for name, one in new.items():
-        known = trackers.find(name, one.groups, old)
+        known = suite.find(name, one.groups, old)
         if known is None:
-            if narrowed:
-                reason = "the old file has no turn of the selected tests. Run all tests"
+            if not suite.all_tests:
+                reason = (
+                    "the old file has no turn of the selected tests. Run all tests of their files"
+                )
                 return Update(new, refused=reason)
             found[name] = one
             continue
-        updated, stay = _update(old[known], one, contents, narrowed=narrowed)
+        updated, stay = _update(old[known], one, contents, narrowed=suite.is_part)
         if isinstance(updated, str):
             return Update(new, refused=updated)
-        found[known if narrowed else name] = updated
+        found[known if suite.is_part else name] = updated
         kept += stay
         old = {other: each for other, each in old.items() if other != known}
     kept += sum(_count(one) for name, one in old.items() if found.get(name) is one)
@@ -1100,20 +1098,17 @@ def _update(
 ) -> tuple[Baseline | str, int]:
     """Return a tracker's merged baseline or the reason against it, and the number of kept turns."""
     names = same_names(old.groups, new.groups)
+    others = {to for name, to in names.items() if settings_of(name) != settings_of(to)}
     before = {names.get(name, name): turns for name, turns in old.groups.items()}
     if not narrowed:  # Tests that the suite no longer has, or with other settings, have no rest.
-        others = {to for name, to in names.items() if settings_of(name) != settings_of(to)}
-        before = {
-            name: turns
-            for name, turns in before.items()
-            if name in new.groups and name not in others
-        }
+        now = new.groups.keys() - others
+        before = {name: turns for name, turns in before.items() if name in now}
     rest = _rest(before, new.groups, lambda turn: narrowed or _is_there(turn, contents))
     kept = sum(map(len, rest.values()))
     if not kept:
         return new, 0
     unlike = _unlike(old, new)
-    if narrowed and any(settings_of(one) != settings_of(other) for one, other in names.items()):
+    if others:
         unlike.append("a marker, a fixture or the relation gives a test other settings")
     if unlike:
         if not narrowed:
@@ -1121,7 +1116,8 @@ def _update(
         reason = (
             f"this run tested {format_count(_count(new), 'turn')}, and "
             f"{format_count(kept, 'other turn')} of the baseline cannot be combined with them "
-            f"({'; '.join(unlike)}). Run all tests, or use the settings of the baseline"
+            f"({'; '.join(unlike)}). Run pytest without a selection, such as -k or a file, or use "
+            "the settings of the baseline"
         )
         return reason, 0
     groups = {

@@ -12,7 +12,7 @@ from pytest_dstfuzz.gate.baseline import (
     Baseline,
     RelationGate,
     Session,
-    Trackers,
+    Suite,
     idle,
     list_tested_relations,
     list_unjudged,
@@ -43,9 +43,7 @@ def worst_status(*statuses: int) -> int:
     return max(statuses, key=list(STATUSES.values()).index)
 
 
-def baseline_of(
-    session: Session, baselines: Mapping[str, Baseline], trackers: Trackers
-) -> Baseline:
+def baseline_of(session: Session, baselines: Mapping[str, Baseline], suite: Suite) -> Baseline:
     """Return the baseline of a session's tracker.
 
     If the file has no results of the tracker, nothing is compared: the result has no groups, and
@@ -54,21 +52,17 @@ def baseline_of(
     Args:
         session: the results of the tracker.
         baselines: by tracker name.
-        trackers: the trackers of the suite.
+        suite: the tests of the suite.
     """
     own = name_groups(session.groups)
-    known = trackers.find(session.tracker, own, baselines)
+    known = suite.find(session.tracker, own, baselines)
     if known is None:
         names = format_list(sorted(one.model for one in baselines.values()), _MOST_NAMES)
         other = next(iter(baselines.values()))
         return replace(other, model=names, groups={}, weaknesses=None)
     found = baselines[known]
     groups = {name: turns for name, turns in found.groups.items() if name in own}
-    if (
-        known == session.tracker
-        or len(trackers.tested) == 1
-        or len(groups) in (0, len(found.groups))
-    ):
+    if known == session.tracker or len(groups) in (0, len(found.groups)):
         return found
     # The weaknesses are counted over several trackers and cannot be split.
     return replace(found, groups=groups, weaknesses=None)

@@ -225,12 +225,12 @@ class SessionCampaigns:
         #: Relations of the settings, in the order of the tests.
         self.relations: list[str] = []
 
-    def models_of(self, items: Iterable[pytest.Item]) -> set[str]:
-        """Return the names of the trackers of some tests."""
+    def trackers_of(self, items: Iterable[pytest.Item]) -> set[tuple[str, str]]:
+        """Return the files of some tests, each with the name of a tracker."""
         base = self._context.settings
         about = ((item, param_of(item)) for item in items)
         return {
-            self._origins.model(item, param.settings, base)
+            (item.nodeid.partition("::")[0], self._origins.model(item, param.settings, base))
             for item, param in about
             if param is not None
         }

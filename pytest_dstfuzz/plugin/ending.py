@@ -316,7 +316,7 @@ class SessionEnd:
         self._crashed = self._crashed or bool(error)
         output = getattr(node, "workeroutput", {})
         self._collector.plan(output.get(_PLANNED, {}))
-        self._collector.collected |= {*output.get(_COLLECTED, ())}
+        self._collector.collected |= {(file, name) for file, name in output.get(_COLLECTED, ())}
         # All workers collect the same tests.
         corpus = self._regressions
         corpus.unreplayed = max(corpus.unreplayed, output.get(_UNREPLAYED, 0))
@@ -745,7 +745,7 @@ def _encoding() -> str:
 
 #: Key of a worker's output: number of results that its selected tests need.
 _PLANNED = "dstfuzz_planned"
-#: Likewise: names of the trackers of all tests.
+#: Likewise: the files and trackers of all tests.
 _COLLECTED = "dstfuzz_collected"
 #: Likewise: number of regressions that were not replayed with each tracker.
 _UNREPLAYED = "dstfuzz_unreplayed"

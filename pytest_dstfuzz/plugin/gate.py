@@ -23,7 +23,7 @@ from pytest_dstfuzz.files import check_writable, lock_file, write_text
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     Session,
-    Trackers,
+    Suite,
     Update,
     baselines_text,
     campaign_identity,
@@ -104,17 +104,14 @@ def record_failed_gate(config: pytest.Config, reasons: Sequence[str]) -> None:
 def write_baselines(
     judged: Mapping[str, tuple[Session, Judgement]],
     settings: Settings,
-    trackers: Trackers,
-    *,
-    narrowed: bool,
+    suite: Suite,
 ) -> StyledLine:
     """Write the baselines of all trackers. Return a line that reports success or the error.
 
     Args:
         judged: name of a tracker -> its results and the verdict.
         settings: the options.
-        trackers: the trackers of the suite.
-        narrowed: whether only some of the tests were selected.
+        suite: the tests of the suite.
     """
     path, variants = Path(settings.gate.baseline or ""), 0
     if settings.variant.variant is not None:
@@ -143,7 +140,7 @@ def write_baselines(
     try:
         # Another job may update another part of the file.
         with lock_file(path):
-            updated = _updated(path, baselines, contents, trackers, narrowed=narrowed)
+            updated = _updated(path, baselines, contents, suite)
             if updated.refused:
                 return _not_written(updated.refused)
             write_text(path, baselines_text(updated.baselines))
@@ -165,9 +162,7 @@ def _updated(
     path: Path,
     baselines: Mapping[str, Baseline],
     contents: Mapping[str, tuple[str, ...]],
-    trackers: Trackers,
-    *,
-    narrowed: bool,
+    suite: Suite,
 ) -> Update:
     """Return the new baselines. Turns that this run did not test are kept unchanged."""
     if not path.exists():
@@ -175,10 +170,10 @@ def _updated(
     try:
         old = read_baselines(path)
     except UserError:
-        if narrowed:  # An unreadable file may have all the other turns.
+        if suite.is_part:  # An unreadable file may have all the other turns.
             raise
         return Update(baselines)
-    return update_all(old, baselines, contents, trackers, narrowed=narrowed)
+    return update_all(old, baselines, contents, suite)
 
 
 #: Maximum number of names for dialogues of each kind, and for turns with a changed answer.
@@ -274,7 +269,7 @@ class SessionGate:
         #: The data of these results, and the kinds of answers in them.
         self._data: DialogueSet | None = None
         self._kinds: set[OutcomeKind] = set()
-        self._trackers = Trackers()
+        self._suite = Suite()
         self.gates: Gates = gates_of(config, settings)
 
     @property
@@ -379,12 +374,18 @@ class SessionGate:
         words = VERDICTS["infrastructure"][1]
         return pytest.exit.Exception(f"{error} (verdict: {words})", returncode=status)
 
-    def know(self, models: Sequence[ModelResults], collected: Collection[str]) -> None:
-        """Record the trackers of the session, and the names of the trackers of all its tests."""
+    def know(self, models: Sequence[ModelResults], collected: Collection[tuple[str, str]]) -> None:
+        """Record the trackers of the session, and the files and trackers of all its tests."""
         tested = frozenset(one.tracker for one in models)
-        by_id = any("::" in file for file in selection_of(self._config).files)
-        others = frozenset(collected) - {""} if len(models) > 1 else frozenset(collected)
-        self._trackers = Trackers(tested, tested | others, not by_id, self._config.rootpath)
+        # With several trackers, the one of the options has a name, too.
+        names = frozenset(name for _, name in collected if name or len(models) == 1)
+        self._suite = Suite(
+            tested | names,
+            frozenset(file for file, _ in collected),
+            all_files=selection_of(self._config).everywhere,
+            all_tests=not self._narrowed,
+            root=self._config.rootpath,
+        )
 
     def judge(
         self,
@@ -450,7 +451,7 @@ class SessionGate:
         """Return the baseline of a tracker, and remember that it is compared."""
         if self._baselines is None:
             return None
-        found = baseline_of(session, self._baselines, self._trackers)
+        found = baseline_of(session, self._baselines, self._suite)
         if found.groups:
             self._compared.add(found.model)
         return found
@@ -510,9 +511,7 @@ class SessionGate:
         rulings = {model: self._ruling(each) for model, each in judgements.items()}
         if not how.update_baseline:
             return GateDecision(judgements, status, rulings, self._untested())
-        written = write_baselines(
-            self._judged, self._settings, self._trackers, narrowed=self._narrowed
-        )
+        written = write_baselines(self._judged, self._settings, self._suite)
         status = FAILED if written.style == "bad" and not status else status
         return GateDecision(judgements, status, rulings, (written,))
 

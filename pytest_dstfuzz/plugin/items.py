@@ -611,28 +611,63 @@ def _token(item: pytest.Item) -> Hashable:
 
 
 def _place(item: pytest.Item, fixture: str) -> str:
-    """Return the place of a suite's fixture for an item, with its parameters, or ``""``."""
+    """Return the place of a suite's fixture for an item, with its parameters, or ``""``.
+
+    The place is the innermost one of the fixture and of those that it uses. So a fixture that uses
+    another one in each test file has several names.
+    """
     definitions = _definitions(item)
-    used = definitions.get(fixture, ())[-1:]
-    callspec = getattr(item, "callspec", None)
-    params: Mapping[str, Any] = getattr(callspec, "params", {})
-    names, shown = [fixture], list[str]()
+    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    names, shown, places = [fixture], list[str](), {""}
     for name in names:
         if name in params:
-            shown.append(_shown(name, params[name], getattr(callspec, "indices", {})))
+            shown.append(_shown(item, name))
+        places |= {one.baseid for one in definitions.get(name, ())[-1:]}
         needed = (other for one in definitions.get(name, ()) for other in one.argnames)
         names += dict.fromkeys(other for other in needed if other not in names)
     if not (shown or brings_its_own(item, fixture)):
         return ""
-    where = "::".join([*(one.baseid for one in used if one.baseid), fixture])
+    where = "::".join(filter(None, (max(places, key=len), fixture)))
     return f"{where}[{'-'.join(shown)}]" if shown else where
 
 
-def _shown(name: str, value: object, indices: Mapping[str, int]) -> str:
-    """Return a parameter in pytest's usual spelling."""
+def _shown(item: pytest.Item, name: str) -> str:
+    """Return the name of a fixture's parameter, which does not depend on the order if possible."""
+    callspec: Any = item.callspec  # type: ignore[attr-defined]  # it has parameters
+    definition = _definitions(item)[name][-1]
+    value, number = callspec.params[name], callspec.indices.get(name, 0)
+    # If the test itself has the parameters, the fixture does not know them.
+    names = [_parameter(definition, at) for at in range(len(definition.params or ()))]
+    if not names:
+        return _spell(value) or f"{name}{number}"
+    return (
+        names[number]
+        if names[number] and names.count(names[number]) == 1
+        else (f"{names[number] or name}{number}")
+    )
+
+
+def _parameter(definition: Any, number: int) -> str:
+    """Return the id that a suite gives to a parameter of a fixture, or the spelling of its value.
+
+    ``""`` for an object without a name.
+    """
+    given, ids, own = definition.params[number], definition.ids, None
+    value = given
+    if hasattr(given, "marks"):  # pytest.param has the value, its marks and its id.
+        (value,), own = given.values, given.id
+    if own is None and ids is not None:
+        own = ids(value) if callable(ids) else ids[number]
+    return str(own) if isinstance(own, (str, int, float)) else _spell(value)
+
+
+def _spell(value: object) -> str:
+    """Return a plain value, or the name of an object with its module, or ``""``."""
     if isinstance(value, _PLAIN):
         return str(value)
-    return str(getattr(value, "__name__", f"{name}{indices.get(name, 0)}"))
+    name = getattr(value, "__qualname__", "")
+    # Functions inside of functions may have one name.
+    return f"{value.__module__}.{name}" if name and "<" not in name else ""
 
 
 def _identity(value: object) -> Hashable:

@@ -247,8 +247,8 @@ class ResultCollector:
         #: Id of a remembered violation -> its outcome.
         self.regressions: dict[str, str] = {}
         self._planned: dict[str, int] = {}
-        #: Names of the trackers of all collected tests, selected or not.
-        self.collected: set[str] = set()
+        #: The files of all collected tests, selected or not, each with the name of a tracker.
+        self.collected: set[tuple[str, str]] = set()
         #: (origin, fixture) -> name of the first object that the fixture returned in any process.
         self._made: dict[tuple[str, str], str] = {}
 

@@ -25,6 +25,8 @@ NODE = "dstfuzz"
 _OWN_SUITE = ("dst_turn", "dst_conformance", "dst_proposer")
 #: Options of pytest that exclude tests.
 _NARROWING = ("keyword", "markexpr", "lf", "deselect", "stepwise")
+#: Options of pytest that exclude files.
+_IGNORING = ("ignore", "ignore_glob", "lf", "pyargs")
 _MOST_NAMED = 3
 #: Options of pytest that list tests or fixtures and run no test.
 _LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test")
@@ -45,12 +47,14 @@ class RunSelection:
             not count.
         narrowed: whether some tests are excluded, for example by ``-k``.
         places: files and folders that are collected only for the fixtures of the ``ids``.
+        everywhere: whether pytest collects all test files: no file or folder is named or ignored.
     """
 
     ids: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     narrowed: bool = False
     places: tuple[str, ...] = ()
+    everywhere: bool = True
 
     @classmethod
     def take(cls, config: pytest.Config) -> RunSelection:
@@ -61,8 +65,12 @@ class RunSelection:
         ids = {argument: _own_id(argument, config) for argument in config.args}
         config.args[:] = [argument for argument, node in ids.items() if node is None]
         files: list[str] = []
+        folder = config.invocation_params.dir
+        whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS or any(
+            config.rootpath.is_relative_to(normpath(folder / argument)) for argument in config.args
+        )
+        everywhere = whole and not any(config.getoption(name, default=None) for name in _IGNORING)
         if config.args_source is pytest.Config.ArgsSource.ARGS:
-            folder = config.invocation_params.dir
             files = [one for one in config.args if not (folder / one).is_dir()]
         narrowed = any(config.getoption(name, default=None) for name in _NARROWING)
         own = tuple(node for node in ids.values() if node)
@@ -70,7 +78,7 @@ class RunSelection:
         if not config.args:
             named = dict.fromkeys(filter(None, map(_place_of, own)))
             places = config.args[:] = [str(config.rootpath / place) for place in named]
-        return cls(own, tuple(files), narrowed, tuple(places))
+        return cls(own, tuple(files), narrowed, tuple(places), everywhere)
 
     @property
     def by_name(self) -> bool:

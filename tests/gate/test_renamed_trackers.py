@@ -65,7 +65,9 @@ def test_a_selected_tracker_is_not_compared_with_another(
     assert run(suite, *ids, *workers).ret == 9
     # A part of a tracker would be no baseline for the rest.
     refused = run(suite, UPDATE, "-k", "[steady", *workers)
-    refused.stdout.fnmatch_lines(["failed: the baseline was not written: * Run all tests"])
+    refused.stdout.fnmatch_lines(
+        ["failed: the baseline was not written: * Run all tests of their files"]
+    )
     assert run(suite, "-k", "[fragile", *workers).ret == 0
 
 
@@ -114,3 +116,126 @@ def test_the_tracker_of_the_options_is_compared_under_any_name(suite: pytest.Pyt
     result = run(suite, "--dst-model=mybot:steady", "--dst-suite=yes", "-k", "belief_state")
     assert result.ret == 9
     result.stdout.fnmatch_lines([OTHER.format("test_two.py*")])
+
+
+LEFT_OUT = """
+import pytest
+
+def test_it(dst_turn):
+    dst_turn.assert_unchanged()
+
+@pytest.mark.dst(variants=3)
+def test_more(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+
+
+def test_a_run_of_a_file_keeps_the_results_of_others(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mybot=BOT)
+    tested, other = LEFT_OUT.split("@pytest")
+    files = {"test_a.py": tested, "test_b.py": f"{tested}@pytest{other}"}
+    for name, text in files.items():
+        pytester.path.joinpath(name).write_text(text, encoding="utf-8")
+
+    def groups() -> dict[str, int]:
+        content = json.loads(Path("base.json").read_text(encoding="utf-8"))
+        names = [content["groups"][turn["group"]] for turn in content["turns"]]
+        return {name: names.count(name) for name in sorted(set(names))}
+
+    steady, fragile = (f"-odst_model=mybot:{name}" for name in ("steady", "fragile"))
+    assert run(pytester, UPDATE, steady).ret == 0
+    before = groups()
+    assert [*before.values()] == [9, 9]
+    for words in (["test_a.py"], ["--ignore=test_b.py"]):
+        assert run(pytester, UPDATE, fragile, *words).ret == 0
+        assert groups() == before
+        # The results of the other file are still those of the build before.
+        assert run(pytester, fragile).ret == 8
+        assert run(pytester, fragile, *words).ret == 0
+    pytester.path.joinpath("test_b.py").unlink()
+    assert run(pytester, UPDATE, fragile).ret == 0
+    assert [*groups().values()] == [9]
+
+
+PARAMS = """
+import pytest, mybot, other
+
+@pytest.fixture(scope="session", params=[mybot.track, other.track])
+def dst_model(request):
+    return request.param
+
+def test_it(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+GIVEN = """
+import pytest, mybot, other
+
+@pytest.mark.parametrize("dst_model", [mybot.track, other.track])
+def test_it(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+
+
+IDS = PARAMS.replace("other.track]", "other.track], ids=['a', 'a']")
+
+
+@pytest.mark.parametrize("text", [PARAMS, GIVEN, IDS], ids=["fixture", "test", "ids"])
+def test_trackers_of_one_name_are_not_added_up(pytester: pytest.Pytester, text: str) -> None:
+    broken = "def track(context):\n    return {'hotel-name': str(len(context.user) % 7)}\n"
+    steady = "def track(context):\n    return {'hotel-area': 'north'}\n"
+    pytester.makepyfile(mybot=broken, other=steady, test_it=text)
+    options = ("--dst-turns=9", "--dst-max-failure-rate=45%", "-pno:cacheprovider")
+    assert pytester.runpytest_inprocess(*options, "--dst-report=out.json").ret == 1
+    found = json.loads(pytester.path.joinpath("out.json").read_text(encoding="utf-8"))["models"]
+    verdicts = {one["name"].partition("[")[2]: one["gate"]["verdict"] for one in found}
+    names = ("a0]", "a1]") if text == IDS else ("mybot.track]", "other.track]")
+    assert verdicts == dict(zip(names, ("regression", "pass"), strict=True))
+
+
+OBJECTS = """
+import pytest, mybot
+
+class Bot:
+    def __init__(self, name): self.name = name
+    def __call__(self, context): return getattr(mybot, self.name)(context)
+
+BOTS = {"a": "fragile", "b": "steady", "c": "steady"}
+
+@pytest.fixture(scope="session", params=[Bot(BOTS[name]) for name in "ORDER"], ids=list("ORDER"))
+def dst_model(request):
+    return request.param
+
+def test_it(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+
+
+def test_parameters_with_ids_are_known_in_any_order(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mybot=BOT)
+    test = pytester.path / "test_it.py"
+    test.write_text(OBJECTS.replace("ORDER", "abc"), encoding="utf-8")
+    assert run(pytester, UPDATE).ret == 0
+    test.write_text(OBJECTS.replace("ORDER", "bac"), encoding="utf-8")
+    assert run(pytester).ret == 0
+    worse = OBJECTS.replace("ORDER", "bac").replace('"b": "steady"', '"b": "fragile"')
+    test.write_text(worse, encoding="utf-8")
+    assert run(pytester).ret == 8
+
+
+def test_a_tracker_whose_fixture_moves_is_renamed(suite: pytest.Pytester) -> None:
+    write(suite, "test_two.py", "steady")
+    assert run(suite, UPDATE).ret == 0
+    fixture, test = suite.path.joinpath("test_two.py").read_text().split("def test_it")
+    suite.path.joinpath("conftest.py").write_text(fixture, encoding="utf-8")
+    suite.path.joinpath("test_two.py").write_text(f"def test_it{test}", encoding="utf-8")
+    assert run(suite).ret == 0
+    assert run(suite, UPDATE).ret == 0
+    assert trackers() == ["[steady]"]
+
+
+def test_one_new_tracker_of_several_is_not_a_renamed_one(suite: pytest.Pytester) -> None:
+    write(suite, "test_two.py", "steady-old")
+    assert run(suite, UPDATE).ret == 0
+    write(suite, "test_two.py", "steady-new", "fragile-new")
+    assert run(suite).ret == 9
+    assert run(suite, "-k", "[fragile").ret == 9

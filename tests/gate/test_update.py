@@ -13,7 +13,7 @@ from gate_cases import BOT, CAMPAIGN, Contents, baseline, build, saved
 # Loaded before any inner run, which forgets the modules that it was the first to load.
 import pytest_dstfuzz.gate.comparison
 import pytest_dstfuzz.plugin.hooks  # noqa: F401
-from pytest_dstfuzz.gate.baseline import Baseline, Trackers, Update, update_all
+from pytest_dstfuzz.gate.baseline import Baseline, Suite, Update, update_all
 
 OLD, SOME = ("hv", "hh", "vh"), ("hh",)
 CONTENTS = Contents(build(*OLD))
@@ -23,7 +23,7 @@ OTHER = {**CAMPAIGN, "seed": 7}
 def update(
     old: Baseline, new: Baseline, contents: Mapping[str, Sequence[str]], *, narrowed: bool
 ) -> Update:
-    return update_all({"": old}, {"": new}, contents, Trackers(), narrowed=narrowed)
+    return update_all({"": old}, {"": new}, contents, Suite(all_tests=not narrowed))
 
 
 def letters(found: Update) -> dict[str, list[str]]:
@@ -102,12 +102,12 @@ def test_a_selection_whose_settings_differ_is_refused(changed: str) -> None:
 def test_a_selection_leaves_other_trackers_alone() -> None:
     slots, texts = saved({"slots": build(*OLD)["only"]}), saved({"texts": build(*OLD)["only"]})
     both, new = {"slots": slots, "texts": texts}, saved({"slots": build(*SOME)["only"]})
-    found = update_all(both, {"": new}, CONTENTS, Trackers(), narrowed=True)
+    found = update_all(both, {"": new}, CONTENTS, Suite(all_tests=False))
     assert (sorted(found.baselines), found.kept) == (["slots", "texts"], 5)
     assert found.baselines["texts"] == texts
     other = saved({"replies": build(*SOME)["only"]})
-    assert update_all(both, {"": other}, CONTENTS, Trackers(), narrowed=True).refused
-    whole = update_all(both, {"": other}, CONTENTS, Trackers(), narrowed=False)
+    assert update_all(both, {"": other}, CONTENTS, Suite(all_tests=False)).refused
+    whole = update_all(both, {"": other}, CONTENTS, Suite())
     assert whole.baselines == {"": other}
 
 
