@@ -219,6 +219,8 @@ class Baseline:
     #: Whether the bot is deterministic; ``None`` if the baseline was written by a version that did
     #: not check.
     repeats: bool | None = None
+    #: Number of variants for each turn; ``None`` if the version that wrote it did not store it.
+    variants: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,6 +486,7 @@ def make_baseline(
     *,
     hidden: bool = False,
     varies: bool = False,
+    variants: int | None = None,
 ) -> Baseline:
     """Return the baseline of a build.
 
@@ -494,6 +497,7 @@ def make_baseline(
         contents: see `contents_of`.
         hidden: write digests in place of slot values.
         varies: whether the same context got different answers before the run.
+        variants: number of variants for each turn.
     """
     kept: dict[str, list[TurnOutcomes]] = {}
     tally, answers = WeaknessTally(), RepetitionTally()
@@ -515,6 +519,7 @@ def make_baseline(
         weaknesses=tuple(weaknesses),
         shrunk=tally.shrunk,
         repeats=not varies and answers.same,
+        variants=variants,
     )
 
 
@@ -557,6 +562,7 @@ def baseline_text(baseline: Baseline) -> str:
         "values": _VALUES[baseline.hidden],
         **_weaknesses_json(baseline),
         **({} if baseline.repeats is None else {"repeats": baseline.repeats}),
+        **({} if baseline.variants is None else {"variants": baseline.variants}),
         "groups": list(baseline.groups),
     }
     lines = [f"{json.dumps(name)}: {_compact(value)}" for name, value in head.items()]
@@ -637,6 +643,7 @@ class _File:
     weaknesses: list[KnownWeakness] | None = None
     shrunk: bool | None = None
     repeats: bool | None = None
+    variants: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -679,6 +686,7 @@ def _baseline(content: _File) -> Baseline:
         weaknesses=None if content.weaknesses is None else tuple(content.weaknesses),
         shrunk=content.shrunk,
         repeats=content.repeats,
+        variants=content.variants,
     )
 
 
@@ -1161,6 +1169,8 @@ def _unlike(old: Baseline, new: Baseline) -> list[str]:
         found.append("--dst-redact differs")
     if {old.shrunk, new.shrunk} == {True, False}:
         found.append("--dst-shrink differs")
+    if None not in (old.variants, new.variants) and old.variants != new.variants:
+        found.append(f"variants: {old.variants} in the baseline, {new.variants} now")
     if old.weaknesses is None:
         found.append("an earlier pytest-dstfuzz wrote the baseline")
     return found

@@ -134,6 +134,7 @@ def write_baselines(
             # The baseline hides the same texts as the reports.
             hidden=settings.output.redact,
             varies=session.varies,
+            variants=settings.variant.variants,
         )
         contents |= {name: tuple(keys) for name, keys in session.contents.items()}
         variants += sum(len(turn.variants) for turn in session.results)

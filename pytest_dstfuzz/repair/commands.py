@@ -116,6 +116,11 @@ def _print_page(found: MendingResult, model: str) -> None:
     page.field("bot           ", f"{model}, asked for {format_count(found.asked, 'context')}")
     if found.ended:
         page.field("note          ", f"not all dialogues were measured: {found.ended}")
+    if found.left_out:
+        left = format_count(found.left_out, "turn")
+        failed = format_count(found.failures, "context")
+        text = f"{left} left out, because the bot failed on {failed}"
+        page.field("note          ", text, "warning")
     page.gap()
     heads = ("mended", "spoilt", "changed", "of 1,000 turns", "behind it")
     page.table(
@@ -131,7 +136,9 @@ def _print_page(found: MendingResult, model: str) -> None:
     page.field("best          ", f"{best.remedy.name}, by the first half")
     for line in _promises(best):
         page.field("              ", line)
-    if found.advised is None and best.first.pays:
+    if found.trouble:
+        page.field("advice        ", f"none: {found.trouble}", "warning")
+    elif found.advised is None and best.first.pays:
         page.field(
             "advice        ",
             f"none: on the second half, {best.remedy.name} breaks as many answers as it mends. "

@@ -18,10 +18,13 @@ from pytest_dstfuzz import (
 from pytest_dstfuzz.campaign.answers import Answer, Folding
 from pytest_dstfuzz.campaign.figures import TURNS, ExpectedTally, ratio_interval
 from pytest_dstfuzz.campaign.results import Results
+from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.perturb.spelling import SpellingCorrector, words_of_ontology
+from pytest_dstfuzz.printable import format_count
 from pytest_dstfuzz.repair.remedies import REMEDIES, Correctors, Remedy, SaidWords
 from pytest_dstfuzz.repair.sources import clean_dialogue
+from pytest_dstfuzz.report.figures import undecided_text
 from pytest_dstfuzz.seeding import stream
 
 #: Number of dialogues whose contexts the bot is asked for together.
@@ -32,6 +35,8 @@ _JUDGED: Final = ("held", "violation", "improved")
 _SHARE: Final = 0.25
 #: User turns of 1,000 that have a slip, if the report does not say it.
 _DISTORTED: Final = 100.0
+#: If the bot fails on more than this share of the contexts, no remedy is advised.
+_MOST_FAILURES: Final = 0.05
 #: Half of the dialogues: the first makes the promise, the second checks it.
 Half = Literal["first", "second"]
 HALVES: Final[tuple[Half, Half]] = ("first", "second")
@@ -252,6 +257,21 @@ class MendingResult:
     asked: int
     #: Why dialogues are missing, or ``""``.
     ended: str = ""
+    #: Number of contexts that the bot failed on, and of turns left out because of that.
+    failures: int = 0
+    left_out: int = 0
+    #: Why the judge decided too few pairs of replies, or ``""``.
+    undecided: str = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why the figures say nothing about the remedies, or ``""``."""
+        if self.failures > _MOST_FAILURES * self.asked:
+            return (
+                f"the bot failed on {self.failures:,} of {format_count(self.asked, 'context')}, "
+                f"more than {percent(_MOST_FAILURES)}"
+            )
+        return self.undecided
 
     @property
     def best(self) -> RemedyResult:
@@ -260,8 +280,13 @@ class MendingResult:
 
     @property
     def advised(self) -> RemedyResult | None:
-        """The best remedy if it pays on the first half and the second half confirms the gain."""
+        """The best remedy if it pays on the first half and the second half confirms the gain.
+
+        ``None`` if there is a `trouble`.
+        """
         best = self.best
+        if self.trouble:
+            return None
         return best if best.first.pays and best.second.gain > 0 else None
 
     def to_json(self) -> dict[str, Any]:
@@ -272,6 +297,9 @@ class MendingResult:
             "remedies": [one.to_json() for one in self.remedies],
             "asked": self.asked,
             "ended": self.ended,
+            "failures": self.failures,
+            "left_out": self.left_out,
+            "trouble": self.trouble,
         }
 
 
@@ -331,6 +359,7 @@ class _Measurement:
         self._ontology = frozenset(words_of_ontology(campaign.data.ontology))
         self._plain = SpellingCorrector(self._ontology)
         self._of_first = SaidWords(turn for name in list(drawn)[::2] for turn in drawn[name])
+        self._failures = self._left_out = 0
 
     def run(self, progress: Progress) -> MendingResult:
         """Measure all dialogues, or as many as the budget allows."""
@@ -354,7 +383,16 @@ class _Measurement:
             raise UserError(f"no dialogue was measured: {predictor.stopped()}")
         every = SaidWords(turn for turns in self._drawn.values() for turn in turns)
         words = self._words(every.learned())
-        return MendingResult(self._found, words, predictor.calls, predictor.stopped())
+        facts = self._campaign.judges.facts
+        return MendingResult(
+            self._found,
+            words,
+            predictor.calls,
+            predictor.stopped(),
+            failures=self._failures,
+            left_out=self._left_out,
+            undecided="" if facts is None else undecided_text(facts),
+        )
 
     def _words(self, learned: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the words of the conversations for each corrector."""
@@ -396,16 +434,24 @@ class _Measurement:
         """Add the counts of a dialogue to the results of all remedies."""
         totals = [MendingCounts() for _ in REMEDIES]
         for case in cases:
-            clean = answers[case.reference]
-            if not isinstance(clean, Prediction):
+            asked = frozenset(case.asks)
+            given = {
+                context: answer
+                for context in asked
+                if isinstance(answer := answers[context], Prediction)
+            }
+            # A failure says nothing about a remedy, because the bot may fail at any time.
+            if failures := len(asked) - len(given):
+                self._failures += failures
+                self._left_out += 1
                 continue
-            given = [answers[context] for context in case.asks]
-            self._folding.prepare([(case.clean, [clean], given)])
-            without = self._broken(case, 0, clean, answers)
+            clean = given[case.reference]
+            self._folding.prepare([(case.clean, [clean], [given[one] for one in case.asks])])
+            without = self._broken(case, 0, clean, given)
             for place, found in enumerate(self._found):
-                broken = self._broken(case, place + 1, clean, answers, without)
+                broken = self._broken(case, place + 1, clean, given, without)
                 totals[place] += _counts_of(without, broken)
-                totals[place] += self._counts_of_clean(case, place + 1, clean, answers)
+                totals[place] += self._counts_of_clean(case, place + 1, clean, given)
                 result = found.of(half)
                 result.without.add(_with_outcomes(case.turn, without))
                 result.behind.add(_with_outcomes(case.turn, broken))
@@ -417,7 +463,7 @@ class _Measurement:
         case: _Case,
         place: int,
         clean: Prediction,
-        answers: Mapping[Context, Answer],
+        answers: Mapping[Context, Prediction],
         without: Mapping[int, bool] | None = None,
     ) -> dict[int, bool]:
         """Return for each variant, by number, whether it breaks.
@@ -431,8 +477,6 @@ class _Measurement:
             answer = answers[seen]
             if without is not None and answer == answers[context]:
                 broken[number] = without[number]
-            elif not isinstance(answer, Prediction):
-                broken[number] = True
             elif without is None and not self._varies and answer.state == variant.state:
                 # The report's verdict also knows which slips a value may keep.
                 broken[number] = variant.outcome == "violation"
@@ -441,14 +485,13 @@ class _Measurement:
         return broken
 
     def _counts_of_clean(
-        self, case: _Case, place: int, clean: Prediction, answers: Mapping[Context, Answer]
+        self, case: _Case, place: int, clean: Prediction, answers: Mapping[Context, Prediction]
     ) -> MendingCounts:
         """Return the counts of a clean turn with a remedy before the bot."""
         seen = case.seen[case.clean][place]
         if seen == case.clean:
             return MendingCounts(turns=1)
-        answer = answers[seen]
-        right = isinstance(answer, Prediction) and self._right(case, clean, answer, seen)
+        right = self._right(case, clean, answers[seen], seen)
         return MendingCounts(turns=1, altered=1, changed=int(not right))
 
     def _right(self, case: _Case, clean: Prediction, answer: Prediction, seen: Context) -> bool:

@@ -69,6 +69,29 @@ def test_a_bot_that_needs_none_ends_with_status_1(
     assert "no remedy" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("every", "status"), [(3, 1), (61, 0)])
+def test_a_bot_that_fails_is_no_bot_that_breaks(
+    report: Path, capsys: pytest.CaptureFixture[str], every: int, status: int
+) -> None:
+    name = json.loads(report.read_text("utf-8"))["settings"]["model"].partition(":")
+    report.with_name("flaky_bot.py").write_text(
+        f"import {name[0]}\n"
+        "def track(context):\n"
+        f"    if sum(map(ord, context.user)) % {every} == 0: raise OSError('out of order')\n"
+        f"    return {name[0]}.{name[2]}(context)\n",
+        "utf-8",
+    )
+    assert MEND.run([str(report), "--model", "flaky_bot:track"]) == status
+    out = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"\d+ turns? left out, because the bot failed on \d+ context", out)
+    assert ("none: the bot failed on" in out) == (status == 1)
+    left = MEND.run([str(report), "--model", "flaky_bot:track", "--json"])
+    figures = json.loads(capsys.readouterr().out)
+    assert left == status
+    assert figures["failures"] >= figures["left_out"] > 0
+    assert bool(figures["trouble"]) == (status == 1)
+
+
 def test_other_dialogues_are_refused(report: Path) -> None:
     other = report.with_name("rooms.jsonl")
     text = other.read_text("utf-8")
