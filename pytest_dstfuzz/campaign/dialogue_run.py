@@ -453,10 +453,13 @@ class _DialogueSteps:
         if rules.conversations:
             results = yield from self._converse(turns, results)
         for index, context in enumerate(self._contexts[done:], done):
-            asked_for = {context}
+            asked_for, unconfirmed = {context}, 0
             if index < len(self._turns):
                 asked_for.update(self._turns[index].wanted)
-            results.append(_skipped(rules, dialogue, index, calls=self._count(asked_for)))
+                found = [item.result.outcome for item in self._judged[index].values()]
+                unconfirmed = found.count("violation")
+            calls = self._count(asked_for)
+            results.append(_skipped(rules, dialogue, index, calls, unconfirmed))
         return results[rules.first_of(len(self._contexts) - 1) :]
 
     def _converse(
@@ -750,7 +753,7 @@ def _passes(rules: CampaignSpec, *, one_by_one: bool) -> list[range]:
 
 def skip_dialogue(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[TurnResult]:
     """Return the results of a dialogue that did not run before the budget ended."""
-    return [_skipped(rules, dialogue, i, calls=0) for i in range(rules.first_of(last), last + 1)]
+    return [_skipped(rules, dialogue, i) for i in range(rules.first_of(last), last + 1)]
 
 
 def _reason(attempts: TurnAttempts, outcome: TurnOutcome) -> str:
@@ -774,7 +777,9 @@ def _probes(variants: Sequence[JudgedVariant]) -> list[Context]:
     return [context for probe in probes for context in (probe.alone, probe.around)]
 
 
-def _skipped(rules: CampaignSpec, dialogue: Dialogue, index: int, calls: int) -> TurnResult:
+def _skipped(
+    rules: CampaignSpec, dialogue: Dialogue, index: int, calls: int = 0, unconfirmed: int = 0
+) -> TurnResult:
     turn = dialogue.turns[index]
     return TurnResult(
         id=turn_id(rules.data, dialogue.id, index),
@@ -792,4 +797,5 @@ def _skipped(rules: CampaignSpec, dialogue: Dialogue, index: int, calls: int) ->
         calls=calls,
         relation=rules.relation.name,
         side=rules.relation.side,
+        left_out=unconfirmed,
     )

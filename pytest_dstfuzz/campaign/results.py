@@ -330,7 +330,8 @@ class TurnResult:
     right: bool | None = None
     #: Names of the tools that the system can call, if tool calls are tested.
     tools: tuple[str, ...] = ()
-    #: Maximum number of missing variants after the end of the budget.
+    #: Maximum number of missing variants after the end of the budget. For a skipped turn, the
+    #: number of violations that were not confirmed by further answers.
     left_out: int = 0
     #: Number of answers that could not be parsed, retries included.
     malformed: int = 0

@@ -70,7 +70,8 @@ def baseline_of(session: Session, baselines: Mapping[str, Baseline], suite: Suit
 
 #: The rule for runs that ended early.
 _RULE: Final = (
-    "an incomplete run passes no gate, unless a budget ended it after at least half of the turns"
+    "an incomplete run passes no gate, unless a budget ended it after at least half of the turns "
+    "and no violation waits for confirmation"
 )
 #: Why turns may lack results although nothing ended the run, and how to leave tests out.
 UNRUN: Final = (
@@ -101,7 +102,7 @@ def judge(
     found = troubles.troubles(session.ended or unrun) + judge_comparison(session)
     gated = gates.given or baseline is not None
     short = troubles.cut_short(missing, session.ended or unrun) if gated else ""
-    covered = session.by_budget and troubles.enough(missing)
+    covered = session.by_budget and troubles.enough(missing) and not _waits(session, gates, every)
     parts = (short if covered else "", troubles.untested_text)
     partly = [f"the gate judged only a part of the run: {one}" for one in parts if one]
     if short:
@@ -140,6 +141,24 @@ def judge(
     compared = compare(baseline, session, gates, every)
     every_finding = (*compared.findings, *rates)
     return replace(compared, findings=every_finding, **beside)
+
+
+def _waits(session: Session, gates: Gates, every: Sequence[RelationGate]) -> bool:
+    """Return whether violations that the budget left to confirm could change the verdict.
+
+    Only turns that broke are asked again. So without them, the failure rate may be too low.
+    """
+    waiting, rate = session.totals.troubles.unconfirmed, "max_failure_rate"
+    if session.totals.troubles.many_unconfirmed:
+        return True
+    given = (each.get(rate) for each in (gates.whole, *gates.parts.values()))
+    limits = [most for most in given if most is not None]
+    return any(
+        one.violations <= most * one.valid
+        and one.violations + waiting > most * (one.valid + waiting)
+        for one in (each.summary for each in every)
+        for most in limits
+    )
 
 
 def _say_applied(every: Sequence[RelationGate], asked: Mapping[str, str]) -> dict[str, str]:

@@ -305,7 +305,7 @@ class Totals:
             reply = turn.kind.text(turn.clean_state)
             self._unanswered.add(turn.id, is_fallback(reply, self._fallbacks))
         self.broken += bool(turn.violations)
-        if turn.left_out:
+        if turn.left_out and turn.outcome != "skipped":
             self.unfinished += 1
             self.left_out += turn.left_out
             self.why_skipped = self.why_skipped or turn.reason

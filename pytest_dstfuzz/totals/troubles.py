@@ -58,15 +58,18 @@ class TroublesTally:
         self._unstable = LastByTurn(1)
         #: Variants that were run, and those of them whose answers do not decide.
         self._variants = self._undecided = 0
+        #: Number of skipped turns with violations that the bot was not asked to confirm.
+        self.unconfirmed = 0
         #: The kind of answer of the first turn.
         self._kind: AnswerKind | None = None
 
     def add(self, turn: TurnResult, group: str = "") -> None:
         """Count a turn of a group of results."""
         self._outcomes[turn.outcome] += 1
-        self._unfinished += turn.left_out > 0
         if turn.outcome == "skipped":
+            self.unconfirmed += turn.left_out > 0
             return
+        self._unfinished += turn.left_out > 0
         if turn.outcome != "inapplicable":
             self._tested[turn.tested] += 1
         if turn.outcome == "error":
@@ -182,11 +185,20 @@ class TroublesTally:
             short = f"{self._unfinished:,} of {selected:,} turns lack some of their variants"
         else:
             short = f"only {self._done:,} of {selected:,} turns were run"
+        if self.unconfirmed:
+            short += (
+                f", and {self.unconfirmed:,} of the others broke at first, but were not confirmed"
+            )
         return f"{short} ({ended})"
 
     def enough(self, missing: int) -> bool:
         """Return whether a session has enough results for a verdict."""
         return self._done >= LEAST_TESTED * (self._outcomes.total() + missing)
+
+    @property
+    def many_unconfirmed(self) -> bool:
+        """Whether the skipped turns with unconfirmed violations are more than a gate allows."""
+        return self.unconfirmed > MOST_ERRORS * self._done
 
     @property
     def _done(self) -> int:
