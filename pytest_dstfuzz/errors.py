@@ -23,6 +23,7 @@ __all__ = [
     "nearest",
     "needs_extra",
     "passes_through",
+    "quote",
     "unknown_name",
 ]
 
@@ -212,6 +213,22 @@ def message_of(error: BaseException) -> str:
     for value in sorted(_HIDDEN, key=len, reverse=True):
         text = text.replace(value, MASK)
     return text
+
+
+#: Replaces a text that may repeat the dialogue.
+KEPT_BACK: Final = "kept back (redact)"
+#: Has the element "redact" if messages must not repeat texts of dialogues.
+_KEPT: set[str] = set()
+
+
+def redact_messages(redact: bool) -> None:
+    """Set whether later messages keep back the texts that a user's code got or returned."""
+    (_KEPT.add if redact else _KEPT.discard)("redact")
+
+
+def quote(text: str) -> str:
+    """Return a text for a message, unless it may repeat the dialogue of a redacted run."""
+    return KEPT_BACK if text and _KEPT else text
 
 
 class Overrun(BaseException):

@@ -20,6 +20,7 @@ from pytest_dstfuzz.errors import (
     UserError,
     message_of,
     passes_through,
+    quote,
     unknown_name,
 )
 from pytest_dstfuzz.own_code import find_caller, watch_loads
@@ -242,6 +243,7 @@ def blame_errors(who: str, fix: str = "") -> Iterator[None]:
         theirs = [one for one in frames if not Path(one.filename).is_relative_to(_PACKAGE)]
         frame = (theirs or frames)[-1]
         kind = type(error).__name__
+        place = f"{frame.filename}:{frame.lineno}"
         raise UserError(
-            f"{who} raised {kind}: {message_of(error)} ({frame.filename}:{frame.lineno}){fix}"
+            f"{who} raised {kind}: {quote(message_of(error))} ({place}){fix}"
         ) from error

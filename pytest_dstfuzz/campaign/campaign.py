@@ -35,7 +35,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_call_values, with_slots
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.sampling import part_of, sample_turns, with_history
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, redact_messages
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.printable import describe
@@ -130,6 +130,8 @@ class Campaign:
                 reply=settings.reply,
             )
         #: The language models that compare replies, with the number of undecided pairs.
+        if settings.output.redact:
+            redact_messages(True)
         self.judges = Judges()
         self._comparison = _comparison(compare, settings.reply, self.data, self.judges)
         self._listener = listener

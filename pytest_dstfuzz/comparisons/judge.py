@@ -67,7 +67,7 @@ class JudgeFacts:
     model: str
     #: The address without credentials.
     address: str
-    #: The number of pairs that were judged, each in both orders.
+    #: The number of pairs that were judged: replies in both orders, and conversations once.
     pairs: int = 0
     #: The number of undecided pairs, and the number of pairs that the budget did not cover.
     unsure: int = 0
@@ -122,7 +122,7 @@ class Judge(Comparison):
         self._judged: dict[_Pair, bool | None] = {}
         #: Clean and changed conversation -> verdict; ``None`` = undecided.
         self._contexts: dict[tuple[Context, Context], bool | None] = {}
-        self._past_budget: set[_Pair] = set()
+        self._past_budget: set[_Pair | tuple[Context, Context]] = set()
         self._calls = 0
         self._for_pairs = 0
         #: Number of calls since the last verdict.
@@ -150,8 +150,8 @@ class Judge(Comparison):
         return JudgeFacts(
             model=self._made.model,
             address=str(self._address),
-            pairs=len(self._judged),
-            unsure=sum(same is None for same in self._judged.values()),
+            pairs=len(self._judged) + len(self._contexts),
+            unsure=sum(same is None for same in (*self._judged.values(), *self._contexts.values())),
             past_budget=len(self._past_budget),
             calls=self._calls,
             usage=self._made.usage,
@@ -209,7 +209,11 @@ class Judge(Comparison):
         """
         key = clean, changed
         left = self._settings.judge_calls
-        if key not in self._contexts and (left is None or self._for_pairs < left):
+        if key in self._contexts:
+            return self._contexts[key]
+        if left is not None and self._for_pairs >= left:
+            self._past_budget.add(key)
+        else:
             self._for_pairs += 1
             self._calls += 1
             client = self._client

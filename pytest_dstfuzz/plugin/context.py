@@ -39,7 +39,7 @@ from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.sampling import part_of, sample_set, sample_turns, with_history
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import KEPT_BACK, UserError
 from pytest_dstfuzz.files import hold_folder, remove_leftovers
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.kinds import KINDS
@@ -59,7 +59,6 @@ from pytest_dstfuzz.relations.checks import why_hopeless
 from pytest_dstfuzz.relations.registry import ALL, REPEATS, family_members, relations_named
 from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.relations.sources import with_frozen
-from pytest_dstfuzz.report.redact import KEPT_BACK
 from pytest_dstfuzz.trackers.adapters import as_tracker, bound_concurrency
 from pytest_dstfuzz.trackers.registry import factory_options_of, tracker_for
 from pytest_dstfuzz.trackers.tracker import (

@@ -12,7 +12,14 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.errors import OutOfReachError, TrackerError, UserError, passes_through
+from pytest_dstfuzz.errors import (
+    KEPT_BACK,
+    OutOfReachError,
+    TrackerError,
+    UserError,
+    passes_through,
+    redact_messages,
+)
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -51,7 +58,6 @@ from pytest_dstfuzz.plugin.stored import (
 )
 from pytest_dstfuzz.plugin.turn import BRIEF, DstConformance, DstReport, DstTurn
 from pytest_dstfuzz.printable import format_count, printable
-from pytest_dstfuzz.report.redact import KEPT_BACK
 from pytest_dstfuzz.trackers.validation import cause_of
 
 #: Number of new objects before a garbage collection. Python's default is 700 to 2,000.
@@ -77,6 +83,7 @@ class SessionHooks:
         self.has_frozen = False
         #: Why the built-in suite does not run although it could be expected; otherwise ``""``.
         self.why_no_suite = ""
+        redact_messages(self.context.settings.output.redact)
         self.gate = SessionGate(config, self.context.settings)
         self._progress = Progress(config)
         self.pool = TrackerPool(self.context, self._progress)

@@ -17,7 +17,7 @@ from pytest_dstfuzz.campaign.results import TurnResult, turn_id
 from pytest_dstfuzz.comparisons.registry import as_comparison
 from pytest_dstfuzz.config import Settings, build_settings, check_variant, shard_text
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import KEPT_BACK, UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.options import GivenOption, spell_option
@@ -28,7 +28,6 @@ from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import Side
 from pytest_dstfuzz.report.explain import bracketed, keyword, unlike
-from pytest_dstfuzz.report.redact import KEPT_BACK
 from pytest_dstfuzz.search.registry import as_search, default_search
 
 

@@ -28,6 +28,7 @@ from pytest_dstfuzz.comparisons.arguments import rules_of_slots
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import JUDGE, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.errors import KEPT_BACK
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.perturb.spelling import words_of_ontology
@@ -40,7 +41,7 @@ from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.report.explain import explain, weakness_of
 from pytest_dstfuzz.report.json_report import RunInfo
-from pytest_dstfuzz.report.redact import KEPT_BACK, redact_turn
+from pytest_dstfuzz.report.redact import redact_turn
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 from pytest_dstfuzz.totals.troubles import LEAST_TELLING, MOST_ERRORS, AnswersTally

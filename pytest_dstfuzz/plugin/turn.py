@@ -18,13 +18,13 @@ from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import KEPT_BACK, UserError
 from pytest_dstfuzz.perturb.words import Variant
 from pytest_dstfuzz.plugin.options import repeat_options
 from pytest_dstfuzz.plugin.relations import ASSERTIONS, other_side
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.explain import explain, explain_in_a_line, weakness_of
-from pytest_dstfuzz.report.redact import KEPT_BACK, redact_turn
+from pytest_dstfuzz.report.redact import redact_turn
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.testing import Conformance, Finding

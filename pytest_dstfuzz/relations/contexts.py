@@ -879,9 +879,10 @@ class ContextRelation(Relation):
         found = versions(scene, self._draws)
         if all(one.asked.before == one.asked.clean for one in found):
             return Inapplicable(_NO_SEQUENCE)
-        if all(one.equivalent is None for one in found):
-            return Inapplicable(_UNSURE)
-        return list(self.rewrites(scene, found)) or Inapplicable(self.lacks(scene))
+        if rewrites := list(self.rewrites(scene, found)):
+            return rewrites
+        unsure = any(one.equivalent is None for one in found)
+        return Inapplicable(_UNSURE if unsure else self.lacks(scene))
 
     def _silent(self, scene: Scene) -> str:
         """Return why the relation cannot apply in any sequence, or ``""`` if it can apply."""

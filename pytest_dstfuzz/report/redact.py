@@ -14,11 +14,10 @@ from typing import Any, Final, overload
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, Transcript, place_of
 from pytest_dstfuzz.dialogue.dialogues import Admissible, Difference
+from pytest_dstfuzz.errors import KEPT_BACK
 
 __all__ = ["redact_turn"]
 
-#: Replaces the message of an error, which may repeat the dialogue.
-KEPT_BACK: Final = "kept back (redact)"
 _SEEN = re.compile(r"\S")
 #: Fields of results, edits and changes that contain texts or values of the dialogue.
 _SAID: Final = frozenset(

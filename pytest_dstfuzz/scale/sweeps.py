@@ -40,7 +40,7 @@ from pytest_dstfuzz.printable import format_list, printable
 from pytest_dstfuzz.report.figures import undecided_text
 from pytest_dstfuzz.report.wording import visible
 from pytest_dstfuzz.scale.manifest import MOST_NAMED
-from pytest_dstfuzz.scale.results import ResultFolder
+from pytest_dstfuzz.scale.results import FolderReport, ResultFolder
 from pytest_dstfuzz.scale.runs import Progress, run_into
 from pytest_dstfuzz.search.registry import default_search
 from pytest_dstfuzz.seeding import stream
@@ -303,7 +303,11 @@ def _run_cell(cell: SweepCell, path: Path, known: _LastTracker, progress: Progre
         return SweptCell(cell, path, str(error), refused=refused)
     if not folder.complete:
         return SweptCell(cell, path, folder.manifest.ended or "not finished")
-    return SweptCell(cell, path, "" if folder.judge is None else undecided_text(folder.judge))
+    # A gate would not pass with these results either.
+    totals = FolderReport(folder).totals
+    undecided = "" if folder.judge is None else undecided_text(folder.judge)
+    problems = (*totals.troubles.troubles(), *totals.one_answer, undecided)
+    return SweptCell(cell, path, "; ".join(filter(None, problems)))
 
 
 class _LastTracker:
@@ -713,14 +717,15 @@ def _between(rate: float | None, low: float | None, high: float | None) -> str:
 
 def _difference_texts(one: AxisDifference) -> list[str]:
     ends = one.interval
+    before, after = (one.rate_first, one.rate) if one.dialogues else (None, None)
     return [
         one.axis,
         f"{one.value} (first: {one.first})",
         one.relation,
         f"{one.dialogues:,}",
-        percent(one.rate_first),
-        percent(one.rate),
-        points(one.difference),
+        percent(before),
+        percent(after),
+        points(one.difference) if one.dialogues else percent(None),
         "too few dialogues" if ends is None else f"{points(ends[0])} to {points(ends[1])}",
         "" if one.p_value is None else f"{one.p_value:.3g}",
         "" if one.holm is None else f"{one.holm:.3g}",

@@ -296,3 +296,40 @@ def test_a_sweep_replaces_no_file_of_others(
     assert "is not a file of a sweep" in capsys.readouterr().err
     assert kept.read_text(encoding="utf-8") == "cell,mine\n"
     assert [path.name for path in kept.parent.iterdir()] == [name]
+
+
+def test_a_cell_whose_bot_fails_or_answers_alike_has_a_problem(folder: Path) -> None:
+    (folder / "oddbot.py").write_text(
+        "import sweepbot\n"
+        "def silent(context): return {}\n"
+        "def half(context):\n"
+        "    if len(context.user) % 2: raise RuntimeError('out of order')\n"
+        "    return sweepbot.heard(context)\n",
+        encoding="utf-8",
+    )
+    models = '["sweepbot:heard", "oddbot:silent", "oddbot:half"]'
+    text = f"[settings]\nturns = 30\nvariants = 1\n[axes]\nmodel = {models}\n"
+    (folder / "odd.toml").write_text(text, encoding="utf-8")
+    done = swept(folder, "odd.toml", "--output=out")
+    assert done.returncode == 1
+    problems = {row["model"]: row["problem"] for row in table(folder / "out" / "table.csv")}
+    assert not problems["sweepbot:heard"]
+    assert "are empty" in problems["oddbot:silent"]
+    assert "failed on" in problems["oddbot:half"]
+
+
+def test_cells_without_a_dialogue_in_common_have_no_rates(folder: Path) -> None:
+    talks = [
+        {"dialogue_id": f"d{number}", "users": ["a cheap place in the north please"]}
+        for number in range(12)
+    ]
+    (folder / "talks.jsonl").write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
+    text = (
+        "[settings]\nmodel = 'sweepbot:heard'\ndata = 'talks.jsonl'\nturns = 'all'\nvariants = 2\n"
+        "[axes]\nshard = ['1/2', '2/2']\n"
+    )
+    (folder / "parts.toml").write_text(text, encoding="utf-8")
+    swept(folder, "parts.toml", "--output=out")
+    page = (folder / "out" / "sweep.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if "(first: 1/2)" in line]
+    assert line.count("n/a") == 3, page

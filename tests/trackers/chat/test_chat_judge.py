@@ -123,7 +123,8 @@ def test_it_decides_whether_a_context_is_equivalent() -> None:
         assert judge.keeps_context(kept, lost) is None
         assert len(asked_about(service)) == 2
     assert judge.facts is not None
-    assert (judge.facts.pairs, judge.facts.calls) == (0, 2)
+    facts = judge.facts
+    assert (facts.pairs, facts.unsure, facts.past_budget, facts.calls) == (2, 0, 1, 2)
     settings = settings_of(service)
     assert comparison_by_name("numbers,judge", settings).context_judge is not None
     assert comparison_by_name("numbers", settings).context_judge is None

@@ -1,0 +1,81 @@
+"""With --dst-redact, an error in the suite's own code repeats no text of a dialogue."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+WORD = "zanzibar"
+OWN = """
+def reply(messages):
+    return messages[-1]["content"] + ": we open at nine"
+
+def raises(before, found):
+    raise ValueError(f"cannot compare {before}")
+
+def returns(before, found):
+    return before
+
+def rule(one, other):
+    raise ValueError(f"cannot compare {one}")
+
+def text(one, other):
+    return one
+
+def call(context):
+    return [{"name": "note", "arguments": {"text": context.user}}]
+"""
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "note",
+            "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+        },
+    }
+]
+REPLIES = ("--dst-model=own:reply", "--dst-outcome=reply")
+CALLS = ("--dst-model=own:call", "--dst-outcome=tool-calls", "--dst-tools=tools.json")
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(own=OWN)
+    talk = {"dialogue_id": "d", "users": [f"In {WORD}, please tell me when you open today"]}
+    pytester.path.joinpath("talk.jsonl").write_text(json.dumps(talk), encoding="utf-8")
+    pytester.path.joinpath("tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
+    return pytester
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*REPLIES, "--dst-compare=own:raises"),
+        (*REPLIES, "--dst-compare=own:returns"),
+        (*CALLS, "--dst-arguments=note.text=own:rule"),
+        (*CALLS, "--dst-arguments=note.text=own:text"),
+    ],
+    ids=["raises", "returns", "rule raises", "rule returns"],
+)
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
+def test_errors_of_own_code_repeat_no_dialogue(
+    suite: pytest.Pytester, words: tuple[str, ...], workers: tuple[str, ...]
+) -> None:
+    options = ("--dst-data=talk.jsonl", "--junitxml=junit.xml", *words, *workers)
+
+    def shown(*more: str) -> str:
+        go = suite.runpytest_subprocess if workers else suite.runpytest_inprocess
+        done = go(*options, *more)
+        assert done.ret != 0
+        junit = suite.path / "junit.xml"
+        text = junit.read_text(encoding="utf-8") if junit.exists() else ""
+        return done.stdout.str() + done.stderr.str() + text
+
+    plain = shown()
+    assert WORD in plain
+    hidden = shown("--dst-redact")
+    assert WORD not in hidden
+    assert "kept back (redact)" in hidden
+    # A later run of this process is not redacted.
+    assert WORD in shown()
