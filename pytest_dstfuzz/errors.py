@@ -13,6 +13,7 @@ from typing import Final
 from pytest_dstfuzz.printable import printable
 
 __all__ = [
+    "KEPT_BACK",
     "DataError",
     "DstFuzzError",
     "TrackerError",
@@ -23,7 +24,8 @@ __all__ = [
     "nearest",
     "needs_extra",
     "passes_through",
-    "quote",
+    "redact_messages",
+    "redact_text",
     "unknown_name",
 ]
 
@@ -218,17 +220,17 @@ def message_of(error: BaseException) -> str:
 #: Replaces a text that may repeat the dialogue.
 KEPT_BACK: Final = "kept back (redact)"
 #: Has the element "redact" if messages must not repeat texts of dialogues.
-_KEPT: set[str] = set()
+_MODES: set[str] = set()
 
 
 def redact_messages(redact: bool) -> None:
     """Set whether later messages keep back the texts that a user's code got or returned."""
-    (_KEPT.add if redact else _KEPT.discard)("redact")
+    (_MODES.add if redact else _MODES.discard)("redact")
 
 
-def quote(text: str) -> str:
-    """Return a text for a message, unless it may repeat the dialogue of a redacted run."""
-    return KEPT_BACK if text and _KEPT else text
+def redact_text(text: str) -> str:
+    """Return the text, or `KEPT_BACK` if messages are redacted. An empty text stays empty."""
+    return KEPT_BACK if text and _MODES else text
 
 
 class Overrun(BaseException):

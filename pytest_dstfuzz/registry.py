@@ -20,7 +20,7 @@ from pytest_dstfuzz.errors import (
     UserError,
     message_of,
     passes_through,
-    quote,
+    redact_text,
     unknown_name,
 )
 from pytest_dstfuzz.own_code import find_caller, watch_loads
@@ -245,5 +245,5 @@ def blame_errors(who: str, fix: str = "") -> Iterator[None]:
         kind = type(error).__name__
         place = f"{frame.filename}:{frame.lineno}"
         raise UserError(
-            f"{who} raised {kind}: {quote(message_of(error))} ({place}){fix}"
+            f"{who} raised {kind}: {redact_text(message_of(error))} ({place}){fix}"
         ) from error

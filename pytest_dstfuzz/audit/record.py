@@ -242,7 +242,11 @@ class Audit:
         self._write({judge: verdicts})
 
     def save(self) -> None:
-        """Write the file. It also stores how the sample was drawn."""
+        """Write the file with the verdicts that it has. It also stores how the sample was drawn.
+
+        Raises:
+            UserError: the file now has verdicts on another sample.
+        """
         self._write({})
 
     def _write(self, new: Mapping[str, Mapping[str, str]]) -> None:

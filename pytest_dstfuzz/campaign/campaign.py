@@ -111,6 +111,9 @@ class Campaign:
         #: The name of the tracker, if the settings have it.
         self._named = settings.tracker.model or ""
         self.settings = settings
+        # Only the plugin ends the redaction, because another campaign of the process may need it.
+        if settings.output.redact:
+            redact_messages(True)
         given = with_slots(_dialogues(dialogues, settings), settings.data.slots)
         given = with_history(given, settings.reply)
         given = with_paraphrases(given, settings.data.tools_paraphrase)
@@ -130,8 +133,6 @@ class Campaign:
                 reply=settings.reply,
             )
         #: The language models that compare replies, with the number of undecided pairs.
-        if settings.output.redact:
-            redact_messages(True)
         self.judges = Judges()
         self._comparison = _comparison(compare, settings.reply, self.data, self.judges)
         self._listener = listener

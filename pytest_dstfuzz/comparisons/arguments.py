@@ -25,7 +25,7 @@ from pytest_dstfuzz.dialogue.calls import (
 from pytest_dstfuzz.dialogue.dates import instant_of, is_moment
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.number_words import with_digits
-from pytest_dstfuzz.errors import UserError, quote, unknown_name
+from pytest_dstfuzz.errors import UserError, redact_text, unknown_name
 from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.trackers.registry import load_attribute
 
@@ -384,8 +384,8 @@ def own_rule(function: Any, name: str) -> Rule:
             answer = answer.item()
         if not isinstance(answer, bool):
             raise UserError(
-                f"the rule of arguments {name!r} returned {quote(repr(answer))}: it must return "
-                "True if both values are equivalent, otherwise False"
+                f"the rule of arguments {name!r} returned {redact_text(repr(answer))}: it must "
+                "return True if both values are equivalent, otherwise False"
             )
         return answer
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, ContextJudge, Exchange
-from pytest_dstfuzz.errors import DstFuzzError, UserError, quote
+from pytest_dstfuzz.errors import DstFuzzError, UserError, redact_text
 from pytest_dstfuzz.own_code import code_of
 from pytest_dstfuzz.own_values import digest_with_values, values_of
 from pytest_dstfuzz.printable import format_count, shorten_text
@@ -233,7 +233,7 @@ def _both(one: str, other: str) -> str:
 
 
 def _show_text(text: str) -> str:
-    return quote(repr(shorten_text(text, 40)))
+    return redact_text(repr(shorten_text(text, 40)))
 
 
 #: Maximum distance of two texts.
@@ -426,7 +426,7 @@ def digest_of(thing: object, name: str = "", holder: object = None) -> str:
 
 
 def _show(answer: object) -> str:
-    return "nothing" if answer is None else quote(shorten_text(repr(answer), 60))
+    return "nothing" if answer is None else redact_text(shorten_text(repr(answer), 60))
 
 
 def as_before(comparison: Comparison, asked: Context, before: Outcome, found: Outcome) -> Outcome:

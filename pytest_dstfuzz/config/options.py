@@ -863,8 +863,8 @@ _TRACKER = (
         "tracker",
         Value(parsers.tracker_keys, "KEY=VALUE", separator="\n"),
         "setting of the tracker. It overrides the table [tool.dstfuzz.tracker] of "
-        "pyproject.toml, which only pytest reads. May be repeated (one per line in an ini file). "
-        "Keys of services: "
+        "pyproject.toml. Only pytest reads this table. May be repeated (one per line in an ini "
+        "file). Keys of services: "
         f"{keys_of(SERVICES)}; of a shipped tracker: checkpoint, device; of Rasa: "
         f"{keys_of(('rasa',))}; of chat models: {keys_of(MODELS)}; of a tracker from a package "
         "or a conftest.py: the parameters of its factory",

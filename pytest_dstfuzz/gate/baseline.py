@@ -1018,9 +1018,10 @@ class Suite(NamedTuple):
         """Return whether a tracker of a baseline still belongs to the suite."""
         if name in self.collected or self.all_files:
             return name in self.collected
-        place = _place_of(name)
+        if (place := _place_of(name)) is None:
+            return True
         seen = {*map(_place_of, self.collected), *self.files} if self.all_tests else set()
-        return place is not None and place not in seen and (self.root / place).exists()
+        return place not in seen and (self.root / place).exists()
 
     def find(self, name: str, groups: Collection[str], known: Mapping[str, Baseline]) -> str | None:
         """Return the name of a tracker in a baseline, or ``None``.
@@ -1030,8 +1031,9 @@ class Suite(NamedTuple):
         """
         if name in known:
             return name
-        gone = [other for other in known if not self.has(other)]
-        alike = (other for other in gone if not known[other].groups.keys().isdisjoint(groups))
+        others = [other for other in known if other not in self.collected]
+        alike = (other for other in others if not known[other].groups.keys().isdisjoint(groups))
+        gone = [other for other in others if not self.has(other)]
         renamed = gone[0] if len(gone) == len(self.collected - known.keys()) == 1 else None
         return next(alike, renamed)
 
@@ -1042,8 +1044,8 @@ def _place_of(name: str) -> str | None:
     >>> _place_of("tests/test_a.py::TestIt::dst_model[a-b]"), _place_of("dst_model"), _place_of("")
     ('tests/test_a.py', '', None)
     """
-    place, fixture, _ = name.partition("[")[0].partition(", ")[0].rpartition("dst_")
-    return place.partition("::")[0] if fixture else None
+    place, found, _ = name.partition("[")[0].partition(", ")[0].rpartition("dst_")
+    return place.partition("::")[0] if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -1076,10 +1078,10 @@ def update_all(
     """
     # A part may leave out whole trackers.
     found = dict(old) if suite.is_part else {}
-    kept = 0
+    kept, updates = 0, set[str]()
     for name, one in new.items():
         known = suite.find(name, one.groups, old)
-        if known is None:
+        if known is None or known in updates:
             if not suite.all_tests:
                 reason = (
                     "the old file has no turn of the selected tests. Run all tests of their files"
@@ -1091,8 +1093,8 @@ def update_all(
         if isinstance(updated, str):
             return Update(new, refused=updated)
         found[known if suite.is_part else name] = updated
+        updates.add(known)
         kept += stay
-        old = {other: each for other, each in old.items() if other != known}
     kept += sum(_count(one) for name, one in old.items() if found.get(name) is one)
     return Update(found, kept)
 
@@ -1106,17 +1108,15 @@ def _update(
 ) -> tuple[Baseline | str, int]:
     """Return a tracker's merged baseline or the reason against it, and the number of kept turns."""
     names = same_names(old.groups, new.groups)
-    others = {to for name, to in names.items() if settings_of(name) != settings_of(to)}
     before = {names.get(name, name): turns for name, turns in old.groups.items()}
-    if not narrowed:  # Tests that the suite no longer has, or with other settings, have no rest.
-        now = new.groups.keys() - others
-        before = {name: turns for name, turns in before.items() if name in now}
+    if not narrowed:  # The suite no longer has the other tests.
+        before = {name: turns for name, turns in before.items() if name in new.groups}
     rest = _rest(before, new.groups, lambda turn: narrowed or _is_there(turn, contents))
     kept = sum(map(len, rest.values()))
     if not kept:
         return new, 0
     unlike = _unlike(old, new)
-    if others:
+    if any(settings_of(one) != settings_of(other) for one, other in names.items()):
         unlike.append("a marker, a fixture or the relation gives a test other settings")
     if unlike:
         if not narrowed:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.campaign.figures import Counts, weight_of
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     RelationGate,
@@ -102,7 +103,9 @@ def judge(
     found = troubles.troubles(session.ended or unrun) + judge_comparison(session)
     gated = gates.given or baseline is not None
     short = troubles.cut_short(missing, session.ended or unrun) if gated else ""
-    covered = session.by_budget and troubles.enough(missing) and not _waits(session, gates, every)
+    covered = (
+        session.by_budget and troubles.enough(missing) and not _may_change(session, gates, every)
+    )
     parts = (short if covered else "", troubles.untested_text)
     partly = [f"the gate judged only a part of the run: {one}" for one in parts if one]
     if short:
@@ -143,21 +146,29 @@ def judge(
     return replace(compared, findings=every_finding, **beside)
 
 
-def _waits(session: Session, gates: Gates, every: Sequence[RelationGate]) -> bool:
-    """Return whether violations that the budget left to confirm could change the verdict.
+def _may_change(session: Session, gates: Gates, every: Sequence[RelationGate]) -> bool:
+    """Return whether violations that the budget left to confirm could exceed a limit.
 
     Only turns that broke are asked again. So without them, the failure rate may be too low.
     """
-    waiting, rate = session.totals.troubles.unconfirmed, "max_failure_rate"
-    if session.totals.troubles.many_unconfirmed:
+    troubles, name = session.totals.troubles, "max_failure_rate"
+    if troubles.many_unconfirmed:
         return True
-    given = (each.get(rate) for each in (gates.whole, *gates.parts.values()))
-    limits = [most for most in given if most is not None]
+    main, whole = main_of(every), gates.whole.get(name)
+    figures: list[tuple[Counts | Summary, float, int]] = [
+        (one.summary, limit[1], troubles.unconfirmed[one.name])
+        for one in every
+        if (limit := one.limit(whole, one.own.get(name))) is not None
+    ]
+    if main is not None:  # Nobody knows the parts of an unconfirmed violation.
+        figures += [
+            (main.counts_of(part), each[name], troubles.unconfirmed[main.name])
+            for part, each in gates.parts.items()
+            if part.kind != "relation" and each.get(name) is not None
+        ]
     return any(
-        one.violations <= most * one.valid
-        and one.violations + waiting > most * (one.valid + waiting)
-        for one in (each.summary for each in every)
-        for most in limits
+        one.violations <= most * one.valid < one.violations + waiting - most * waiting
+        for one, most, waiting in figures
     )
 
 

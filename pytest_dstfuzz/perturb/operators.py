@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rapidfuzz.distance import OSA
 
-from pytest_dstfuzz.errors import UserError, message_of, passes_through, quote
+from pytest_dstfuzz.errors import UserError, message_of, passes_through, redact_text
 from pytest_dstfuzz.noise.model import (
     Change,
     Changes,
@@ -356,8 +356,8 @@ class EditPolicy:
                 raise
             raise UserError(
                 f"the operator {operator.label} fails on "
-                f"{quote(', '.join(map(repr, words))) or 'a call'}: {type(error).__name__}: "
-                f"{quote(message_of(error))}"
+                f"{redact_text(', '.join(map(repr, words))) or 'a call'}: {type(error).__name__}: "
+                f"{redact_text(message_of(error))}"
             ) from error
         return tuple(new for new in dict.fromkeys(choices) if self._fits(operator, words, new))
 

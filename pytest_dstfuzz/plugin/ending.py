@@ -31,7 +31,7 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import check_apart_of_data
-from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, passes_through, quote
+from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, passes_through, redact_text
 from pytest_dstfuzz.files import check_apart, check_outside, check_own, check_writable
 from pytest_dstfuzz.gate.baseline import VERSION_KEY
 from pytest_dstfuzz.gate.judge import no_result_text
@@ -272,7 +272,7 @@ def _fault_text(error: BaseException) -> str:
         return str(error)
     if not passes_through(error):
         raise error
-    message = quote(message_of(error))
+    message = redact_text(message_of(error))
     said = f": {message}" if message else ""
     return f"{type(error).__name__}{said} ended the judgement of the session"
 
@@ -747,7 +747,7 @@ def _encoding() -> str:
 _PLANNED = "dstfuzz_planned"
 #: Likewise: the files and trackers of all tests.
 _COLLECTED = "dstfuzz_collected"
-#: Likewise: number of regressions that were not replayed with each tracker.
+#: Likewise: number of regressions that at least one tracker did not replay.
 _UNREPLAYED = "dstfuzz_unreplayed"
 #: Maximum width of a line in columns.
 _WIDEST = 120

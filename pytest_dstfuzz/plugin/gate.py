@@ -379,11 +379,12 @@ class SessionGate:
         """Record the trackers of the session, and the files and trackers of all its tests."""
         tested = frozenset(one.tracker for one in models)
         # With several trackers, the one of the options has a name, too.
-        names = frozenset(name for _, name in collected if name or len(models) == 1)
+        nameless = "" if len(models) == 1 else self._settings.tracker.model or NAMELESS
+        names = frozenset(name or nameless for _, name in collected)
         self._suite = Suite(
             tested | names,
             frozenset(file for file, _ in collected),
-            all_files=selection_of(self._config).everywhere,
+            all_files=selection_of(self._config).everywhere and not self._skipped_files,
             all_tests=not self._narrowed,
             root=self._config.rootpath,
         )
@@ -546,6 +547,13 @@ class SessionGate:
             StyledLine(f"failed: {visible(f'{name}{finding.reason}')}", "bad")
             for finding in judge_answers(found.totals)
         )
+
+    @property
+    def _skipped_files(self) -> bool:
+        """Whether a file was skipped when pytest collected it."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        skipped = () if reporter is None else reporter.stats.get("skipped", ())
+        return any(isinstance(one, pytest.CollectReport) for one in skipped)
 
     @property
     def _narrowed(self) -> bool:

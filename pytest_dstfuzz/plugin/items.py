@@ -7,9 +7,10 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import ismethod
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -27,7 +28,7 @@ from pytest_dstfuzz.plugin.turn import KEYWORD, DstTurn
 from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import Side
-from pytest_dstfuzz.report.explain import bracketed, keyword, unlike
+from pytest_dstfuzz.report.explain import bracket, keyword, unlike
 from pytest_dstfuzz.search.registry import as_search, default_search
 
 
@@ -128,7 +129,7 @@ def make_selectable(items: Iterable[pytest.Item]) -> None:
             item.extra_keyword_matches.add(word)
         # The commands of reports have this word. The name may have escaped characters and other
         # parameters.
-        if (word := bracketed(keyword(param.turn_id))) not in item.name:
+        if (word := bracket(keyword(param.turn_id))) not in item.name:
             item.extra_keyword_matches.add(word)
 
 
@@ -231,16 +232,13 @@ class OwnModule(pytest.Module):
         return False
 
 
-#: A file or a folder of tests. The session stands for the root folder and the plugin.
-Place: TypeAlias = pytest.Collector
-
-
 def own_items(
-    place: Place, file: str = __file__, wanted: Collection[str] = OWN_TESTS
+    place: pytest.Collector, file: str = __file__, wanted: Collection[str] = OWN_TESTS
 ) -> Iterator[pytest.Item]:
     """Collect tests in a module of the plugin: by default the built-in suite.
 
-    The tests use the fixtures of their place. Their ids begin with the same word on every machine.
+    The tests use the fixtures of their place: a file, a folder, or the session. Their ids begin
+    with the same word on every machine.
     """
     node = f"{NODE}::{place.nodeid}" if place.nodeid else NODE
     module = OwnModule.from_parent(place, path=Path(file), name=NODE, nodeid=node)
@@ -248,14 +246,14 @@ def own_items(
     return place.session.genitems(module)
 
 
-def place_of_tracker(item: pytest.Item) -> Place | None:
+def place_of_tracker(item: pytest.Item) -> pytest.Collector | None:
     """Return the place of an item's fixture ``dst_model``, or ``None`` if no other test can use it.
 
     Only the methods of a class can use its fixtures, and a test has its parameters for itself.
     """
     definition = _definitions(item)["dst_model"][-1]
     params = getattr(getattr(item, "callspec", None), "params", {})
-    if "dst_model" in params and definition.params is None:
+    if "dst_model" in params and _find_parametrised(item, "dst_model") is None:
         return None
     within = (node for node in item.listchain() if isinstance(node, pytest.Collector))
     place = next((node for node in within if node.nodeid == definition.baseid), item.session)
@@ -284,6 +282,8 @@ _DECIDING = (
     *("dst_model", "dst_search", "dst_relation", "dst_outcome", "dst_compare"),
     "dst_lexicon",
 )
+#: Those of them that determine the tracker and the kind of its answers.
+_OF_TRACKER = ("dst_model", "dst_outcome")
 #: Fixture without ``dst_`` -> the word for its value in messages, if it differs.
 _CALLED = {"compare": "comparison"}
 #: Parameters of these types are compared by equality, others by identity.
@@ -341,6 +341,8 @@ class Origins:
 
     def __init__(self) -> None:
         self._names: dict[Hashable, str] = {}
+        #: Name of a tracker -> the tokens of all trackers that would have it, each with its number.
+        self._trackers: dict[str, dict[Hashable, int]] = {}
         #: Cached tokens, because each item's token is needed several times.
         self._tokens: dict[pytest.Item, Hashable] = {}
 
@@ -350,22 +352,32 @@ class Origins:
             token, name = _token(item), _name(item)
             self._tokens[item] = token
             self._names[token] = min(self._names.get(token, name), name)
+        # Parameters with dashes may give the tests of two origins the same ids.
+        seen = Counter[str]()
+        for token, name in self._names.items():
+            seen[name] += 1
+            if seen[name] > 1:
+                self._names[token] = f"{name} ({seen[name]})"
 
     def model(self, item: pytest.Item, asked: Settings, base: Settings) -> str:
         """Return the name of an item's tracker and kind of answer.
 
         It shows where a suite defines the tracker, with the parameters. ``""`` is the tracker of
-        the session with the session's kind of answer.
+        the session with the session's kind of answer. If several trackers would have one name, all
+        but the first of them get a number.
 
         Args:
             item: the test.
             asked: the settings of the test.
             base: the settings of the session.
         """
-        places = [_place(item, name) for name in ("dst_model", "dst_outcome")]
+        places = [_place(item, name) for name in _OF_TRACKER]
         if (outcome := asked.reply.outcome) != base.reply.outcome:
             places.append(outcome)
-        return ", ".join(filter(None, places))
+        name = ", ".join(filter(None, places))
+        known = self._trackers.setdefault(name, {})
+        number = known.setdefault(_token(item, _OF_TRACKER), len(known)) if name else 0
+        return f"{name} ({number + 1})" if number else name
 
     def of(self, item: pytest.Item) -> str:
         """Return the name of an item's origin. All tests with the same tracker have one origin."""
@@ -572,13 +584,17 @@ def _replaces(item: pytest.Item, fixture: str) -> bool:
     params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     # A fixture with parameters needs the request for them.
     readers = {fixture} if fixture in params else {fixture, *_READERS}
-    names = [*used.argnames]
-    for name in names:
-        if name in readers:
-            return False
+    return readers.isdisjoint(_walk_fixtures(item, used.argnames))
+
+
+def _walk_fixtures(item: pytest.Item, names: Iterable[str]) -> Iterator[str]:
+    """Yield the names of fixtures and of all that they use."""
+    found = list(names)
+    for name in found:
+        yield name
+        # A fixture that overrides another may use it, including its own dependencies.
         needed = (other for one in _definitions(item).get(name, ()) for other in one.argnames)
-        names += dict.fromkeys(other for other in needed if other not in names)
-    return True
+        found += dict.fromkeys(other for other in needed if other not in found)
 
 
 def _name(item: pytest.Item) -> str:
@@ -592,20 +608,16 @@ def _name(item: pytest.Item) -> str:
     return name
 
 
-def _token(item: pytest.Item) -> Hashable:
+def _token(item: pytest.Item, fixtures: Iterable[str] = _DECIDING) -> Hashable:
     """Return the fixtures that determine an item's results, with the parameters they depend on."""
     definitions = _definitions(item)
     params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     found: list[Hashable] = []
-    names = list(_DECIDING)
-    for name in names:
+    for name in _walk_fixtures(item, fixtures):
         used = definitions.get(name, ())[-1:]
         found += [(name, definition.baseid, definition.func) for definition in used]
         if name in params:
             found.append((name, _identity(params[name])))
-        # A fixture that overrides another may use it, including its own dependencies.
-        needed = (other for one in definitions.get(name, ()) for other in one.argnames)
-        names += dict.fromkeys(other for other in needed if other not in names)
     return tuple(found)
 
 
@@ -617,56 +629,67 @@ def _place(item: pytest.Item, fixture: str) -> str:
     """
     definitions = _definitions(item)
     params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    names, shown, places = [fixture], list[str](), {""}
-    for name in names:
+    shown, places = list[str](), {""}
+    for name in _walk_fixtures(item, [fixture]):
         if name in params:
-            shown.append(_shown(item, name))
+            shown.append(_show_parameter(item, name))
         places |= {one.baseid for one in definitions.get(name, ())[-1:]}
-        needed = (other for one in definitions.get(name, ()) for other in one.argnames)
-        names += dict.fromkeys(other for other in needed if other not in names)
     if not (shown or brings_its_own(item, fixture)):
         return ""
     where = "::".join(filter(None, (max(places, key=len), fixture)))
     return f"{where}[{'-'.join(shown)}]" if shown else where
 
 
-def _shown(item: pytest.Item, name: str) -> str:
+def _show_parameter(item: pytest.Item, name: str) -> str:
     """Return the name of a fixture's parameter, which does not depend on the order if possible."""
     callspec: Any = item.callspec  # type: ignore[attr-defined]  # it has parameters
-    definition = _definitions(item)[name][-1]
     value, number = callspec.params[name], callspec.indices.get(name, 0)
-    # If the test itself has the parameters, the fixture does not know them.
-    names = [_parameter(definition, at) for at in range(len(definition.params or ()))]
-    if not names:
-        return _spell(value) or f"{name}{number}"
-    return (
-        names[number]
-        if names[number] and names.count(names[number]) == 1
-        else (f"{names[number] or name}{number}")
-    )
+    definition = _find_parametrised(item, name)
+    # If the test itself has the parameters, the fixture does not know their ids.
+    if definition is None:
+        return _spell(value) or name
+    _, ids = _list_parameters(definition)
+    given = ids[number]
+    own = str(given) if isinstance(given, (str, int, float)) else _spell(value)
+    return own or f"{name}{number}"
 
 
-def _parameter(definition: Any, number: int) -> str:
-    """Return the id that a suite gives to a parameter of a fixture, or the spelling of its value.
+def _find_parametrised(item: pytest.Item, name: str) -> Any:
+    """Return the definition of a fixture that has the item's parameter, or ``None``."""
+    callspec: Any = item.callspec  # type: ignore[attr-defined]  # it has parameters
+    value, number = callspec.params[name], callspec.indices.get(name, 0)
+    for definition in reversed(_definitions(item)[name]):
+        if definition.params is not None:
+            values, _ = _list_parameters(definition)
+            own = number < len(values) and values[number] is value
+            return definition if own else None
+    return None
 
-    ``""`` for an object without a name.
-    """
-    given, ids, own = definition.params[number], definition.ids, None
-    value = given
-    if hasattr(given, "marks"):  # pytest.param has the value, its marks and its id.
-        (value,), own = given.values, given.id
-    if own is None and ids is not None:
-        own = ids(value) if callable(ids) else ids[number]
-    return str(own) if isinstance(own, (str, int, float)) else _spell(value)
+
+def _list_parameters(definition: Any) -> tuple[list[Any], list[Any]]:
+    """Return the values of a fixture's parameters, and the ids that the suite gives them."""
+    values, ids = [], []
+    for number, given in enumerate(definition.params):
+        value, own = given, None
+        if hasattr(given, "marks"):  # pytest.param has the value, its marks and its id.
+            (value,), own = given.values, given.id
+        if own is None and definition.ids is not None:
+            named = definition.ids
+            own = named(value) if callable(named) else named[number]
+        values.append(value)
+        ids.append(own)
+    return values, ids
 
 
 def _spell(value: object) -> str:
     """Return a plain value, or the name of an object with its module, or ``""``."""
     if isinstance(value, _PLAIN):
         return str(value)
-    name = getattr(value, "__qualname__", "")
-    # Functions inside of functions may have one name.
-    return f"{value.__module__}.{name}" if name and "<" not in name else ""
+    name, module = getattr(value, "__qualname__", None), getattr(value, "__module__", None)
+    # Methods of two objects, and functions inside of functions, may have one name.
+    if not (isinstance(name, str) and isinstance(module, str)) or "<" in name or ismethod(value):
+        return ""
+    return f"{module}.{name}"
 
 
 def _identity(value: object) -> Hashable:

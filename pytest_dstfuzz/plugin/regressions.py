@@ -21,7 +21,7 @@ from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
-from pytest_dstfuzz.plugin.items import Place, brings_its_own, own_items, place_of_tracker
+from pytest_dstfuzz.plugin.items import brings_its_own, own_items, place_of_tracker
 from pytest_dstfuzz.plugin.options import given_options
 from pytest_dstfuzz.plugin.results import FOUND, ItemOutcome, ResultCollector
 from pytest_dstfuzz.plugin.selection import uses_fixtures
@@ -67,7 +67,7 @@ class RegressionCorpus:
     _context: RunContext
     _results: ResultCollector
     _campaigns: SessionCampaigns
-    #: Number of regressions that were not replayed with each tracker.
+    #: Number of regressions that at least one tracker did not replay.
     unreplayed: int = field(default=0, init=False)
 
     @property
@@ -159,7 +159,7 @@ class RegressionCorpus:
         except UserError as error:
             raise pytest.UsageError(str(error)) from error
         session.config.stash[_OWN] = self
-        places = self._places(items)
+        places = self._places(items, wanted)
         if replay:
             places = dict.fromkeys(places or [session], 0)
             session.config.hook.pytest_deselected(items=list(items))
@@ -168,12 +168,14 @@ class RegressionCorpus:
         for place, index in reversed(places.items()):
             items[index:index] = self._replays(place, wanted)
 
-    def _places(self, items: Sequence[pytest.Item]) -> dict[Place, int]:
+    def _places(
+        self, items: Sequence[pytest.Item], wanted: Sequence[str]
+    ) -> dict[pytest.Collector, int]:
         """Return the places of the trackers that tests use, each with the index of its first test.
 
         Also counts the regressions that are not replayed with the tracker of some test.
         """
-        places: dict[Place, int] = {}
+        places: dict[pytest.Collector, int] = {}
         for index, item in enumerate(items):
             if "dst_model" not in getattr(item, "fixturenames", ()):
                 continue
@@ -182,10 +184,10 @@ class RegressionCorpus:
                 if self._settings.tracker.model or brings_its_own(item, "dst_model"):
                     places.setdefault(place, index)
             else:
-                self.unreplayed = len(self.corpus)
+                self.unreplayed = len(wanted)
         return places
 
-    def _replays(self, place: Place, wanted: Sequence[str]) -> list[pytest.Item]:
+    def _replays(self, place: pytest.Collector, wanted: Sequence[str]) -> list[pytest.Item]:
         """Return the tests of regressions that ask the tracker of a place."""
         # A fixture with parameters makes several tests of a regression.
         by_name: dict[str, list[pytest.Item]] = {name: [] for name in wanted}
@@ -283,11 +285,10 @@ class RegressionCorpus:
             lines.append(StyledLine(f"{text}: {unclear.names}", "warning"))
         if self.unreplayed:
             number = format_count(self.unreplayed, "remembered violation")
-            verb = "is" if self.unreplayed == 1 else "are"
             text = (
-                f"{number} {verb} not replayed with each tracker, because dst_model is a fixture "
-                "of a class or a parameter of a test: define the fixture in a file of tests or in "
-                "a conftest.py, with params= if there are several trackers"
+                f"{number} not replayed with at least one tracker, because its dst_model is a "
+                "fixture of a class or a parameter of a test: define the fixture in a file of "
+                "tests or in a conftest.py, with params= if there are several trackers"
             )
             lines.append(StyledLine(text, "warning"))
         if self._settings.output.replay is not None:

@@ -267,13 +267,13 @@ class ResultCollector:
             self._planned[model] = max(number, self._planned.get(model, 0))
 
     def models(self) -> dict[str, ResultCollector]:
-        """Return the results of each tracker by its name. The tracker of the options has ``""``.
+        """Return the results of each tracker by its name, ``""`` for the tracker of the options.
 
         Trackers without results are included. Figures of different trackers are never added up.
         """
         names = sorted({*self._planned, *self._models})
         if len(names) <= 1:
-            return {"".join(names): self}
+            return dict.fromkeys(names or [""], self)
         found = {name: self._models.get(name, ResultCollector()) for name in names}
         for name, one in found.items():
             one.plan({name: self._planned.get(name, 0)})

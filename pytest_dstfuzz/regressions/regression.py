@@ -693,9 +693,12 @@ def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
     """Return the only id that begins with ``start``. ``kind`` is the noun for it in messages.
 
     The number of a turn must be complete: ``t1`` does not begin ``t10``.
+
+    Raises:
+        UserError: no id begins so, or several do.
     """
     names = sorted(known)
-    of_turn = _TURN.search(start) is not None
+    of_turn = kind == "regression" and _TURN.search(start) is not None
     found = [
         name
         for name in names

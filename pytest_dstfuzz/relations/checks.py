@@ -13,7 +13,7 @@ from typing import Any, Final, cast, get_args
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Difference
-from pytest_dstfuzz.errors import UserError, quote
+from pytest_dstfuzz.errors import UserError, redact_text
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.own_values import values_of
 from pytest_dstfuzz.perturb.draft import KEPT, LOCKED, SHUT
@@ -412,7 +412,7 @@ class CheckedRelation(Relation):
             if slots and (verdict.changes or verdict.kind != "violation"):
                 return self._of_side(verdict, stayed=clean == perturbed)
         raise UserError(
-            f"judge() of the relation {self.name!r} returned {quote(repr(verdict))}: it must "
+            f"judge() of the relation {self.name!r} returned {redact_text(repr(verdict))}: it must "
             f"return Verdict(kind, changes) with one of the kinds {', '.join(_KINDS)}, and "
             "a violation needs the slots that changed, as diff_states returns them"
         )
@@ -427,10 +427,10 @@ class CheckedRelation(Relation):
             return verdict
         if verdict.kind != "violation":
             raise UserError(
-                f"judge() of the relation {self.name!r} returned {quote(repr(verdict))} for an "
-                "answer that did not change, but the relation has side = 'should-change'. Return "
-                "a violation with the slots that had to change, skip the turn in applies() or "
-                "begin(), or write side = 'should-not-change'"
+                f"judge() of the relation {self.name!r} returned {redact_text(repr(verdict))} for "
+                "an answer that did not change, but the relation has side = 'should-change'. "
+                "Return a violation with the slots that had to change, skip the turn in "
+                "applies() or begin(), or write side = 'should-not-change'"
             )
         return replace(verdict, failure="stuck") if verdict.failure is None else verdict
 

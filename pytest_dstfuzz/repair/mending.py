@@ -257,7 +257,9 @@ class MendingResult:
     asked: int
     #: Why dialogues are missing, or ``""``.
     ended: str = ""
-    #: Number of contexts that the bot failed on, and of turns left out because of that.
+    #: Number of contexts of all turns, of those that the bot failed on, and of turns left out
+    #: because of that.
+    contexts: int = 0
     failures: int = 0
     left_out: int = 0
     #: Why the judge decided too few pairs of replies, or ``""``.
@@ -266,9 +268,9 @@ class MendingResult:
     @property
     def trouble(self) -> str:
         """Why the figures say nothing about the remedies, or ``""``."""
-        if self.failures > _MOST_FAILURES * self.asked:
+        if self.failures > _MOST_FAILURES * self.contexts:
             return (
-                f"the bot failed on {self.failures:,} of {format_count(self.asked, 'context')}, "
+                f"the bot failed on {self.failures:,} of {format_count(self.contexts, 'context')}, "
                 f"more than {percent(_MOST_FAILURES)}"
             )
         return self.undecided
@@ -297,6 +299,7 @@ class MendingResult:
             "remedies": [one.to_json() for one in self.remedies],
             "asked": self.asked,
             "ended": self.ended,
+            "contexts": self.contexts,
             "failures": self.failures,
             "left_out": self.left_out,
             "trouble": self.trouble,
@@ -359,7 +362,7 @@ class _Measurement:
         self._ontology = frozenset(words_of_ontology(campaign.data.ontology))
         self._plain = SpellingCorrector(self._ontology)
         self._of_first = SaidWords(turn for name in list(drawn)[::2] for turn in drawn[name])
-        self._failures = self._left_out = 0
+        self._contexts = self._failures = self._left_out = 0
 
     def run(self, progress: Progress) -> MendingResult:
         """Measure all dialogues, or as many as the budget allows."""
@@ -389,6 +392,7 @@ class _Measurement:
             words,
             predictor.calls,
             predictor.stopped(),
+            contexts=self._contexts,
             failures=self._failures,
             left_out=self._left_out,
             undecided="" if facts is None else undecided_text(facts),
@@ -435,6 +439,7 @@ class _Measurement:
         totals = [MendingCounts() for _ in REMEDIES]
         for case in cases:
             asked = frozenset(case.asks)
+            self._contexts += len(asked)
             given = {
                 context: answer
                 for context in asked

@@ -446,10 +446,10 @@ def keyword(name: str) -> str:
     return unlike(name)
 
 
-def bracketed(word: str) -> str:
+def bracket(word: str) -> str:
     """Return the word by which ``-k`` selects the tests of a turn, but not of others: t1, not t10.
 
-    >>> bracketed("sample-test-0001-t2")
+    >>> bracket("sample-test-0001-t2")
     '[sample-test-0001-t2]'
     """
     return f"[{word}]"
@@ -466,7 +466,7 @@ def repeat_command(command: str, word: str, variant: int | str) -> str:
     """
     # The run may itself repeat one variant.
     own = _VARIANT.sub("", command) or OPTIONS
-    return f"{own} --dst-variant={variant} -k '{bracketed(word)}'"
+    return f"{own} --dst-variant={variant} -k '{bracket(word)}'"
 
 
 _VARIANT: Final = re.compile(r" --dst-variant=\d+(?!\S)")
@@ -482,7 +482,7 @@ def accept_command(command: str, word: str, turn: str, baseline: str = "") -> st
     end = accept_options(turn)
     if baseline:
         end = f"--dst-baseline={shlex.quote(baseline)} --dst-update-baseline"
-    return f"{command or OPTIONS} -k '{bracketed(word)}' {end}"
+    return f"{command or OPTIONS} -k '{bracket(word)}' {end}"
 
 
 def accept_options(name: str) -> str:

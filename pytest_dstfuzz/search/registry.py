@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from pytest_dstfuzz.config import PROFILES, Settings
-from pytest_dstfuzz.errors import UserError, quote, unknown_name
+from pytest_dstfuzz.errors import UserError, redact_text, unknown_name
 from pytest_dstfuzz.own_values import values_of
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.registry import Registry, blame_errors, entry_points
@@ -251,7 +251,7 @@ class CheckedSearch(Search):
         if not isinstance(found, int) or not 0 <= found <= number:
             raise UserError(
                 f"context_variant({number}) of the search {self.name!r} returned "
-                f"{quote(repr(found))}: it must return a number from 0 to {number}"
+                f"{redact_text(repr(found))}: it must return a number from 0 to {number}"
             )
         return found
 

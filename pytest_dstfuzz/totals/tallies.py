@@ -156,9 +156,11 @@ def heat_map(yields: YieldsTally, kind: AnswerKind) -> HeatMap:
             cells[domain, slot.removeprefix(domain).removeprefix(".")] = counts
         else:
             cells[(domain, name) if dash else ("", slot)] = counts
-    domains = _most_violated(((domain, one) for (domain, _), one in cells.items()), _MOST_DOMAINS)
+    domains = _pick_most_violated(
+        ((domain, one) for (domain, _), one in cells.items()), _MOST_DOMAINS
+    )
     shown = {place: one for place, one in cells.items() if place[0] in domains}
-    names = _most_violated(((name, one) for (_, name), one in shown.items()), _MOST_NAMES)
+    names = _pick_most_violated(((name, one) for (_, name), one in shown.items()), _MOST_NAMES)
     return HeatMap(
         domains=tuple(domains),
         totals=tuple(totals.get(domain) for domain in domains),
@@ -170,7 +172,7 @@ def heat_map(yields: YieldsTally, kind: AnswerKind) -> HeatMap:
     )
 
 
-def _most_violated(counts: Iterable[tuple[str, Counts]], most: int) -> dict[str, None]:
+def _pick_most_violated(counts: Iterable[tuple[str, Counts]], most: int) -> dict[str, None]:
     """Return the names with the most violations, and then the most variants, sorted by name."""
     ranks: dict[str, tuple[int, int]] = {}
     for name, one in counts:

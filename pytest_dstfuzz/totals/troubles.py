@@ -58,8 +58,9 @@ class TroublesTally:
         self._unstable = LastByTurn(1)
         #: Variants that were run, and those of them whose answers do not decide.
         self._variants = self._undecided = 0
-        #: Number of skipped turns with violations that the bot was not asked to confirm.
-        self.unconfirmed = 0
+        #: Relation -> number of violations in skipped turns that the bot was not asked to confirm.
+        self.unconfirmed: Counter[str] = Counter()
+        self._unconfirmed = 0
         #: The kind of answer of the first turn.
         self._kind: AnswerKind | None = None
 
@@ -67,7 +68,8 @@ class TroublesTally:
         """Count a turn of a group of results."""
         self._outcomes[turn.outcome] += 1
         if turn.outcome == "skipped":
-            self.unconfirmed += turn.left_out > 0
+            self.unconfirmed[turn.relation] += turn.left_out
+            self._unconfirmed += turn.left_out > 0
             return
         self._unfinished += turn.left_out > 0
         if turn.outcome != "inapplicable":
@@ -185,9 +187,9 @@ class TroublesTally:
             short = f"{self._unfinished:,} of {selected:,} turns lack some of their variants"
         else:
             short = f"only {self._done:,} of {selected:,} turns were run"
-        if self.unconfirmed:
+        if self._unconfirmed:
             short += (
-                f", and {self.unconfirmed:,} of the others broke at first, but were not confirmed"
+                f"; in {self._unconfirmed:,} others, the bot was not asked to confirm a violation"
             )
         return f"{short} ({ended})"
 
@@ -198,7 +200,7 @@ class TroublesTally:
     @property
     def many_unconfirmed(self) -> bool:
         """Whether the skipped turns with unconfirmed violations are more than a gate allows."""
-        return self.unconfirmed > MOST_ERRORS * self._done
+        return self._unconfirmed > MOST_ERRORS * self._done
 
     @property
     def _done(self) -> int:

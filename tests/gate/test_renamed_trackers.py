@@ -179,6 +179,54 @@ def test_it(dst_turn):
 IDS = PARAMS.replace("other.track]", "other.track], ids=['a', 'a']")
 
 
+MADE = """
+import pytest, mybot, other
+
+def make(track):
+    return lambda context: track(context)
+
+@pytest.mark.parametrize("dst_model", [make(mybot.track)], ids=["a"])
+def test_it(dst_turn):
+    dst_turn.assert_unchanged()
+
+@pytest.mark.parametrize("dst_model", [make(other.track)], ids=["b"])
+def test_other(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+JOINED = """
+import pytest, mybot, other
+
+@pytest.fixture(params=["a", "a-b"])
+def name(request):
+    return request.param
+
+@pytest.fixture(params=["b-c", "c"])
+def mode(request):
+    return request.param
+
+BOTS = {("a", "b-c"): mybot, ("a-b", "c"): other, ("a", "c"): other, ("a-b", "b-c"): other}
+
+@pytest.fixture
+def dst_model(name, mode):
+    return BOTS[name, mode].track
+
+def test_it(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+
+
+@pytest.mark.parametrize("text", [MADE, JOINED], ids=["tests", "joined"])
+def test_two_trackers_never_have_one_name(pytester: pytest.Pytester, text: str) -> None:
+    broken = "def track(context):\n    return {'hotel-name': str(len(context.user) % 7)}\n"
+    steady = "def track(context):\n    return {'hotel-area': 'north'}\n"
+    pytester.makepyfile(mybot=broken, other=steady, test_it=text)
+    options = ("--dst-turns=9", "--dst-max-failure-rate=45%", "-pno:cacheprovider")
+    assert pytester.runpytest_inprocess(*options, "--dst-report=out.json").ret == 1
+    found = json.loads(pytester.path.joinpath("out.json").read_text(encoding="utf-8"))["models"]
+    verdicts = sorted(one["gate"]["verdict"] for one in found)
+    assert verdicts == ["pass"] * (3 if text == JOINED else 1) + ["regression"]
+
+
 @pytest.mark.parametrize("text", [PARAMS, GIVEN, IDS], ids=["fixture", "test", "ids"])
 def test_trackers_of_one_name_are_not_added_up(pytester: pytest.Pytester, text: str) -> None:
     broken = "def track(context):\n    return {'hotel-name': str(len(context.user) % 7)}\n"
@@ -188,7 +236,7 @@ def test_trackers_of_one_name_are_not_added_up(pytester: pytest.Pytester, text: 
     assert pytester.runpytest_inprocess(*options, "--dst-report=out.json").ret == 1
     found = json.loads(pytester.path.joinpath("out.json").read_text(encoding="utf-8"))["models"]
     verdicts = {one["name"].partition("[")[2]: one["gate"]["verdict"] for one in found}
-    names = ("a0]", "a1]") if text == IDS else ("mybot.track]", "other.track]")
+    names = ("a]", "a] (2)") if text == IDS else ("mybot.track]", "other.track]")
     assert verdicts == dict(zip(names, ("regression", "pass"), strict=True))
 
 
@@ -239,3 +287,44 @@ def test_one_new_tracker_of_several_is_not_a_renamed_one(suite: pytest.Pytester)
     write(suite, "test_two.py", "steady-new", "fragile-new")
     assert run(suite).ret == 9
     assert run(suite, "-k", "[fragile").ret == 9
+
+
+def test_a_new_tracker_does_not_take_the_place_of_that_of_the_options(
+    suite: pytest.Pytester,
+) -> None:
+    suite.path.joinpath("test_two.py").unlink()
+    assert run(suite, UPDATE, "--dst-model=mybot:steady").ret == 0
+    before = Path("base.json").read_text(encoding="utf-8")
+    write(suite, "test_new.py", "fragile")
+    assert run(suite, "test_new.py").ret == 9
+    assert run(suite, UPDATE, "test_new.py").ret == 0
+    content = json.loads(Path("base.json").read_text(encoding="utf-8"))["models"]
+    assert sorted(content) == ["", "test_new.py::dst_model[fragile]"]
+    assert content[""]["turns"] == json.loads(before)["turns"]
+
+
+def test_the_parameters_of_a_test_may_replace_those_of_its_fixture(
+    suite: pytest.Pytester,
+) -> None:
+    suite.path.joinpath("test_two.py").write_text(
+        SUITE.replace("PARAMS", '"steady"')
+        .replace(
+            "def test_it",
+            "@pytest.mark.parametrize('dst_model', NAMES, indirect=True)\ndef test_it",
+        )
+        .replace("NAMES", "['steady', 'fragile', 'steady-2']"),
+        encoding="utf-8",
+    )
+    assert run(suite, UPDATE).ret == 0
+    assert trackers() == [f"test_two.py::[{name}]" for name in ("fragile", "steady-2", "steady")]
+
+
+def test_a_file_that_is_skipped_keeps_its_results(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mybot=BOT)
+    test = "def test_it(dst_turn):\n    dst_turn.assert_unchanged()\n"
+    mark = "import pytest\n@pytest.mark.dst(variants=3)\n"
+    pytester.makepyfile(test_a=test, test_b=mark + test)
+    assert run(pytester, UPDATE, "-odst_model=mybot:steady").ret == 0
+    pytester.makepyfile(test_b="import pytest\npytest.importorskip('missing_extra')\n" + test)
+    result = run(pytester, UPDATE, "-odst_model=mybot:steady")
+    result.stdout.fnmatch_lines(["the baseline * 9 turns that this run did not test are unchanged"])

@@ -633,7 +633,7 @@ def test_a_run_says_which_trackers_it_cannot_ask_again(
 ) -> None:
     names = remember_own(pytester, {"tests/test_it.py": FRAGILE + ALONE[tracker]})
     result = run_own(pytester, "--dst-variants=1", "--dst-edits=word_drop", *workers)
-    line = f"{len(names)} remembered violation* not replayed *, because dst_model is *"
+    line = f"{len(names)} remembered violation* not replayed *, because its dst_model is *"
     result.stdout.fnmatch_lines([line])
     result.stdout.no_fnmatch_line("*still broken*")
     alone = run_own(pytester, f"--dst-replay={names[0]}", *workers)
