@@ -1054,8 +1054,9 @@ class Update:
 
     #: By tracker name.
     baselines: Mapping[str, Baseline]
-    #: Number of turns kept from the earlier file.
+    #: Number of turns kept from the earlier file, and of those dropped with their tests.
     kept: int = 0
+    dropped: int = 0
     #: Why nothing may be written, or ``""``.
     refused: str = ""
 
@@ -1078,7 +1079,7 @@ def update_all(
     """
     # A part may leave out whole trackers.
     found = dict(old) if suite.is_part else {}
-    kept, updates = 0, set[str]()
+    kept, dropped, updates = 0, 0, set[str]()
     for name, one in new.items():
         known = suite.find(name, one.groups, old)
         if known is None or known in updates:
@@ -1095,12 +1096,22 @@ def update_all(
         found[known if suite.is_part else name] = updated
         updates.add(known)
         kept += stay
+        dropped += _count(old[known]) - _count_of_tests(old[known], updated)
     kept += sum(_count(one) for name, one in old.items() if found.get(name) is one)
-    return Update(found, kept)
+    lost = [one for name, one in old.items() if name not in updates and name not in found]
+    dropped += sum(map(_count, lost))
+    return Update(found, kept, dropped)
 
 
 def _count(baseline: Baseline) -> int:
     return sum(map(len, baseline.groups.values()))
+
+
+def _count_of_tests(old: Baseline, new: Baseline) -> int:
+    """Return the number of turns of a baseline whose tests are in a later one."""
+    names = same_names(old.groups, new.groups)
+    tests = (turns for name, turns in old.groups.items() if names.get(name, name) in new.groups)
+    return sum(map(len, tests))
 
 
 def _update(

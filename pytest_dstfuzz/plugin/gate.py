@@ -147,12 +147,15 @@ def write_baselines(
             write_text(path, baselines_text(updated.baselines))
     except UserError as error:
         return _not_written(str(error))
-    outcomes = f"the outcomes of {format_count(variants, 'variant')}"
-    if not updated.kept:
-        return StyledLine(f"the baseline {path} now has {outcomes}", "good")
-    verb = "is" if updated.kept == 1 else "are"
-    rest = f"{format_count(updated.kept, 'turn')} that this run did not test {verb} unchanged"
-    return StyledLine(f"the baseline {path} now has {outcomes}; {rest}", "good")
+    text = f"the baseline {path} now has the outcomes of {format_count(variants, 'variant')}"
+    if updated.kept:
+        verb = "is" if updated.kept == 1 else "are"
+        turns = format_count(updated.kept, "turn")
+        text = f"{text}; {turns} that this run did not test {verb} unchanged"
+    if updated.dropped:
+        turns = format_count(updated.dropped, "turn")
+        text = f"{text}, without {turns} of tests that the suite no longer has"
+    return StyledLine(text, "good")
 
 
 def _not_written(why: str) -> StyledLine:

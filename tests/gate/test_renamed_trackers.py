@@ -153,7 +153,11 @@ def test_a_run_of_a_file_keeps_the_results_of_others(pytester: pytest.Pytester) 
         assert run(pytester, fragile).ret == 8
         assert run(pytester, fragile, *words).ret == 0
     pytester.path.joinpath("test_b.py").unlink()
-    assert run(pytester, UPDATE, fragile).ret == 0
+    last = run(pytester, UPDATE, fragile)
+    assert last.ret == 0
+    last.stdout.fnmatch_lines(
+        ["the baseline *, without 9 turns of tests that the suite no longer has"]
+    )
     assert [*groups().values()] == [9]
 
 

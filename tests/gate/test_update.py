@@ -116,6 +116,7 @@ def test_a_whole_run_drops_tests_that_the_suite_no_longer_has() -> None:
     new = saved({"a[]": build(*SOME)["only"]})
     found = update(old, new, CONTENTS, narrowed=False)
     assert {name: len(turns) for name, turns in found.baselines[""].groups.items()} == {"a[]": 3}
+    assert (found.kept, found.dropped) == (2, 3)
 
 
 @pytest.mark.parametrize("changed", ["a[] steps=2", "a[] steps=1 relation=value-swap"])
