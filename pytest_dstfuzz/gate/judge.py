@@ -103,9 +103,7 @@ def judge(
     found = troubles.troubles(session.ended or unrun) + judge_comparison(session)
     gated = gates.given or baseline is not None
     short = troubles.cut_short(missing, session.ended or unrun) if gated else ""
-    covered = (
-        session.by_budget and troubles.enough(missing) and not _may_change(session, gates, every)
-    )
+    covered = _is_covered(session, gates, every)
     parts = (short if covered else "", troubles.untested_text)
     partly = [f"the gate judged only a part of the run: {one}" for one in parts if one]
     if short:
@@ -146,14 +144,15 @@ def judge(
     return replace(compared, findings=every_finding, **beside)
 
 
-def _may_change(session: Session, gates: Gates, every: Sequence[RelationGate]) -> bool:
-    """Return whether violations that the budget left to confirm could exceed a limit.
+def _is_covered(session: Session, gates: Gates, every: Sequence[RelationGate]) -> bool:
+    """Return whether a session that a budget ended has enough results for a verdict.
 
-    Only turns that broke are asked again. So without them, the failure rate may be too low.
+    It has too few if violations that the budget left to confirm could exceed a limit. Only turns
+    that broke are asked again. So without them, the failure rate may be too low.
     """
     troubles, name = session.totals.troubles, "max_failure_rate"
-    if troubles.many_unconfirmed:
-        return True
+    if not (session.by_budget and troubles.enough(session.missing)) or troubles.many_unconfirmed:
+        return False
     main, whole = main_of(every), gates.whole.get(name)
     figures: list[tuple[Counts | Summary, float, int]] = [
         (one.summary, limit[1], troubles.unconfirmed[one.name])
@@ -166,7 +165,7 @@ def _may_change(session: Session, gates: Gates, every: Sequence[RelationGate]) -
             for part, each in gates.parts.items()
             if part.kind != "relation" and each.get(name) is not None
         ]
-    return any(
+    return not any(
         one.violations <= most * one.valid < one.violations + waiting - most * waiting
         for one, most, waiting in figures
     )
