@@ -356,6 +356,32 @@ def test_a_run_that_a_budget_ended_is_judged_by_its_turns(skipped: int, covered:
     assert passing.exit_status(compared=False, policy="warn") == (0 if covered else 1)
 
 
+@pytest.mark.parametrize(
+    ("waiting", "limit", "decided"),
+    [
+        ([1], 0.05, True),
+        # This violation may be the one that a limit of 0 % does not allow.
+        ([1], 0.0, False),
+        # Together with them, 5 % of the variants may break.
+        ([12], 0.05, False),
+        # More than 5 % of the turns.
+        ([1, 1, 1], 1.0, False),
+    ],
+)
+def test_a_budget_that_left_violations_to_confirm(
+    waiting: list[int], limit: float, decided: bool
+) -> None:
+    ended = {"ended": "the budget of 20 seconds ended", "by_budget": True}
+    rest = [
+        replace(turn("S", number, ""), outcome="skipped", left_out=left_out)
+        for number, left_out in enumerate(waiting)
+    ]
+    ((group, turns),) = build(*["hhhhh"] * 40).items()
+    found = judge(session({group: [*turns, *rest]}, **ended), Gates(Limits(max_failure_rate=limit)))
+    assert found.verdict == ("pass" if decided else "infrastructure")
+    assert ("not asked to confirm" in found.cut_short) != decided
+
+
 def test_a_dead_tracker_is_no_regression_and_no_pass() -> None:
     gates = Gates(Limits(max_failure_rate=0.0))
     for new in (["e"] * 40, ["hhhhv"] * 30 + ["e"] * 10):
