@@ -637,7 +637,7 @@ def _place(item: pytest.Item, fixture: str) -> str:
     if not (shown or brings_its_own(item, fixture)):
         return ""
     where = "::".join(filter(None, (max(places, key=len), fixture)))
-    return f"{where}[{'-'.join(shown)}]" if shown else where
+    return f"{where}[{','.join(shown)}]" if shown else where
 
 
 def _show_parameter(item: pytest.Item, name: str) -> str:
@@ -645,13 +645,23 @@ def _show_parameter(item: pytest.Item, name: str) -> str:
     callspec: Any = item.callspec  # type: ignore[attr-defined]  # it has parameters
     value, number = callspec.params[name], callspec.indices.get(name, 0)
     definition = _find_parametrised(item, name)
-    # If the test itself has the parameters, the fixture does not know their ids.
-    if definition is None:
-        return _spell(value) or name
+    if definition is None:  # The test itself has the parameters.
+        return _spell(value) or _id_of_test(callspec, name) or name
     _, ids = _list_parameters(definition)
     given = ids[number]
     own = str(given) if isinstance(given, (str, int, float)) else _spell(value)
     return own or f"{name}{number}"
+
+
+def _id_of_test(callspec: Any, name: str) -> str:
+    """Return pytest's id of a parameter that a test has, or ``""`` if it belongs to several."""
+    # pytest has no public API for the ids, which it joins by dashes.
+    ids = getattr(callspec, "_idlist", ())
+    return (
+        str(dict(zip(callspec.params, ids, strict=True))[name])
+        if len(ids) == len(callspec.params)
+        else ""
+    )
 
 
 def _find_parametrised(item: pytest.Item, name: str) -> Any:

@@ -90,8 +90,8 @@ def describe_unlimited(names: Sequence[str]) -> str:
     >>> describe_unlimited(["negation"])
     'negation (no limit of its own, in [tool.dstfuzz.gates.relation.negation])'
     """
-    own = "its own" if len(names) == 1 else "their own, such as"
-    return f"{', '.join(names)} (no limit of {own}, in [tool.dstfuzz.gates.relation.{names[0]}])"
+    own = "its own, in" if len(names) == 1 else "their own, in tables such as"
+    return f"{', '.join(names)} (no limit of {own} [tool.dstfuzz.gates.relation.{names[0]}])"
 
 
 def relation_lines(comparison: Mapping[str, Any]) -> list[str]:
@@ -338,8 +338,8 @@ def undecided_text(took: WhatItTook | JudgeFacts) -> str:
         return ""
     return (
         f"the judge decided too few pairs of replies: {percent(share)} are undecided, or were not "
-        f"asked because of dst_judge_calls. At most {percent(MOST_UNDECIDED)} may be undecided, "
-        "because such pairs count as the same"
+        f"asked because of calls= of the judge. At most {percent(MOST_UNDECIDED)} may be "
+        "undecided, because such pairs count as the same"
     )
 
 
@@ -364,7 +364,7 @@ def judge_texts(told: WhoJudged, took: WhatItTook) -> Iterator[tuple[str, Style]
     yield text, "plain"
     if told.is_tested_model:
         yield "the judge is the tested model, which favours its own replies", "warning"
-    past = f", {took.past_budget:,} not asked (dst_judge_calls)" if took.past_budget else ""
+    past = f", {took.past_budget:,} not asked (calls= of the judge)" if took.past_budget else ""
     undecided = took.unsure + took.past_budget
     text = (
         f"{format_count(took.pairs, 'pair')} asked in both orders; {undecided:,} undecided{past}, "
