@@ -358,5 +358,5 @@ def test_many_changed_slots_take_linear_time(value: str, domain: str) -> None:
         return time.process_time() - start
 
     seconds(10)  # The lexicon and the names of slots are read once.
-    # Quadratic time would take 16 times as long.
-    assert seconds(4_000) < 9 * seconds(1_000)
+    # Linear time takes 8 times as long, quadratic time 64 times. A busy machine is in between.
+    assert seconds(8_000) < 30 * seconds(1_000)
