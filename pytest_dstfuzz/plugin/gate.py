@@ -554,16 +554,17 @@ class SessionGate:
     @property
     def _skipped_files(self) -> bool:
         """Whether a file was skipped when pytest collected it."""
-        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
-        skipped = () if reporter is None else reporter.stats.get("skipped", ())
-        return any(isinstance(one, pytest.CollectReport) for one in skipped)
+        return any(isinstance(one, pytest.CollectReport) for one in self._reported("skipped"))
 
     @property
     def _narrowed(self) -> bool:
         """Whether only some of the tests were selected."""
+        return selection_of(self._config).selects or bool(self._reported("deselected"))
+
+    def _reported(self, kind: str) -> Sequence[object]:
+        """Return the reports and tests of a kind that pytest counts."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
-        deselected = reporter is not None and reporter.stats.get("deselected")
-        return selection_of(self._config).selects or bool(deselected)
+        return () if reporter is None else reporter.stats.get(kind, ())
 
     def _reasons(self, judgement: Judgement) -> Iterator[StyledLine]:
         new = [each for each in judgement.findings if each.gate == "max-new-violations"]

@@ -253,7 +253,7 @@ def place_of_tracker(item: pytest.Item) -> pytest.Collector | None:
     """
     definition = _definitions(item)["dst_model"][-1]
     params = getattr(getattr(item, "callspec", None), "params", {})
-    if "dst_model" in params and _find_parametrised(item, "dst_model") is None:
+    if "dst_model" in params and _find_parameter(item, "dst_model") is None:
         return None
     within = (node for node in item.listchain() if isinstance(node, pytest.Collector))
     place = next((node for node in within if node.nodeid == definition.baseid), item.session)
@@ -643,14 +643,12 @@ def _place(item: pytest.Item, fixture: str) -> str:
 def _show_parameter(item: pytest.Item, name: str) -> str:
     """Return the name of a fixture's parameter, which does not depend on the order if possible."""
     callspec: Any = item.callspec  # type: ignore[attr-defined]  # it has parameters
-    value, number = callspec.params[name], callspec.indices.get(name, 0)
-    definition = _find_parametrised(item, name)
-    if definition is None:  # The test itself has the parameters.
+    value = callspec.params[name]
+    found = _find_parameter(item, name)
+    if found is None:  # The test itself has the parameters.
         return _spell(value) or _id_of_test(callspec, name) or name
-    _, ids = _list_parameters(definition)
-    given = ids[number]
-    own = str(given) if isinstance(given, (str, int, float)) else _spell(value)
-    return own or f"{name}{number}"
+    own = str(found.id) if isinstance(found.id, (str, int, float)) else _spell(value)
+    return own or f"{name}{found.number}"
 
 
 def _id_of_test(callspec: Any, name: str) -> str:
@@ -664,31 +662,29 @@ def _id_of_test(callspec: Any, name: str) -> str:
     )
 
 
-def _find_parametrised(item: pytest.Item, name: str) -> Any:
-    """Return the definition of a fixture that has the item's parameter, or ``None``."""
+class _Parameter(NamedTuple):
+    """A parameter of a fixture: its place in the list, and the id that the suite gives it."""
+
+    number: int
+    id: object
+
+
+def _find_parameter(item: pytest.Item, name: str) -> _Parameter | None:
+    """Return the item's parameter of a fixture, or ``None`` if the test itself has it."""
     callspec: Any = item.callspec  # type: ignore[attr-defined]  # it has parameters
-    value, number = callspec.params[name], callspec.indices.get(name, 0)
-    for definition in reversed(_definitions(item)[name]):
-        if definition.params is not None:
-            values, _ = _list_parameters(definition)
-            own = number < len(values) and values[number] is value
-            return definition if own else None
-    return None
-
-
-def _list_parameters(definition: Any) -> tuple[list[Any], list[Any]]:
-    """Return the values of a fixture's parameters, and the ids that the suite gives them."""
-    values, ids = [], []
-    for number, given in enumerate(definition.params):
-        value, own = given, None
-        if hasattr(given, "marks"):  # pytest.param has the value, its marks and its id.
-            (value,), own = given.values, given.id
-        if own is None and definition.ids is not None:
-            named = definition.ids
-            own = named(value) if callable(named) else named[number]
-        values.append(value)
-        ids.append(own)
-    return values, ids
+    number = callspec.indices.get(name, 0)
+    with_params = (one for one in reversed(_definitions(item)[name]) if one.params is not None)
+    definition = next(with_params, None)
+    if definition is None or number >= len(definition.params):
+        return None
+    value, given = definition.params[number], None
+    if hasattr(value, "marks"):  # pytest.param has the value, its marks and its id.
+        given, (value,) = value.id, value.values
+    if value is not callspec.params[name]:
+        return None
+    if given is None and (ids := definition.ids) is not None:
+        given = ids(value) if callable(ids) else ids[number]
+    return _Parameter(number, given)
 
 
 def _spell(value: object) -> str:

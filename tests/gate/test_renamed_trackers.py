@@ -219,31 +219,28 @@ def test_it(dst_turn):
 """
 
 
-@pytest.mark.parametrize("text", [MADE, JOINED], ids=["tests", "joined"])
-def test_two_trackers_never_have_one_name(pytester: pytest.Pytester, text: str) -> None:
-    broken = "def track(context):\n    return {'hotel-name': str(len(context.user) % 7)}\n"
+@pytest.mark.parametrize(
+    ("text", "broken", "others"),
+    [
+        (PARAMS, "mybot.track]", ["other.track]"]),
+        (GIVEN, "mybot.track]", ["other.track]"]),
+        (IDS, "a]", ["a] (2)"]),
+        (MADE, "a]", ["b]"]),
+        (JOINED, "a,b-c]", ["a,c]", "a-b,b-c]", "a-b,c]"]),
+    ],
+    ids=["fixture", "test", "equal ids", "ids of tests", "joined"],
+)
+def test_trackers_of_one_name_are_not_added_up(
+    pytester: pytest.Pytester, text: str, broken: str, others: list[str]
+) -> None:
+    worse = "def track(context):\n    return {'hotel-name': str(len(context.user) % 7)}\n"
     steady = "def track(context):\n    return {'hotel-area': 'north'}\n"
-    pytester.makepyfile(mybot=broken, other=steady, test_it=text)
+    pytester.makepyfile(mybot=worse, other=steady, test_it=text)
     options = ("--dst-turns=9", "--dst-max-failure-rate=45%", "-pno:cacheprovider")
     assert pytester.runpytest_inprocess(*options, "--dst-report=out.json").ret == 1
     found = json.loads(pytester.path.joinpath("out.json").read_text(encoding="utf-8"))["models"]
     verdicts = {one["name"].partition("[")[2]: one["gate"]["verdict"] for one in found}
-    rest = ["b]"] if text == MADE else ["a,c]", "a-b,b-c]", "a-b,c]"]
-    broken = "a]" if text == MADE else "a,b-c]"
-    assert verdicts == {broken: "regression", **dict.fromkeys(rest, "pass")}
-
-
-@pytest.mark.parametrize("text", [PARAMS, GIVEN, IDS], ids=["fixture", "test", "ids"])
-def test_trackers_of_one_name_are_not_added_up(pytester: pytest.Pytester, text: str) -> None:
-    broken = "def track(context):\n    return {'hotel-name': str(len(context.user) % 7)}\n"
-    steady = "def track(context):\n    return {'hotel-area': 'north'}\n"
-    pytester.makepyfile(mybot=broken, other=steady, test_it=text)
-    options = ("--dst-turns=9", "--dst-max-failure-rate=45%", "-pno:cacheprovider")
-    assert pytester.runpytest_inprocess(*options, "--dst-report=out.json").ret == 1
-    found = json.loads(pytester.path.joinpath("out.json").read_text(encoding="utf-8"))["models"]
-    verdicts = {one["name"].partition("[")[2]: one["gate"]["verdict"] for one in found}
-    names = ("a]", "a] (2)") if text == IDS else ("mybot.track]", "other.track]")
-    assert verdicts == dict(zip(names, ("regression", "pass"), strict=True))
+    assert verdicts == {broken: "regression", **dict.fromkeys(others, "pass")}
 
 
 OBJECTS = """
