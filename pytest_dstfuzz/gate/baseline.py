@@ -1090,13 +1090,13 @@ def update_all(
                 return Update(new, refused=reason)
             found[name] = one
             continue
-        updated, stay = _update(old[known], one, contents, narrowed=suite.is_part)
+        updated, counts = _update(old[known], one, contents, narrowed=suite.is_part)
         if isinstance(updated, str):
             return Update(new, refused=updated)
         found[known if suite.is_part else name] = updated
         updates.add(known)
-        kept += stay
-        dropped += _count(old[known]) - _count_of_tests(old[known], updated)
+        kept += counts.kept
+        dropped += counts.dropped
     kept += sum(_count(one) for name, one in old.items() if found.get(name) is one)
     lost = [one for name, one in old.items() if name not in updates and name not in found]
     dropped += sum(map(_count, lost))
@@ -1107,38 +1107,39 @@ def _count(baseline: Baseline) -> int:
     return sum(map(len, baseline.groups.values()))
 
 
-def _count_of_tests(old: Baseline, new: Baseline) -> int:
-    """Return the number of turns of a baseline whose tests are in a later one."""
-    names = same_names(old.groups, new.groups)
-    tests = (turns for name, turns in old.groups.items() if names.get(name, name) in new.groups)
-    return sum(map(len, tests))
+class _Counts(NamedTuple):
+    """Numbers of turns of an earlier baseline, see `Update`."""
+
+    kept: int
+    dropped: int
 
 
 def _update(
     old: Baseline, new: Baseline, contents: Mapping[str, Sequence[str]], *, narrowed: bool
-) -> tuple[Baseline | str, int]:
-    """Return a tracker's merged baseline or the reason against it, and the number of kept turns."""
+) -> tuple[Baseline | str, _Counts]:
+    """Return a tracker's merged baseline or the reason against it, and the numbers of turns."""
     names = same_names(old.groups, new.groups)
     before = {names.get(name, name): turns for name, turns in old.groups.items()}
     if not narrowed:  # The suite no longer has the other tests.
         before = {name: turns for name, turns in before.items() if name in new.groups}
     rest = _rest(before, new.groups, lambda turn: narrowed or _is_there(turn, contents))
     kept = sum(map(len, rest.values()))
+    replaced = _Counts(0, _count(old) - sum(map(len, before.values())))
     if not kept:
-        return new, 0
+        return new, replaced
     unlike = _unlike(old, new)
     if any(settings_of(one) != settings_of(other) for one, other in names.items()):
         unlike.append("a marker, a fixture or the relation gives a test other settings")
     if unlike:
         if not narrowed:
-            return new, 0
+            return new, replaced
         reason = (
             f"this run tested {format_count(_count(new), 'turn')}, and "
             f"{format_count(kept, 'other turn')} of the baseline cannot be combined with them "
             f"({'; '.join(unlike)}). Run pytest without a selection, such as -k or a file, or use "
             "the settings of the baseline"
         )
-        return reason, 0
+        return reason, replaced
     groups = {
         name: sorted(
             chain(rest.get(name, ()), new.groups.get(name, ())), key=attrgetter("dialogue", "turn")
@@ -1152,7 +1153,7 @@ def _update(
         shrunk=old.shrunk if new.shrunk is None else new.shrunk,
         repeats=None if old.repeats is None else old.repeats and bool(new.repeats),
     )
-    return found, kept
+    return found, replaced._replace(kept=kept)
 
 
 def _rest(
