@@ -52,6 +52,7 @@ from pytest_dstfuzz.dialogue.sampling import gather_dialogues
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.files import check_apart, check_path
 from pytest_dstfuzz.garbage import gc_paused
+from pytest_dstfuzz.printable import format_list
 
 #: A function of the file's name, the number of bytes received, and the total number if known.
 Progress = Callable[[str, int, int | None], None]
@@ -379,6 +380,8 @@ class Catalogue:
     single: bool
     #: All known readers, in order of preference.
     readers: tuple[Reader, ...]
+    #: Files of JSON and tables that are not dialogues in a known layout.
+    unknown: tuple[SourceFile, ...] = ()
 
     def of(self, *kinds: str) -> Pairs:
         """Return the files of the given kinds, as pairs (kind, file)."""
@@ -411,6 +414,8 @@ def catalogue(source: Path, lists: Path | None = None, layout: str | None = None
     files = list_files(source)
     single = source.is_file() and source.suffix.lower() not in ARCHIVES
     pairs = [(kind, file) for file in files if (kind := classify(file, readers))]
+    known = {file for _, file in pairs}
+    unknown = (one for one in files if one not in known and one.name.lower().endswith(_RECORDS))
     if single and not pairs and (guess := classify(files[0], readers, least=1e-9)):
         pairs = [(guess, files[0])]
     if all(kind in _EXTRAS for kind, _ in pairs):
@@ -420,7 +425,23 @@ def catalogue(source: Path, lists: Path | None = None, layout: str | None = None
         pairs += [(kind, file) for kind, file in neighbours if kind in _EXTRAS]
     if lists is not None:
         pairs += [("list", file) for file in list_files(lists) if split_of_list(file)]
-    return Catalogue(source, tuple(pairs), single, readers)
+    return Catalogue(source, tuple(pairs), single, readers, tuple(unknown))
+
+
+#: Suffixes of files that are noted if no reader knows them. Others are often notes or settings.
+_RECORDS: Final = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
+
+
+def _notes(files: Catalogue, choice: SplitFiles) -> tuple[str, ...]:
+    """Return the notes of a choice, with one about files of a folder in no known layout.
+
+    A published corpus has other files than dialogues, such as a database.
+    """
+    if files.single or choice.reader.published or not files.unknown:
+        return choice.notes
+    names = format_list([file.name for file in files.unknown], 3)
+    unread = f"{files.source} has files in no known layout, which are not read: {names}."
+    return (*choice.notes, unread)
 
 
 def _unknown(source: Path, files: Sequence[SourceFile], readers: Sequence[Reader]) -> DataError:
@@ -667,7 +688,12 @@ def load_dialogues(
         ontology=complete_ontology(known, dialogues, rules),
         normalisation=rules,
         layout=choice.reader.name,
-        notes=(*choice.notes, *notes, *told, *_untested_calls(dialogues, outcome)),
+        notes=(
+            *_notes(files, choice),
+            *notes,
+            *told,
+            *_untested_calls(dialogues, outcome),
+        ),
         slot_phrases=(SLOT_PHRASES if rules == "multiwoz" else choice.reader.phrases(how)),
     )
     return _with_words(replace(found, notes=(*found.notes, *labels_note(found))), outcome)

@@ -142,7 +142,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "markupsafe": ("report/html",),
     "hypothesis": ("strategies",),
     "mcp": ("dialogue/mcp_server",),
-    "yaml": ("dialogue/readers/rasa",),
+    "ruamel": ("dialogue/readers/rasa",),
     "matplotlib": (),
     "msgspec": (
         *(

@@ -1051,6 +1051,53 @@ def test_entries_without_words_of_the_user_are_left_out(tmp_path: Path, words: l
         load(tmp_path, "a.json", {**LOG, "samples": [empty]})
 
 
+def test_a_failed_sample_of_inspect_is_noted(tmp_path: Path) -> None:
+    failed = {"id": "s0", "epoch": 1, "error": {"message": "out of quota"}}
+    data = load(tmp_path, "a.json", {**LOG, "samples": [failed, SAMPLE]})
+    assert list(data.ids) == ["s1"]
+    assert any("left out" in note and "samples[0]" in note for note in data.notes)
+
+
+def test_a_text_among_the_samples_of_inspect_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"samples\[0\]: 's0'; expected logs of inspect_ai"):
+        load(tmp_path, "a.json", {**LOG, "samples": ["s0", SAMPLE]})
+
+
+SAID = {
+    "sharegpt": lambda said: {"conversations": [{"from": "human", "value": said}, TOLD]},
+    "langchain": lambda said: {"messages": [{"type": "human", "content": said}, AGAIN]},
+    "part": lambda said: {
+        "messages": [{"type": "human", "content": [{"type": "text", "text": said}]}, AGAIN]
+    },
+}
+TOLD = {"from": "human", "value": "hello"}
+
+
+@pytest.mark.parametrize("form", SAID)
+@pytest.mark.parametrize("said", [5, 0, True, 2.5])
+def test_words_that_are_no_text_are_refused(tmp_path: Path, form: str, said: object) -> None:
+    with pytest.raises(DataError, match=rf"messages\[0\]: {said} instead of a text"):
+        load(tmp_path, "a.jsonl", lines(SAID[form](said)))
+
+
+def test_a_text_of_openais_assistants_is_read(tmp_path: Path) -> None:
+    text = {"type": "text", "text": {"value": "a boat, please", "annotations": []}}
+    data = load(tmp_path, "a.jsonl", lines({"messages": [{"role": "user", "content": [text]}]}))
+    assert data.dialogues[0].turns[0].user == "a boat, please"
+
+
+@pytest.mark.parametrize("call", ["book", 3, None])
+def test_a_call_of_langchain_that_is_no_object_is_refused(tmp_path: Path, call: object) -> None:
+    said = {"type": "ai", "content": "", "tool_calls": [call]}
+    with pytest.raises(DataError, match=r"messages\[1\]: .* instead of a call, \{\"name\""):
+        load(tmp_path, "a.jsonl", lines({"messages": [{"type": "human", "content": "a"}, said]}))
+
+
+def test_a_time_that_no_clock_has_is_no_time(tmp_path: Path) -> None:
+    chat = {"messages": CHAT, "session_id": "s", "timestamp": 10**400}
+    assert load(tmp_path, "a.jsonl", lines(chat)).dialogues
+
+
 def test_a_run_of_tau2_has_its_simulations_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text(json.dumps({"info": {}, "tasks": []}))
     (tmp_path / "simulations").mkdir()

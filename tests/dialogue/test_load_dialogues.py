@@ -323,6 +323,19 @@ def test_whole_file_takes_lists_beside_it(
         load_dialogues(path, "train")
 
 
+def test_files_of_a_folder_in_no_known_layout_are_noted(tmp_path: Path) -> None:
+    chat = {"messages": [{"role": "user", "content": "hello"}]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(chat))
+    (tmp_path / "b.ndjson").write_text(json.dumps(chat))
+    assert [one.id for one in load_dialogues(tmp_path).dialogues] == ["a-1", "b-1"]
+    assert not any("no known layout" in note for note in load_dialogues(tmp_path).notes)
+    (tmp_path / "c.jsonl").write_text(json.dumps({"mesages": chat["messages"]}))
+    (tmp_path / "d.csv").write_text("one,other\n1,2\n")
+    (tmp_path / "README.txt").write_text("About these files")
+    notes = load_dialogues(tmp_path).notes
+    assert f"{tmp_path} has files in no known layout, which are not read: c.jsonl, d.csv." in notes
+
+
 def test_several_layouts_of_a_split(
     write: Callable[[str, Any], Path], tmp_path: Path, original: dict[str, Any], tsv: str
 ):

@@ -263,10 +263,40 @@ def test_a_tracker_has_its_slots_after_each_turn(tmp_path: Path) -> None:
     ]
 
 
+def test_words_are_read_as_in_yaml_1_2(tmp_path: Path) -> None:
+    said = ["yes", "no", "on", "12:30", "1_0:20"]
+    steps = "".join(f"  - user: {words}\n  - bot: {words}\n" for words in said)
+    path = tmp_path / "tests.yml"
+    path.write_text(f"test_cases:\n- test_case: a\n  steps:\n{steps}")
+    turns = load_dialogues(path).dialogue("a").turns
+    assert [turn.user for turn in turns] == said
+    assert [turn.system for turn in turns] == ["", *said[:-1]]
+
+
+def test_a_number_is_no_text_of_a_user_in_a_tracker(tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    events = [{"event": "user", "text": "hello"}, {"event": "user", "text": 0}]
+    path.write_text(json.dumps({"sender_id": "s", "events": events}))
+    with pytest.raises(DataError, match="0 is not a text"):
+        load_dialogues(path)
+
+
 BAD = {
     "yaml": ("stories:\n- story: [", r"line 2 is not valid YAML"),
     "no steps": ("stories:\n- story: a\n", r"stories\[0\]: .*a story has a name and steps"),
     "a step": ("stories:\n- story: a\n  steps: [3]\n", r"stories\[0\]: expected Rasa's stories"),
+    "words that are a number": (
+        "stories:\n- story: a\n  steps: [{user: 12}]\n",
+        r"stories\[0\]: 12 is not a text: write the words in quotes",
+    ),
+    "an empty step of the user": (
+        "stories:\n- story: a\n  steps: [{user: }]\n",
+        r"stories\[0\]: None is not a text",
+    ),
+    "an example that is a number": (
+        "nlu:\n- intent: size\n  examples: [12]\n",
+        r"stories.yml: intent size: 12 is not a text",
+    ),
     "no words": (
         "stories:\n- story: a\n  steps: [{intent: a}]\n",
         r"no dialogues of the split .* without the words",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
+from ruamel.yaml import YAML
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.messages import decode_message
@@ -272,7 +272,7 @@ def bedrock(path: Path) -> list[str]:
 def rasa_tests(path: Path) -> list[str]:
     """Count stories of Rasa. Only those count in which every user message has words."""
     found = []
-    for story in yaml.safe_load(path.read_text("utf-8"))["stories"]:
+    for story in YAML(typ="safe").load(path)["stories"]:
         users = [one for one in story["steps"] if "intent" in one or "user" in one]
         said = [one["user"] for one in users if "user" in one]
         if len(said) == len(users):
@@ -282,7 +282,7 @@ def rasa_tests(path: Path) -> list[str]:
 
 def rasa_nlu(path: Path) -> list[str]:
     """Count the examples of intents."""
-    listed = yaml.safe_load(path.read_text("utf-8"))["nlu"]
+    listed = YAML(typ="safe").load(path)["nlu"]
     texts = (one["examples"] for one in listed if "intent" in one)
     return ["u" for text in texts for line in text.splitlines() if line.strip().startswith("-")]
 

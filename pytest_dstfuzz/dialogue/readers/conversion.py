@@ -19,7 +19,7 @@ from pytest_dstfuzz.dialogue.calls import canonical
 from pytest_dstfuzz.dialogue.messages import Json, text_of_content
 from pytest_dstfuzz.dialogue.readers.source import Oddities
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.json_data import load_json, parse_json
+from pytest_dstfuzz.json_data import load_json, parse_json, shorten_value
 
 
 def _by_name(names: Mapping[str, str]) -> dict[str, str]:
@@ -76,6 +76,7 @@ _CALL_BEGINS: Final = re.compile(r"<(?:tool_call|functioncall)>\s*(?=\{)")
 _CALL_ENDS: Final = re.compile(r"\}\s*(?:</(?:tool_call|functioncall)>|<\|endoftext\|>|\Z)")
 #: Glaive's arguments: JSON in single quotes.
 _QUOTED: Final = re.compile(r"'(\{.*\})'", re.DOTALL)
+_A_CALL: Final = '{"name": "book", "arguments": {}}'
 _DROPPED: Final = "Messages have parts of the type {!r}, which are ignored"
 
 
@@ -258,18 +259,28 @@ def _joined(first: Json, second: Json) -> Json:
 
 def _text(part: Any) -> str:
     found = part if isinstance(part, str) else _first(part, _TEXTS)
+    if isinstance(found, Mapping):
+        found = _first(found, _TEXTS)  # OpenAI's Assistants: {"value": "...", "annotations": []}.
     return found if isinstance(found, str) else text_of_content(found)
 
 
 def _texts(part: Any, kind: str | None, role: str, place: str, odd: Oddities) -> list[Any]:
-    """Return the texts and pictures of a part. Count a dropped part in ``odd``."""
+    """Return the texts and pictures of a part. Count a dropped part in ``odd``.
+
+    Raises:
+        DataError: The part is a number or another value, which no API takes for words.
+    """
     if kind == "text":
-        inner = None if isinstance(part, str) else _first(part, _TEXTS)
-        if not isinstance(inner, list):
+        inner = part if isinstance(part, str) else _first(part, _TEXTS)
+        if inner is None or isinstance(inner, str | Mapping):
             return [_text(part)]
-        return [_picture(one) if isinstance(one, Mapping) else one for one in inner]
-    if not isinstance(part, Mapping):
+        if isinstance(inner, list):
+            return [_picture(one) if isinstance(one, Mapping) else one for one in inner]
+        part = inner
+    if part is None:
         return []
+    if not isinstance(part, Mapping):
+        raise DataError(f"{place}: {shorten_value(part)} instead of a text")
     if kind is None and role == "user":
         return [_picture(part)]
     known = (key for key, value in part.items() if value is not None)
@@ -299,8 +310,10 @@ def _calls_of_model(message: Mapping[str, Any]) -> list[Any]:
     return _listed(beside.get("tool_calls")) if isinstance(beside, Mapping) else []
 
 
-def _calls(raw: Mapping[str, Any], place: str) -> list[Json]:
+def _calls(raw: Any, place: str) -> list[Json]:
     """Convert a call, or the JSON text of one or several calls, to OpenAI's form."""
+    if not isinstance(raw, Mapping):
+        raise DataError(f"{place}: {shorten_value(raw)} instead of a call, {_A_CALL}")
     text = raw.get("value")
     if isinstance(text, str):
         return [call for one in _parsed_calls(text, place) for call in _calls(one, place)]
@@ -322,7 +335,7 @@ def _parsed_calls(text: str, place: str) -> list[Any]:
     listed = found if isinstance(found, list) else [found]
     for one in listed:
         if not isinstance(one, Mapping) or not isinstance(_first(one, _NAMES), str):
-            raise DataError(f'{place}: expected a call, {{"name": "book", "arguments": {{}}}}')
+            raise DataError(f"{place}: expected a call, {_A_CALL}")
     return listed
 
 

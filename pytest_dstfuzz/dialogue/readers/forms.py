@@ -141,7 +141,8 @@ class Form(Reader):
         for value, place, name in whole:
             inside = at(value, self.entries) if self.entries else None
             # A list of traces has only the ids of their observations. Some traces have none.
-            ids = isinstance(inside, list) and any(isinstance(one, str) for one in inside)
+            texts = isinstance(inside, list) and all(isinstance(one, str) for one in inside)
+            ids = bool(inside) and texts
             lone = self.growing and inside == []
             listed = inside if isinstance(inside, list) and not ids and not lone else [value]
             for number, raw in enumerate(listed):
@@ -287,11 +288,11 @@ _THREADS: Final = tuple(
 def _time_of(raw: object) -> float | None:
     """Return the time of a trace or a run in seconds, or ``None`` if it has none."""
     found = _first(raw, _TIMES) if isinstance(raw, Mapping) else None
-    if isinstance(found, int | float):
-        return float(found)
     try:
+        if isinstance(found, int | float):
+            return float(found)
         moment = datetime.fromisoformat(str(found))
-    except ValueError:
+    except (OverflowError, ValueError):
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
@@ -771,14 +772,18 @@ def _without_signal(message: Json) -> Json | None:
 
 def _inspect(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
     """Yield the messages of an inspect_ai sample. Long texts are in its attachments."""
-    if not isinstance(raw, dict) or "messages" not in raw:
+    if not isinstance(raw, dict) or not raw.keys() & {"messages", "epoch"}:
         return  # The header of a log.
     attached = raw.get("attachments")
     attached = attached if isinstance(attached, dict) else {}
     asked = (one for one in _listed(raw.get("events")) if at(one, "event") == "model")
     tools = next((one.get("tools") for one in asked), None)
     again = f"-{raw['epoch']}" if raw.get("epoch", 1) != 1 else ""
-    found = {"id": f"{raw.get('id')}{again}", "messages": raw["messages"], "tools": tools or None}
+    found = {
+        "id": f"{raw.get('id')}{again}",
+        "messages": raw.get("messages", []),
+        "tools": tools or None,
+    }
     yield _filled(found, attached)
 
 

@@ -54,11 +54,13 @@ _SILENT: Final = re.compile(
 
 
 def _parsed(file: SourceFile) -> Any:
-    with needs_extra("reading Rasa's YAML", "yaml", "yaml"):
-        import yaml  # noqa: PLC0415 - optional
+    with needs_extra("reading Rasa's YAML", "yaml", "ruamel.yaml"):
+        from ruamel.yaml import YAML  # noqa: PLC0415 - optional
+        from ruamel.yaml.error import YAMLError  # noqa: PLC0415 - likewise
     try:
-        return yaml.safe_load(file.text())
-    except yaml.YAMLError as error:
+        # YAML 1.2, as Rasa reads it. Version 1.1 takes `yes` for true and 12:30 for 750.
+        return YAML(typ="safe", pure=True).load(file.text())
+    except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f": line {mark.line + 1}"
         raise DataError(f"{file.place}{line} is not valid YAML") from None
@@ -107,7 +109,7 @@ def _project(file: SourceFile) -> _Project:
     for path in sorted((folders[0] / "data").rglob("*.yml")) if folders else ():
         text = path.read_text(encoding="utf-8", errors="replace")
         if re.search(r"^nlu:", text, re.MULTILINE):
-            for example in _examples(_parsed(SourceFile(path.name, path))):
+            for example in _of_file(SourceFile(path.name, path)):
                 for name in (example.intent, example.base):
                     found.examples.setdefault(name, example.text)
                 _add_values(found.understood, example)
@@ -230,7 +232,7 @@ def _story(steps: Iterable[Any], project: _Project) -> Iterator[_Event]:
         if "user" in step or "intent" in step:
             yield from _user(step, project)
         elif "bot" in step:
-            yield _Event("bot", str(step["bot"]).strip())
+            yield _Event("bot", _words(step["bot"]).strip())
         elif "action" in step or "utter" in step:
             name = str(step.get("action", step.get("utter")))
             if not name.startswith("utter_") and not _SILENT.fullmatch(name):
@@ -246,9 +248,20 @@ def _story(steps: Iterable[Any], project: _Project) -> Iterator[_Event]:
             yield from (_Event("slot", str(slot), value) for slot, value in slots.items())
 
 
+def _words(said: object) -> str:
+    """Return what someone said.
+
+    Raises:
+        DataError: YAML reads it as another value than a text. Rasa refuses such a step, too.
+    """
+    if not isinstance(said, str):
+        raise DataError(f"{shorten_value(said)} is not a text: write the words in quotes")
+    return said
+
+
 def _user(step: Mapping[str, Any], project: _Project) -> Iterator[_Event]:
     if "user" in step:
-        text, said = _without_entities(str(step["user"]))
+        text, said = _without_entities(_words(step["user"]))
         entities = dict(said)
         for named in step.get("entities") or ():
             entities |= named if isinstance(named, Mapping) else {}
@@ -271,10 +284,11 @@ def _tracker(events: Iterable[Any]) -> Iterator[_Event]:
     """Yield the events of a tracker dump."""
     for one in events:
         kind, name = one.get("event"), one.get("name")
-        if kind == "user" and one.get("text"):
-            yield _Event("user", str(one["text"]), {})
+        text = one.get("text")
+        if kind == "user" and text not in (None, ""):
+            yield _Event("user", _words(text), {})
         elif kind == "bot":
-            yield _Event("bot", str(one.get("text") or ""))
+            yield _Event("bot", _words("" if text is None else text))
         elif kind == "slot" and name not in _OWN:
             yield _Event("slot", str(name), one.get("value"))
         elif kind in ("restart", "reset_slots"):
@@ -383,6 +397,8 @@ class _RasaReader(Reader):
                     talk.add(event)
             except (AttributeError, IndexError, KeyError, TypeError):
                 raise DataError(f"{place}: expected {self.about}") from None
+            except DataError as error:
+                raise DataError(f"{place}: {error}") from None
             used[name] = used.get(name, 0) + 1
             again = f"-{used[name]}" if used[name] > 1 else ""
             found = talk.dialogue(f"{name}{again}", place, how)
@@ -484,10 +500,10 @@ def _listed(value: Any) -> list[Any]:
 def _of_file(file: SourceFile) -> Iterator[_Example]:
     """Yield the examples of an NLU file, YAML or the older JSON."""
     is_json = file.name.lower().endswith(".json")
-    yield from _examples(file.json() if is_json else _parsed(file))
+    yield from _examples(file.json() if is_json else _parsed(file), file.place)
 
 
-def _examples(parsed: Any) -> Iterator[_Example]:
+def _examples(parsed: Any, place: str) -> Iterator[_Example]:
     """Yield the examples of parsed NLU data."""
     old = _list(_of(parsed, "rasa_nlu_data"), "common_examples") if isinstance(parsed, dict) else []
     for one in old:
@@ -503,7 +519,9 @@ def _examples(parsed: Any) -> Iterator[_Example]:
             listed = [line.strip()[1:] for line in listed.splitlines() if line.strip()[:1] == "-"]
         for example in listed if isinstance(listed, list) else ():
             text = example.get("text") if isinstance(example, Mapping) else example
-            if isinstance(text, str) and text.strip():
-                yield _Example(
-                    str(one["intent"]), *_without_entities(text.strip().removeprefix("- "))
-                )
+            try:
+                words = _words(text).strip()
+            except DataError as error:
+                raise DataError(f"{place}: intent {one['intent']}: {error}") from None
+            if words:
+                yield _Example(str(one["intent"]), *_without_entities(words.removeprefix("- ")))

@@ -31,7 +31,7 @@ __all__ = ["SourceFile"]
 _Kind = TypeVar("_Kind")
 
 #: Suffixes of files that may have dialogues, ontologies or lists of dialogue ids.
-SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt", ".csv", ".yml", ".yaml")
+SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".tsv", ".txt", ".csv", ".yml", ".yaml")
 
 #: Suffixes of archives. ``.eval`` is a log of inspect_ai.
 ARCHIVES: Final = (".zip", ".eval")
