@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.errors import DataError, redact_text
 
 __all__ = [
     "RawJson",
@@ -171,8 +171,11 @@ def _built(kind: type[Any], data: object) -> object:
 
 
 def shorten_value(value: object) -> str:
-    """Return the representation of a value for a message, cut if it is long."""
-    return shorten(reprlib.repr(value), _LONGEST, placeholder="...")
+    """Return the representation of a value for a message, cut if it is long.
+
+    If messages are redacted, it is kept back: the value may be what a user said.
+    """
+    return redact_text(shorten(reprlib.repr(value), _LONGEST, placeholder="..."))
 
 
 def _in_words(message: str, data: object) -> str:

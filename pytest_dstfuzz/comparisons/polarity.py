@@ -124,6 +124,8 @@ _DENIES: Final = {
     "untrue": "true",
     "nonrefundable": "refundable",
 }
+#: The prefix un-. Words such as `under`, `unit` and `until` do not have it.
+_UN: Final = re.compile(r"un(?!der|i|less|til|cle)[a-z]{4}")
 #: Pairs of opposites.
 _OPPOSITES: Final = (
     *(("north", "south"), ("east", "west"), ("northern", "southern"), ("eastern", "western")),
@@ -133,6 +135,7 @@ _OPPOSITES: Final = (
     *(("inside", "outside"), ("indoor", "outdoor"), ("credit", "debit")),
     *(("first", "last"), ("best", "worst"), ("always", "never"), ("win", "lose")),
     *(("deposit", "withdraw"), ("arrival", "departure"), ("upstairs", "downstairs")),
+    *(("once", "twice"), ("inspan", "outspan")),
     *(("single", "double"), ("minimum", "maximum"), ("male", "female"), ("hard", "soft")),
     *(("leftward", "rightward"), ("costless", "costful")),
 )
@@ -144,6 +147,9 @@ _OPPOSITE: Final = {
 }
 #: The amount after words such as `at least`, and the words before `left` and `right`.
 _AMOUNT: Final = rf"(?= (?:[£$€]?\d|an?\b|{SEVERAL}))"
+_SPAN: Final = (
+    rf"(?= (?:\d+|an?|{SEVERAL}) (?:business |working )?(?:minute|hour|day|week|month|year)s?\b)"
+)
 _TURN: Final = r"\b(?:turn|keep|bear|go|on the|to the|on your|to your)"
 _PHRASES: Final = (
     (
@@ -154,6 +160,8 @@ _PHRASES: Final = (
     (re.compile(rf"\bat most\b|\b(?:up to|not more than)\b{_AMOUNT}"), "maximum"),
     (re.compile(rf"\b(?:more|greater|higher|longer|larger|bigger) than\b{_AMOUNT}"), "above"),
     (re.compile(rf"\b(?:less|fewer|lower|shorter|smaller) than\b{_AMOUNT}"), "below"),
+    (re.compile(rf"\bwithin\b{_SPAN}"), r"\g<0> inspan"),
+    (re.compile(rf"\bafter\b{_SPAN}"), r"\g<0> outspan"),
     (re.compile(rf"{_TURN} left\b|\bleft-hand\b"), "leftward"),
     (re.compile(rf"{_TURN} right\b|\bright-hand\b"), "rightward"),
     (re.compile(r"\bfree of charge\b"), r"\g<0> costless"),
@@ -175,7 +183,17 @@ _PHRASES: Final = (
     (re.compile(r"\bain't\b"), "is not"),
     (re.compile(r"\b(?:unable|not able) to\b"), "not"),
     (re.compile(r"\bneither of\b|\bnone of\b"), "no"),
-    (re.compile(r"\b(?:is|are) yet to\b"), "not"),
+    (re.compile(r"\b(?:is|are|has|have) yet to\b"), "not"),
+    (re.compile(r"\b(?:refuse|decline|fail)(?:s|d|ed)? to\b"), "not"),
+    (
+        # After the contractions above: `it isn't true that we are open`.
+        re.compile(
+            r"\b(?:it is|it's|that is|that's) "
+            r"(?:not (?:true|correct|right|the case)|wrong|false|untrue|incorrect) that\b"
+        ),
+        "not",
+    ),
+    (re.compile(r"\bno longer\b|\b(?:stopped|ceased)(?= [a-z]+ing\b)"), "not"),
 )
 #: A verb with only a pronoun as its object: ``we can do that``. Elsewhere, `do` is an auxiliary.
 _PRO_VERB: Final = re.compile(r"\b(?:do|does|did|done|doing)(?= (?:it|that|this|so|them)\b)")
@@ -341,13 +359,13 @@ def _reached(
             about.update(clause[known:])
             known = len(clause)
             open_ = open_ if answers else (open_ or [])
-        elif word in _DENIES:
-            turned = stem(_DENIES[word])
+        elif meant := _opposite_of(word):
+            turned = stem(meant)
             about.update(clause[known:])
             known = len(clause)
             if open_ is not None:
                 clause.append(turned)
-            elif _DENIES[word] in _OF_ALL:
+            elif meant in _OF_ALL:
                 denied.append(frozenset({turned, *clause}))
                 clause, known = [], 0
             else:
@@ -356,6 +374,13 @@ def _reached(
             free, bound = (said, deed) if word == _DEED else (clause, open_)
             (free if bound is None or open_ is None else bound).append(stem(word))
     return tuple(denied), frozenset(about), frozenset(said)
+
+
+def _opposite_of(word: str) -> str:
+    """Return the word that a word such as `closed` or `unheated` denies, or ``""``."""
+    if word in _DENIES:
+        return _DENIES[word]
+    return word.removeprefix("un") if _UN.match(word) and word not in _THROUGH else ""
 
 
 @lru_cache(maxsize=1 << 14)

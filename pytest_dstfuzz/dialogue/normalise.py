@@ -14,7 +14,7 @@ from pytest_dstfuzz.dialogue.calls import list_text, members_of, parse_list, pla
 from pytest_dstfuzz.dialogue.dates import WEEKDAYS, hour_of_day
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState
 from pytest_dstfuzz.dialogue.number_words import digits_up_to
-from pytest_dstfuzz.errors import DataError, unknown_name
+from pytest_dstfuzz.errors import DataError, redact_text, unknown_name
 
 __all__ = ["NORMALISATIONS", "SLOTS", "normalise_state"]
 
@@ -376,7 +376,7 @@ def _scalar_text(slot: str, value: object) -> str:
         return (int if isinstance(value, int) else float).__repr__(value)
     raise DataError(
         f"the value of slot {slot!r} must be a string, a number, true, false or a list of these, "
-        f"got {type(value).__name__} {reprlib.repr(value)}"
+        f"got {type(value).__name__} {redact_text(reprlib.repr(value))}"
     )
 
 

@@ -126,7 +126,8 @@ _PARTS: Final = (
     ),
     r"(?P<phone>(?<![\w.])(?=(?:[ ()+-]{0,2}\d){9})\+?\(?\d[\d ()-]{7,}\d\b)",
     (
-        rf"(?P<number>(?P<money>[£$€]\s?)?(?:(?<![\w.,)])[-−])?(?<![\w.])(?P<digits>\d{{1,3}}(?:,\d{{3}})+"
+        r"(?P<number>(?:(?<![\w.,)])[-−](?=[£$€]\s?\d))?(?P<money>[£$€]\s?)?"
+        rf"(?:(?<![\w.,)])[-−])?(?<![\w.])(?P<digits>\d{{1,3}}(?:,\d{{3}})+"
         rf"(?:\.\d+)?|\d+(?:[.,]\d+)*)(?P<half>\s+and a half|½)?"
         r"(?:\s*(?P<scale>hundred|thousand|million|billion|bn|k|dozen)\b)?"
         rf"(?:(?P<ordinal>st|nd|rd|th)\b|[\s-]*(?P<unit>{_UNIT})(?!\w))?(?!\w))"
@@ -142,6 +143,8 @@ _SIGNS: Final = re.compile(
     r"|mon|tues?|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
     re.IGNORECASE,
 )
+#: A spoken sign. Between two numbers, it is a subtraction.
+_MINUS: Final = re.compile(r"(?<!\d )\bminus (?=[£$€]?\d)", re.IGNORECASE)
 _SCALES: Final = {
     "hundred": 100.0,
     "thousand": 1e3,
@@ -179,7 +182,8 @@ def quantities(text: str) -> tuple[Quantity, ...]:
 
 
 def _spelled(text: str) -> str:
-    return with_digits(unicodedata.normalize("NFKC", text.replace("½", " and a half")))
+    digits = with_digits(unicodedata.normalize("NFKC", text.replace("½", " and a half")))
+    return _MINUS.sub("-", digits)
 
 
 def without_quantities(text: str, instead: str) -> str:

@@ -250,7 +250,7 @@ def _verdict(summary: Summary, totals: Totals, weaknesses: Sequence[Weakness]) -
     text = ", ".join(filter(None, (text, user_turns_short(summary), improved_text(summary))))
     if summary.clean_accuracy is not None:
         text += f", {words.right} {percent(summary.clean_accuracy)}"
-        if not words.values:
+        if not words.values or summary.clean_labelled < summary.clean_answered:
             text += f" of {summary.clean_labelled:,}"
     if summary.clean_empty:
         text += f", {words.empty} {percent(summary.clean_empty_share)}"

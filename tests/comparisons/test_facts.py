@@ -81,6 +81,9 @@ def test_numbers_are_the_same_however_they_are_written(before: str, found: str) 
         ("5 minutes", "5 hours", "5 minutes / 5 hours"),
         ("1 hour", "1 day", "1 hour / 1 day"),
         ("-5°C", "5°C", "-5°C / 5°C"),
+        ("minus 5 degrees", "5 degrees", "-5 degrees / 5 degrees"),
+        ("minus five euros", "five euros", "-5 euros / 5 euros"),
+        ("-£5", "£5", "-£5 / £5"),
         ("the second floor", "the third floor", "2nd / 3rd"),
         ("noon", "midnight", "noon / midnight"),
         ("3 4 5 6 7 x", "x", "3, 4, 5 and 2 more / -"),
@@ -104,6 +107,13 @@ def test_other_numbers_are_told(before: str, found: str, why: str) -> None:
         ("Sorry, I don't know.", "What do you mean?"),
         ("I wasn't able to set the alarm.", "The alarm could not be created."),
         ("I could not book the table.", "Sorry, the booking failed."),
+        ("We are not open.", "It is not true that we are open."),
+        ("We do not ship to Norway.", "We no longer ship to Norway."),
+        ("It stays open no longer than an hour.", "It stays open for an hour."),
+        ("We do not ship books.", "We have stopped shipping books."),
+        ("The pool is not heated.", "It is an unheated pool."),
+        ("I understand you want a room.", "You want a room."),
+        ("You can send it back within 30 days.", "Within 30 days, and after 30 days never."),
     ],
 )
 def test_who_denies_the_same_agrees(before: str, found: str) -> None:
@@ -119,6 +129,14 @@ def test_who_denies_the_same_agrees(before: str, found: str) -> None:
         ("The pool is open.", "The pool is closed.", "open / not open"),
         ("It is at ten.", "I don't know.", "an answer / no answer"),
         ("I found your order.", "I could not find your order.", "find / not find"),
+        ("We are open.", "It isn't true that we are open.", "open / not open"),
+        ("We are open.", "It is wrong that we are open.", "open / not open"),
+        ("We ship today.", "We no longer ship today.", "ship / not ship"),
+        ("We ship today.", "We stopped shipping today.", "ship / not ship"),
+        ("We ship today.", "We refuse to ship today.", "ship / not ship"),
+        ("The pool is heated.", "The pool is unheated.", "heat / not heat"),
+        ("Take it once a day.", "Take it twice a day.", "once / twice"),
+        ("Return it within 30 days.", "Return it after a month.", "inspan / outspan"),
     ],
 )
 def test_a_contradiction_is_told(before: str, found: str, why: str) -> None:

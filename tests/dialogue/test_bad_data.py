@@ -454,3 +454,47 @@ def test_odd_values_within_texts_are_no_faults_of_the_package(
         with pytest.raises(DataError, match=message) as error:
             load_dialogues(path)
         assert "\n" not in str(error.value)
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "book", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize("key", ["toolCalls", "tool_call", "function_calls", "calls", "tool_cals"])
+def test_a_misspelt_key_of_calls_is_refused(write: Callable[[str, Any], Path], key: str):
+    said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", key: [CALL]}]
+    with pytest.raises(DataError, match=rf"\[1\]: unknown key '{key}'; did you mean 'tool_calls'"):
+        load_dialogues(write("a.json", {"messages": said}))
+    said[1] = {"role": "assistant", "content": None, "tool_calls": [CALL], key: [CALL]}
+    assert load_dialogues(write("a.json", {"messages": said})).dialogues
+    said[1] = {"role": "assistant", "content": "a", key: []}
+    assert load_dialogues(write("a.json", {"messages": said})).dialogues
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "meant"),
+    [
+        ("states", {"a": "b"}, "state"),
+        ("state ", {"a": "b"}, "state"),
+        ("belief_state", {"a": "b"}, "state"),
+        ("anwser", "yes", "answer"),
+        ("System", "Hello", "system"),
+        ("status", {"a": "b"}, None),
+        ("state_of_mind", {"a": "b"}, None),
+        ("answered", True, None),
+    ],
+)
+def test_a_misspelt_key_of_a_turn_is_refused(
+    write: Callable[[str, Any], Path], key: str, value: Any, meant: str | None
+):
+    path = write("a.jsonl", json.dumps({"dialogue_id": "a", "turns": [{"user": "hi", key: value}]}))
+    if meant is None:
+        assert load_dialogues(path).dialogues
+    else:
+        with pytest.raises(DataError, match=f"turn 0: unknown key '{key}'; did you mean '{meant}'"):
+            load_dialogues(path)
+
+
+def test_a_misspelt_key_of_states_is_refused(write: Callable[[str, Any], Path]):
+    line = {"dialogue_id": "a", "users": ["hi"], "belief_states": [{"a": "b"}]}
+    with pytest.raises(DataError, match="unknown key 'belief_states'; did you mean 'states'"):
+        load_dialogues(write("a.jsonl", json.dumps(line)))

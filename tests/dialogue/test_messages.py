@@ -109,6 +109,30 @@ def test_a_file_is_lines_or_an_array_or_one_dialogue(
     assert {len(dialogue.turns) for dialogue in found.dialogues} == {2}
 
 
+def test_messages_that_follow_each_other_are_one_reply(write: Write):
+    said = [
+        user("hi"),
+        says("Hello."),
+        says("How can I help?"),
+        user("thanks"),
+        says("A"),
+        says("B"),
+    ]
+    first, second = load_dialogues(write("a.json", {"messages": said})).dialogues[0].turns
+    assert second.system == "Hello.\nHow can I help?"
+    assert (first.answer, second.answer) == (None, "A\nB")
+    said = [
+        user("hi"),
+        says("Wait."),
+        calls(("book", {})),
+        result("done"),
+        says("Done."),
+        says("Bye."),
+    ]
+    (turn,) = load_dialogues(write("a.json", {"messages": said})).dialogues[0].turns
+    assert turn.answer == "Done.\nBye."
+
+
 def test_lists_of_messages_alone_are_dialogues_named_by_file_and_line(write: Write):
     found = read(write, TALK, TALK)
     assert [dialogue.id for dialogue in found.dialogues] == ["own-1", "own-2"]

@@ -79,3 +79,53 @@ def test_errors_of_own_code_repeat_no_dialogue(
     assert "kept back (redact)" in hidden
     # A later run of this process is not redacted.
     assert WORD in shown()
+
+
+DATA = {
+    "message": ("d.jsonl", {"messages": [{"role": "user", "content": {"text": WORD}}]}),
+    "role": ("d.jsonl", {"messages": [{"role": WORD, "content": "hello"}]}),
+    "label": (
+        "d.jsonl",
+        {"dialogue_id": "a", "turns": [{"user": "hi", "state": {"a": {WORD: 1}}}]},
+    ),
+    "labels": (
+        "d.jsonl",
+        {"dialogue_id": "a", "turns": [{"user": "hi", "state": {"a": [{"b": WORD}]}}]},
+    ),
+    "user": ("d.jsonl", {"dialogue_id": "a", "users": [["hello", WORD]]}),
+    "arguments": (
+        "d.jsonl",
+        {
+            "messages": [
+                {"role": "user", "content": "hello"},
+                {
+                    "role": "assistant",
+                    "tool_calls": [{"function": {"name": "f", "arguments": [WORD]}}],
+                },
+            ]
+        },
+    ),
+    "entry": ("d.json", [{"conversations": [{"from": "human", "value": "hi"}]}, f"{WORD} said"]),
+    "speaker": ("d.csv", f"dialogue_id,speaker,text\na,{WORD},hello there\n"),
+    "rasa": ("d.yml", f"stories:\n- story: a\n  steps: [{{user: [{WORD}]}}]\n"),
+    "yaml": ("d.yml", f"stories:\n- story: a\n  steps: [{{user: !!int {WORD}}}]\n"),
+    "texts": ("d.json", ["hello", [WORD, 3]]),
+}
+
+
+@pytest.mark.parametrize(("name", "content"), DATA.values(), ids=DATA)
+def test_errors_of_the_data_repeat_no_dialogue(
+    suite: pytest.Pytester, name: str, content: object
+) -> None:
+    text = content if isinstance(content, str) else json.dumps(content)
+    suite.path.joinpath(name).write_text(text, encoding="utf-8")
+
+    def shown(*more: str) -> str:
+        done = suite.runpytest_inprocess("--dst-model=own:call", f"--dst-data={name}", *more)
+        assert done.ret == pytest.ExitCode.USAGE_ERROR
+        return done.stdout.str() + done.stderr.str()
+
+    assert WORD in shown()
+    hidden = shown("--dst-redact")
+    assert WORD not in hidden
+    assert "kept back (redact)" in hidden

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.calls import canonical
 from pytest_dstfuzz.dialogue.messages import Json, text_of_content
-from pytest_dstfuzz.dialogue.readers.source import Oddities
+from pytest_dstfuzz.dialogue.readers.source import Oddities, refuse_misspelt
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.json_data import load_json, parse_json, shorten_value
 
@@ -89,6 +89,7 @@ def chat_form(messages: Iterable[Any], place: str, odd: Oddities) -> list[Any]:
     found: list[Any] = []
     own = False
     for number, message in enumerate(messages):
+        refuse_misspelt_calls(message, f"{place}[{number}]")
         if not is_foreign(message):
             found.append(message)
             own = False
@@ -100,6 +101,14 @@ def chat_form(messages: Iterable[Any], place: str, odd: Oddities) -> list[Any]:
                 found.append(one)
             own = True
     return found
+
+
+def refuse_misspelt_calls(message: object, place: str) -> None:
+    """Refuse a message whose calls would be lost because their key is unknown."""
+    if isinstance(message, Mapping) and role_of(message) == "assistant":
+        others = "call calls toolcall functioncalls"
+        if not message.get("function_call"):
+            refuse_misspelt(message, "tool_calls", others, (list, Mapping), place)
 
 
 def is_foreign(message: object) -> bool:

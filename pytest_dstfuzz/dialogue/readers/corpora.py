@@ -28,6 +28,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     json_start,
 )
 from pytest_dstfuzz.errors import DataError, did_you_mean
+from pytest_dstfuzz.json_data import shorten_value
 from pytest_dstfuzz.printable import format_count
 
 __all__ = ["COLUMNS", "questions"]
@@ -301,7 +302,8 @@ def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
             )
         if not (cells[1].isascii() and cells[1].isdecimal()):
             raise DataError(
-                f"{file.place}: line {number}: the turn index must be a number, got {cells[1]!r}"
+                f"{file.place}: line {number}: the turn index must be a number, "
+                f"got {shorten_value(cells[1])}"
             )
         stated = dict(zip(slots, cells[5:], strict=True))
         state = as_label(stated, f"{file.place}: line {number}", normalisation)

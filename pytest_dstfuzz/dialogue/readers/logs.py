@@ -50,6 +50,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     is_table_name,
     json_start,
     read_filled_lines,
+    refuse_misspelt,
 )
 from pytest_dstfuzz.dialogue.sampling import Records
 from pytest_dstfuzz.errors import DataError, did_you_mean
@@ -136,6 +137,7 @@ def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]
             "the user's, name the key 'users'. If user and system alternate, name it 'utterances'"
         )
     entry = convert_checked(_DialogueLine, parsed, place)
+    _refuse_misspelt_labels(parsed, place)
     forms = [form for form in _FORMS if getattr(entry, form) is not None]
     if len(forms) != 1:
         raise DataError(
@@ -153,6 +155,17 @@ def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]
         for n, turn in enumerate(_flat(entry, place) if entry.turns is None else entry.turns)
     )
     return Dialogue(entry.dialogue_id, tuple(read)), forms[0]
+
+
+def _refuse_misspelt_labels(parsed: Mapping[str, Any], place: str) -> None:
+    turns = parsed.get("turns")
+    if turns is None:
+        refuse_misspelt(parsed, "states", "beliefstates dialoguestates dialogstates", list, place)
+    for number, turn in enumerate(turns or ()):
+        where = f"{place}, turn {number}"
+        refuse_misspelt(turn, "state", "beliefstate dialoguestate dialogstate", Mapping, where)
+        refuse_misspelt(turn, "answer", "", str, where)
+        refuse_misspelt(turn, "system", "", str, where)
 
 
 def _flat(entry: _DialogueLine, place: str) -> list[_LineTurn]:
@@ -332,7 +345,7 @@ def _who(speaker: str, place: str) -> str:
     valid = [name for names in _SPEAKERS.values() for name in names]
     hint = did_you_mean(speaker, valid)
     raise DataError(
-        f"{place}: unknown speaker {speaker!r}.{hint} Valid: "
+        f"{place}: unknown speaker {shorten_value(speaker)}.{hint} Valid: "
         + "; ".join(f"for the {who} {', '.join(names)}" for who, names in _SPEAKERS.items())
     )
 

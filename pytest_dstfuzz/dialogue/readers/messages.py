@@ -13,7 +13,7 @@ A turn is a user message with a text. All messages between two turns are stored 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple, cast
@@ -32,7 +32,12 @@ from pytest_dstfuzz.dialogue.messages import (
     text_of_content,
     without_text,
 )
-from pytest_dstfuzz.dialogue.readers.conversion import chat_form, chat_tools, is_foreign
+from pytest_dstfuzz.dialogue.readers.conversion import (
+    chat_form,
+    chat_tools,
+    is_foreign,
+    refuse_misspelt_calls,
+)
 from pytest_dstfuzz.dialogue.readers.source import (
     HEAD_BYTES,
     Oddities,
@@ -298,6 +303,7 @@ def read_messages(raw: object, place: str, odd: Oddities) -> list[Message]:
         role, answers = typed.role, None
         made: tuple[MessageCall, ...] = ()
         if role == "assistant":
+            refuse_misspelt_calls(given, where)
             made = calls.made(typed, given, where)
             left_out |= {"tool_calls"}
             if not made and typed.content is None:
@@ -458,10 +464,18 @@ def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
     return [Message("user", parts)] if parts else []
 
 
-def _last_text(messages: Iterable[Message]) -> str:
-    """Return the last text of the assistant, or ``""`` if there is none."""
-    said = [one.text for one in messages if one.role == "assistant"]
-    return next((text for text in reversed(said) if text.strip()), "")
+def _last_text(messages: Sequence[Message]) -> str:
+    """Return the texts of the assistant after its last call, one per line.
+
+    If there is none, return the last text before.
+    """
+    said: list[str] = []
+    for one in reversed(messages):
+        if said and (one.calls or one.role == "tool"):
+            break
+        if one.role == "assistant" and one.text.strip():
+            said.append(one.text)
+    return "\n".join(reversed(said))
 
 
 def _count_unknown(

@@ -31,7 +31,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     begun_object,
     json_start,
 )
-from pytest_dstfuzz.errors import DataError, needs_extra
+from pytest_dstfuzz.errors import DataError, needs_extra, redact_text
 from pytest_dstfuzz.json_data import load_json, shorten_value
 from pytest_dstfuzz.printable import shorten_text
 
@@ -66,9 +66,9 @@ def _parsed(file: SourceFile) -> Any:
         raise DataError(f"{file.place}{line} is not valid YAML") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # A value that does not fit its tag, or a date such as 2024-02-30.
+        why = redact_text(shorten_text(str(error), 80))
         raise DataError(
-            f"{file.place} has a value that YAML cannot read: {shorten_text(str(error), 80)}: "
-            "write it in quotes"
+            f"{file.place} has a value that YAML cannot read: {why}: write it in quotes"
         ) from None
     except RecursionError:
         raise DataError(f"{file.place} is nested too deeply") from None

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -450,6 +451,40 @@ def is_one_a_line(begun: Sequence[tuple[int, str]]) -> bool:
     except DataError:
         return False
     return True
+
+
+#: A key is misspelt if it is at least this similar to one that is missing: `anwser`, `states`.
+_ALIKE: Final = 0.82
+_NO_LETTERS: Final = re.compile(r"[^a-z]+")
+
+
+def refuse_misspelt(
+    given: Mapping[str, Any], label: str, others: str, kinds: type | tuple[type, ...], place: str
+) -> None:
+    """Refuse an object without a label if one of its keys is a misspelt key of the label.
+
+    Otherwise, accuracy would be measured on the labels that are left.
+
+    Args:
+        given: an object of the data.
+        label: the key of the label.
+        others: other names that people give to the label, in small letters without other
+            characters, separated by blanks.
+        kinds: the types of such a label.
+        place: the location of the object.
+    """
+    if given.get(label):
+        return
+    for key, value in given.items():
+        if value and isinstance(value, kinds) and key != label and _means(key, label, others):
+            raise DataError(f"{place}: unknown key {key!r}; did you mean {label!r}?")
+
+
+@lru_cache(maxsize=1 << 10)
+def _means(key: str, label: str, others: str) -> bool:
+    letters = _NO_LETTERS.sub("", key.lower())
+    alike = SequenceMatcher(None, letters, _NO_LETTERS.sub("", label)).ratio()
+    return alike >= _ALIKE or letters in others.split()
 
 
 def convert_checked(kind: type[_Kind], value: object, place: str) -> _Kind:
