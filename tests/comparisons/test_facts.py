@@ -136,7 +136,7 @@ def test_who_denies_the_same_agrees(before: str, found: str) -> None:
         ("We ship today.", "We refuse to ship today.", "ship / not ship"),
         ("The pool is heated.", "The pool is unheated.", "heat / not heat"),
         ("Take it once a day.", "Take it twice a day.", "once / twice"),
-        ("Return it within 30 days.", "Return it after a month.", "inspan / outspan"),
+        ("Return it within 30 days.", "Return it after a month.", "inperiod / postperiod"),
     ],
 )
 def test_a_contradiction_is_told(before: str, found: str, why: str) -> None:
