@@ -1063,6 +1063,106 @@ def test_a_text_among_the_samples_of_inspect_is_refused(tmp_path: Path) -> None:
         load(tmp_path, "a.json", {**LOG, "samples": ["s0", SAMPLE]})
 
 
+WANTS = {"role": "user", "content": "book a table"}
+TEXT_CALL = '{"name": "book", "arguments": {"people": 2}}'
+MADE = {"id": "1", "type": "function", "function": {"name": "book", "arguments": '{"people": 2}'}}
+#: Answers that have a call in an unusual place.
+PLACES: dict[str, Any] = {
+    "langchain's old key": {
+        "messages": [
+            {"type": "human", "content": "book a table"},
+            {
+                "type": "ai",
+                "content": "",
+                "additional_kwargs": {"function_call": json.loads(TEXT_CALL)},
+            },
+        ]
+    },
+    **{
+        f"text {begin}": {"messages": [WANTS, {"role": "assistant", "content": begin + said + end}]}
+        for begin, said, end in (
+            ("Sure. <tool_call>\n", TEXT_CALL, "\n</tool_call>"),
+            ("<tool_call>", f"[{TEXT_CALL}]", "</tool_call>"),
+            ("<function_call>", TEXT_CALL, "</function_call>"),
+            ("[TOOL_CALLS] ", f"[{TEXT_CALL}]", ""),
+        )
+    },
+    "beside a text": {"input": [WANTS], "output": {"answer": "Sure.", "tool_calls": [MADE]}},
+    "beside no text": {"request": {"messages": [WANTS]}, "response": {"tool_calls": [MADE]}},
+    "adk": {
+        "eval_set_id": "e",
+        "eval_cases": [
+            {
+                "eval_id": "a",
+                "conversation": [
+                    {
+                        "user_content": {"role": "user", "parts": [{"text": "book a table"}]},
+                        "intermediate_data": {
+                            "invocation_events": [
+                                {
+                                    "author": "agent",
+                                    "content": {
+                                        "role": "model",
+                                        "parts": [
+                                            {
+                                                "functionCall": {
+                                                    "name": "book",
+                                                    "args": {"people": 2},
+                                                }
+                                            }
+                                        ],
+                                    },
+                                }
+                            ]
+                        },
+                    }
+                ],
+            }
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("content", PLACES.values(), ids=PLACES)
+def test_a_call_in_an_unusual_place_is_read(tmp_path: Path, content: Any) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(content))
+    (dialogue,) = load_dialogues(path, outcome="tool-calls").dialogues
+    (turn,) = dialogue.turns
+    assert turn.user == "book a table"
+    assert turn.calls is not None
+    assert turn.calls["book[0].people"] == "2"
+
+
+@pytest.mark.parametrize(
+    "key", ["toolInvocations", "functionCall", "tool_use", "invalid_tool_calls", "steps"]
+)
+def test_calls_at_an_unknown_place_are_no_labels(tmp_path: Path, key: str) -> None:
+    call = {"toolName" if key == "toolInvocations" else "name": "book", "args": {"people": 2}}
+    lost = {"messages": [WANTS, {"role": "assistant", "content": "Sure.", key: [call]}]}
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(lost, {"messages": [WANTS, {"role": "assistant", "tool_calls": [MADE]}]}))
+    data = load_dialogues(path, outcome="tool-calls")
+    assert [one.turns[0].calls is None for one in data.dialogues] == [True, False]
+    assert any("at an unknown place (book)" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("key", ["args", "params", "argumnets", "tool_input"])
+def test_arguments_under_an_unknown_key_are_refused(tmp_path: Path, key: str) -> None:
+    call = {"function": {"name": "book", key: {"people": 2}}}
+    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    with pytest.raises(DataError, match=f"unknown key '{key}'; did you mean 'arguments'"):
+        load(tmp_path, "a.jsonl", lines({"messages": [WANTS, said]}))
+
+
+def test_a_completion_of_the_old_api_is_the_answer(tmp_path: Path) -> None:
+    asked = {"prompt": "book a table"}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"request": asked, "response": {"choices": [{"text": "Done."}]}}))
+    (turn,) = load_dialogues(path, outcome="reply").dialogues[0].turns
+    assert (turn.user, turn.answer) == ("book a table", "Done.")
+
+
 SAID = {
     "sharegpt": lambda said: {"conversations": [{"from": "human", "value": said}, TOLD]},
     "langchain": lambda said: {"messages": [{"type": "human", "content": said}, AGAIN]},

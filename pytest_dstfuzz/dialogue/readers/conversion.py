@@ -64,7 +64,9 @@ _WRAPPERS: Final = {
     "reasoningContent": "thinking",
 }
 _NAMES: Final = ("name", "tool_name", "toolName", "api_name", "tool", "function")
-_ARGUMENTS: Final = ("arguments", "args", "input", "parameters", "tool_input", "param_dict")
+_ARGUMENTS: Final = (
+    *("arguments", "args", "input", "parameters", "tool_input", "tool_args", "param_dict"),
+)
 _IDS: Final = ("call_id", "tool_call_id", "tool_use_id", "toolUseId", "toolCallId", "id")
 _RESULTS: Final = ("content", "output", "response", "result", "return_value", "value", "text")
 _TEXTS: Final = ("text", "content", "value", "refusal")
@@ -72,11 +74,24 @@ _NO_LETTER: Final = re.compile(r"[^a-z]")
 _MESSAGE: Final = re.compile(r"message(chunk)?$")
 #: A call within the text of an assistant, as in files for Hermes, Qwen and Glaive.
 #: The beginning and the end of a call in a text. One expression for both would be quadratic.
-_CALL_BEGINS: Final = re.compile(r"<(?:tool_call|functioncall)>\s*(?=\{)")
-_CALL_ENDS: Final = re.compile(r"\}\s*(?:</(?:tool_call|functioncall)>|<\|endoftext\|>|\Z)")
+_CALL_BEGINS: Final = re.compile(
+    r"(?:<(?:tool_calls?|function_?calls?)>|\[TOOL_CALLS\])\s*(?=[\[{])"
+)
+_CALL_ENDS: Final = re.compile(
+    r"[\]}]\s*(?:</(?:tool_calls?|function_?calls?)>|<\|endoftext\|>|\Z)"
+)
 #: Glaive's arguments: JSON in single quotes.
 _QUOTED: Final = re.compile(r"'(\{.*\})'", re.DOTALL)
 _A_CALL: Final = '{"name": "book", "arguments": {}}'
+#: Other names that people give to arguments, for `refuse_misspelt`.
+_OTHER_ARGUMENTS: Final = (
+    "args params parameters input inputs kwargs payload toolargs toolarguments toolinput "
+    "toolparameters functionargs functionarguments"
+)
+#: Keys that only a call has, but no other object with a name.
+_OF_CALLS: Final = ("arguments", "args", "tool_input", "tool_args", "param_dict")
+#: Keys of lists of tools, whose schemas are not searched for calls.
+_LISTS_OF_TOOLS: Final = frozenset({"tools", "functions", "available_tools", "tool_definitions"})
 _DROPPED: Final = "Messages have parts of the type {!r}, which are ignored"
 
 
@@ -108,7 +123,7 @@ def refuse_misspelt_calls(message: object, place: str) -> None:
     if isinstance(message, Mapping) and role_of(message) == "assistant":
         others = "call calls toolcall functioncalls"
         if not message.get("function_call"):
-            refuse_misspelt(message, "tool_calls", others, (list, Mapping), place)
+            refuse_misspelt(message, "tool_calls", others, (list, Mapping, str), place)
 
 
 def is_foreign(message: object) -> bool:
@@ -121,6 +136,8 @@ def is_foreign(message: object) -> bool:
         return _kind(message) in ("call", "result", "thinking")
     calls = message.get("tool_calls")
     content = message.get("content")
+    if role == "assistant" and isinstance(content, str) and _CALL_BEGINS.search(content):
+        return True
     if role == "tool" and "tool_call_id" not in message and "id" in message:
         return True  # tau2-bench: this id is the id of the call.
     return (
@@ -316,7 +333,30 @@ def _calls_beside(message: Mapping[str, Any]) -> list[Any]:
 def _calls_of_model(message: Mapping[str, Any]) -> list[Any]:
     """Return the calls in the answer of a model that LangChain stores beside a message."""
     beside = message.get("additional_kwargs")
-    return _listed(beside.get("tool_calls")) if isinstance(beside, Mapping) else []
+    if not isinstance(beside, Mapping):
+        return []
+    return _listed(beside.get("tool_calls")) or [
+        old for old in [beside.get("function_call")] if isinstance(old, Mapping)
+    ]
+
+
+def find_called_tools(value: object) -> set[str]:
+    """Return the names of tools in all objects within a value that have the form of a call.
+
+    Calls that a simulated user makes are left out. So are JSON texts.
+    """
+    found: set[str] = set()
+    rest = [value]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, list):
+            rest += one
+        elif isinstance(one, Mapping) and one.get("requestor") != "user":
+            name = _first(one, _NAMES)
+            if isinstance(name, str) and (_kind(one) == "call" or one.keys() & {*_OF_CALLS}):
+                found.add(name)
+            rest += (inner for key, inner in one.items() if key not in _LISTS_OF_TOOLS)
+    return found
 
 
 def _calls(raw: Any, place: str) -> list[Json]:
@@ -329,11 +369,18 @@ def _calls(raw: Any, place: str) -> list[Json]:
     inner = raw.get("function")
     inner = inner if isinstance(inner, Mapping) else raw
     arguments = _first(inner, _ARGUMENTS)
+    if arguments is None:
+        refuse_misspelt_arguments(inner, place)
     if not isinstance(arguments, str):
         arguments = canonical({} if arguments is None else arguments)
     function = {"name": _first(inner, _NAMES), "arguments": arguments}
     known = _first(raw, _IDS)
     return [{"id": known or None, "type": "function", "function": function}]
+
+
+def refuse_misspelt_arguments(call: Mapping[str, Any], place: str) -> None:
+    """Refuse a call whose arguments would be lost because their key is unknown."""
+    refuse_misspelt(call, "arguments", _OTHER_ARGUMENTS, (Mapping, str), place)
 
 
 def _parsed_calls(text: str, place: str) -> list[Any]:

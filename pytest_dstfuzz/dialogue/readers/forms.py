@@ -125,7 +125,11 @@ class Form(Reader):
         if prompt := text_of_content(_prompt_parts(entry.raw.get("system"))):
             messages.insert(0, {"role": "system", "content": prompt})
         again = f"-{used[entry.name] + 1}" if used[entry.name] else ""
-        made = {"messages": messages, "tools": entry.raw.get("tools")}
+        made = {
+            "messages": messages,
+            "tools": entry.raw.get("tools"),
+            "given": entry.raw["given"],
+        }
         plain = Entry(made, entry.place, f"{entry.name}{again}")
         try:
             found = dialogue_of(plain, how.normalisation, odd)
@@ -493,6 +497,8 @@ _QUESTIONS: Final = (
     *("messages", "input", "contents", "prompt", "prompts", "question", "query", "args"),
     *("message", "text"),
 )
+#: Keys for the calls beside the answer in an object without a role.
+_CALLS: Final = ("tool_calls", "function_call", "toolCalls")
 #: Keys for the answer in an object without a whole response.
 _SAID: Final = (
     *("messages", "output.message", "output", "message", "content", "answer", "text"),
@@ -539,12 +545,16 @@ def _answered(given: object, asked: list[Any]) -> list[Any]:
         said = _listed(given, "assistant")
     elif isinstance(choices := given.get("choices") or given.get("candidates"), list):
         first = choices[0] if choices and isinstance(choices[0], Mapping) else {}
-        said = _listed(first.get("message") or first.get("content") or first.get("text"))
+        found = first.get("message") or first.get("content") or first.get("text")
+        said = _listed(found, "assistant")
     elif isinstance(runs := given.get("generations"), list):
         inner = _listed(runs)[:1]
         said = [one.get("message") or _says("assistant", one.get("text")) for one in inner]
     else:
         found = _first(given, _SAID)
+        calls = {key: given[key] for key in _CALLS if given.get(key)}
+        if calls and (found is None or isinstance(found, str)):
+            found = {"role": "assistant", "content": found, **calls}
         said = _listed(_only_text(given) if found is None else found, "assistant")
     # A graph's state repeats the question.
     return said[len(asked) :] if asked and said[: len(asked)] == asked else said
@@ -732,14 +742,18 @@ def _adk(raw: Any, beside: Any) -> Iterator[Json]:
         asked = _first(turn, ("user_content", "userContent"))
         messages.append(_by("user", asked) or _says("user", turn.get("query")))
         messages += [
-            _call(_first(one, ("name", "tool_name")), _first(one, ("args", "tool_input")))
-            for one in made
+            _call(_first(one, ("name", "tool_name")), _first(one, _ADK_ARGUMENTS)) for one in made
         ]
         messages += [_result(one.get("response")) for one in results]
+        events = _first(between, ("invocation_events", "invocationEvents"))
+        messages += [_by("model", one.get("content")) for one in _listed(events)]
         last = _first(turn, ("final_response", "finalResponse", "reference"))
         messages += _listed(_by("model", last), "assistant")
     known = {} if isinstance(raw, list) else {key: raw[key] for key in _IDS if key in raw}
     yield {**known, "messages": [one for one in messages if one]}
+
+
+_ADK_ARGUMENTS: Final = ("args", "tool_input", "tool_args")
 
 
 def _by(role: str, content: Any) -> Any:

@@ -35,7 +35,9 @@ from pytest_dstfuzz.dialogue.messages import (
 from pytest_dstfuzz.dialogue.readers.conversion import (
     chat_form,
     chat_tools,
+    find_called_tools,
     is_foreign,
+    refuse_misspelt_arguments,
     refuse_misspelt_calls,
 )
 from pytest_dstfuzz.dialogue.readers.source import (
@@ -57,7 +59,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.errors import DataError, did_you_mean, nearest
 from pytest_dstfuzz.json_data import parse_json, shorten_value
-from pytest_dstfuzz.printable import format_count
+from pytest_dstfuzz.printable import format_count, format_list
 
 #: An example of a dialogue, for error messages.
 DIALOGUE_FORM: Final = (
@@ -241,7 +243,16 @@ def dialogue_of(entry: Entry, normalisation: str, odd: Oddities) -> Dialogue:
     turns, closing = turns_of(messages, f"{place}: messages", odd)
     if not turns:
         raise NoTurnsError(f"{place} has no user message with a text; expected {DIALOGUE_FORM}")
-    if not tools and not any(message.calls for message in messages):
+    lost = find_called_tools(raw.get("given", raw["messages"])).difference(
+        call.name for message in messages for call in message.calls
+    )
+    if lost:
+        odd.add(
+            f"Calls are at an unknown place ({format_list(sorted(lost), 3)}), so these dialogues "
+            "have no recorded calls as labels",
+            place,
+        )
+    if lost or not (tools or any(message.calls for message in messages)):
         # A recording of an assistant without tools has no information about calls.
         turns = tuple(replace(turn, calls=None) for turn in turns)
     if raw.get("states") is not None:
@@ -366,6 +377,8 @@ class _Calls:
 
     def _checked(self, raw: Json, call: _RecordedCall, where: str) -> MessageCall:
         name, arguments = call.function.name, call.function.arguments
+        if arguments is None:
+            refuse_misspelt_arguments(raw["function"], f"{where}.function")
         if not name.strip():
             raise DataError(f"{where} calls a tool without a name; expected {CALL_FORM}")
         if call.id is None and "id" not in raw and "function_call" not in where:
