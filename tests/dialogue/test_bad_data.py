@@ -478,6 +478,7 @@ def test_a_misspelt_key_of_calls_is_refused(write: Callable[[str, Any], Path], k
         ("belief_state", {"a": "b"}, "state"),
         ("anwser", "yes", "answer"),
         ("System", "Hello", "system"),
+        ("response", "Hello", "answer"),
         ("status", {"a": "b"}, None),
         ("state_of_mind", {"a": "b"}, None),
         ("answered", True, None),
@@ -492,6 +493,27 @@ def test_a_misspelt_key_of_a_turn_is_refused(
     else:
         with pytest.raises(DataError, match=f"turn 0: unknown key '{key}'; did you mean '{meant}'"):
             load_dialogues(path)
+
+
+@pytest.mark.parametrize("key", ["state", "State", "belief_states", "dialogue_states"])
+def test_a_misspelt_key_of_states_beside_messages_is_refused(
+    write: Callable[[str, Any], Path], key: str
+):
+    said = {"messages": [{"role": "user", "content": "hi"}], key: [{"a": "b"}]}
+    with pytest.raises(DataError, match=f"unknown key '{key}'; did you mean 'states'"):
+        load_dialogues(write("a.json", said))
+
+
+def test_states_beside_turns_are_refused(write: Callable[[str, Any], Path]):
+    line = {"dialogue_id": "a", "turns": [{"user": "hi"}], "states": [{"a": "b"}]}
+    with pytest.raises(DataError, match="give each turn its own key 'state'"):
+        load_dialogues(write("a.jsonl", json.dumps(line)))
+
+
+def test_a_response_that_the_next_turn_has_is_no_lost_answer(write: Callable[[str, Any], Path]):
+    turns = [{"user": "hi", "response": "Hello"}, {"system": "Hello", "user": "bye"}]
+    path = write("a.jsonl", json.dumps({"dialogue_id": "a", "turns": turns}))
+    assert load_dialogues(path).dialogues
 
 
 def test_a_misspelt_key_of_states_is_refused(write: Callable[[str, Any], Path]):

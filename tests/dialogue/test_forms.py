@@ -1163,6 +1163,12 @@ def test_a_completion_of_the_old_api_is_the_answer(tmp_path: Path) -> None:
     assert (turn.user, turn.answer) == ("book a table", "Done.")
 
 
+def test_states_of_a_layout_without_states_are_noted(tmp_path: Path) -> None:
+    talk = [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "Hello."}]
+    data = load(tmp_path, "a.jsonl", lines({"conversations": talk, "states": [{"a": "b"}]}))
+    assert any("Entries have 'states', which this layout does not have" in n for n in data.notes)
+
+
 SAID = {
     "sharegpt": lambda said: {"conversations": [{"from": "human", "value": said}, TOLD]},
     "langchain": lambda said: {"messages": [{"type": "human", "content": said}, AGAIN]},

@@ -263,6 +263,33 @@ def test_a_tracker_has_its_slots_after_each_turn(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("more", ["assertions", "fixtures"])
+def test_a_test_of_a_flow_has_no_label(project: Path, more: str) -> None:
+    case = "- test_case: a\n  steps:\n  - user: a [lemon](flavour)\n"
+    path = project / "data" / "test_flows.yml"
+    path.write_text(f"test_cases:\n{case}")
+    assert states(load_dialogues(path), "a") != [None]
+    added = {
+        "assertions": "    assertions:\n    - slot_was_set: [{name: size, value: large}]\n",
+        "fixtures": "  fixtures:\n  - known\n",
+    }
+    path.write_text(f"test_cases:\n{case}{added[more]}")
+    assert states(load_dialogues(path), "a") == [None]
+
+
+@pytest.mark.parametrize("event", ["undo", "rewind"])
+def test_slots_are_unknown_after_a_reverted_event(tmp_path: Path, event: str) -> None:
+    events = [
+        {"event": "slot", "name": "size", "value": "large"},
+        {"event": "user", "text": "a cup"},
+        {"event": event},
+        {"event": "user", "text": "lemon"},
+    ]
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps({"sender_id": "s", "events": events}))
+    assert states(load_dialogues(path), "s")[1] is None
+
+
 def test_words_are_read_as_in_yaml_1_2(tmp_path: Path) -> None:
     said = ["yes", "no", "on", "12:30", "1_0:20"]
     steps = "".join(f"  - user: {words}\n  - bot: {words}\n" for words in said)

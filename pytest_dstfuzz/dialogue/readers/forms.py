@@ -131,6 +131,8 @@ class Form(Reader):
             "given": entry.raw["given"],
         }
         plain = Entry(made, entry.place, f"{entry.name}{again}")
+        if isinstance(at(entry.raw["given"], "states"), list):
+            odd.add("Entries have 'states', which this layout does not have", entry.place)
         try:
             found = dialogue_of(plain, how.normalisation, odd)
         except NoTurnsError:

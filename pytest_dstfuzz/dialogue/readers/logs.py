@@ -30,7 +30,7 @@ import io
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice, repeat
+from itertools import chain, islice, pairwise, repeat
 from typing import Any, Final
 
 import msgspec
@@ -39,6 +39,7 @@ from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
 from pytest_dstfuzz.dialogue.readers.messages import MESSAGES_KEY
 from pytest_dstfuzz.dialogue.readers.source import (
+    OTHER_STATES,
     Reader,
     ReadOptions,
     SourceFile,
@@ -61,6 +62,8 @@ from pytest_dstfuzz.printable import format_count, format_list
 _FORMS: Final = ("turns", "utterances", "users")
 _KEYS: Final = frozenset({"dialogue_id", *_FORMS})
 _FIRST_KEY: Final = re.compile(r'\{\s*"(dialogue_id|turns|utterances|users)"\s*:')
+#: Other names that people give to labels, for `refuse_misspelt`.
+_OTHER_ANSWERS: Final = "response reply expectedanswer expectedreply expectedresponse"
 _State = dict[str, Any] | None
 
 
@@ -160,12 +163,16 @@ def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]
 def _refuse_misspelt_labels(parsed: Mapping[str, Any], place: str) -> None:
     turns = parsed.get("turns")
     if turns is None:
-        refuse_misspelt(parsed, "states", "beliefstates dialoguestates dialogstates", list, place)
-    for number, turn in enumerate(turns or ()):
+        refuse_misspelt(parsed, "states", OTHER_STATES, list, place)
+        return
+    if parsed.get("states"):
+        raise DataError(f"{place} has 'turns' and 'states': give each turn its own key 'state'")
+    for number, (turn, after) in enumerate(pairwise([*turns, {}])):
         where = f"{place}, turn {number}"
         refuse_misspelt(turn, "state", "beliefstate dialoguestate dialogstate", Mapping, where)
-        refuse_misspelt(turn, "answer", "", str, where)
         refuse_misspelt(turn, "system", "", str, where)
+        if not after.get("system"):
+            refuse_misspelt(turn, "answer", _OTHER_ANSWERS, str, where)
 
 
 def _flat(entry: _DialogueLine, place: str) -> list[_LineTurn]:

@@ -42,6 +42,7 @@ from pytest_dstfuzz.dialogue.readers.conversion import (
 )
 from pytest_dstfuzz.dialogue.readers.source import (
     HEAD_BYTES,
+    OTHER_STATES,
     Oddities,
     Reader,
     ReadOptions,
@@ -54,6 +55,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     is_one_a_line,
     json_start,
     read_filled_lines,
+    refuse_misspelt,
     shown_keys,
 )
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
@@ -255,6 +257,7 @@ def dialogue_of(entry: Entry, normalisation: str, odd: Oddities) -> Dialogue:
     if lost or not (tools or any(message.calls for message in messages)):
         # A recording of an assistant without tools has no information about calls.
         turns = tuple(replace(turn, calls=None) for turn in turns)
+    refuse_misspelt(raw, "states", OTHER_STATES, list, place)
     if raw.get("states") is not None:
         turns = _with_states(turns, raw["states"], place, normalisation)
     return Dialogue(entry.name, turns, tools, closing)

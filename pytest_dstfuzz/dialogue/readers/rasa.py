@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -266,6 +267,8 @@ def _user(step: Mapping[str, Any], project: _Project) -> Iterator[_Event]:
         for named in step.get("entities") or ():
             entities |= named if isinstance(named, Mapping) else {}
         yield _Event("user", text, entities)
+        if step.get("assertions"):
+            yield _Event("unknown")  # They name some of the slots that a flow fills.
         return
     intent, given = str(step["intent"]), step.get("entities") or []
     if intent not in project.examples and project.examples:
@@ -293,6 +296,8 @@ def _tracker(events: Iterable[Any]) -> Iterator[_Event]:
             yield _Event("slot", str(name), one.get("value"))
         elif kind in ("restart", "reset_slots"):
             yield _Event("reset")
+        elif kind in ("undo", "rewind"):
+            yield _Event("unknown")  # Slots get back the values that they had before.
 
 
 class _Talk:
@@ -429,7 +434,10 @@ class RasaStories(_RasaReader):
             if not isinstance(one, Mapping) or not isinstance(one.get("steps"), list):
                 raise DataError(f"{place}: {shorten_value(one)}; {_FORM}")
             name = one.get("story", one.get("test_case", f"{file.stem}-{number + 1}"))
-            yield str(name), place, _story(one["steps"], project), project
+            events = _story(one["steps"], project)
+            # A fixture fills slots before the first turn.
+            start = [_Event("unknown")] if one.get("fixtures") else []
+            yield str(name), place, chain(start, events), project
 
 
 class RasaExamples(_RasaReader):

@@ -458,6 +458,10 @@ _ALIKE: Final = 0.82
 _NO_LETTERS: Final = re.compile(r"[^a-z]+")
 
 
+#: Other names that people give to states, for `refuse_misspelt`.
+OTHER_STATES: Final = "beliefstates dialoguestates dialogstates"
+
+
 def refuse_misspelt(
     given: Mapping[str, Any], label: str, others: str, kinds: type | tuple[type, ...], place: str
 ) -> None:
