@@ -34,7 +34,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_call_values, with_slots
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
-from pytest_dstfuzz.dialogue.sampling import part_of, sample_turns, with_history
+from pytest_dstfuzz.dialogue.sampling import note_unlabelled, part_of, sample_turns, with_history
 from pytest_dstfuzz.errors import UserError, redact_messages
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
@@ -115,6 +115,7 @@ class Campaign:
         if settings.output.redact:
             redact_messages(True)
         given = with_slots(_dialogues(dialogues, settings), settings.data.slots)
+        given = note_unlabelled(given, settings.data.domains)
         given = with_history(given, settings.reply)
         given = with_paraphrases(given, settings.data.tools_paraphrase)
         self.data = with_frozen(given, settings.data.frozen)

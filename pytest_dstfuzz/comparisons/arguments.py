@@ -75,6 +75,8 @@ def number_of(text: str) -> Decimal | None:
     >>> number_of("1,200"), number_of("two"), number_of("2 people")
     (Decimal('1200'), Decimal('2'), None)
     """
+    if any(unicodedata.decomposition(char)[:5] in ("<supe", "<sub>") for char in text):
+        return None  # 10² is not 102.
     plain = with_digits(unicodedata.normalize("NFKC", plain_marks(text))).strip()
     head, _, _ = plain.partition(".")
     groups = head.lstrip("+-").split(",")

@@ -45,6 +45,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     is_table_name,
     json_start,
     list_files,
+    list_other_data,
     shape_of,
 )
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
@@ -380,8 +381,8 @@ class Catalogue:
     single: bool
     #: All known readers, in order of preference.
     readers: tuple[Reader, ...]
-    #: Files of JSON and tables that are not dialogues in a known layout.
-    unknown: tuple[SourceFile, ...] = ()
+    #: Names of files of JSON, tables and the like that are not dialogues in a known layout.
+    unknown: tuple[str, ...] = ()
 
     def of(self, *kinds: str) -> Pairs:
         """Return the files of the given kinds, as pairs (kind, file)."""
@@ -415,7 +416,10 @@ def catalogue(source: Path, lists: Path | None = None, layout: str | None = None
     single = source.is_file() and source.suffix.lower() not in ARCHIVES
     pairs = [(kind, file) for file in files if (kind := classify(file, readers))]
     known = {file for _, file in pairs}
-    unknown = (one for one in files if one not in known and one.name.lower().endswith(_RECORDS))
+    unknown = [
+        *(one.name for one in files if one not in known and one.name.lower().endswith(_RECORDS)),
+        *list_other_data(source),
+    ]
     if single and not pairs and (guess := classify(files[0], readers, least=1e-9)):
         pairs = [(guess, files[0])]
     if all(kind in _EXTRAS for kind, _ in pairs):
@@ -439,7 +443,7 @@ def _notes(files: Catalogue, choice: SplitFiles) -> tuple[str, ...]:
     """
     if files.single or choice.reader.published or not files.unknown:
         return choice.notes
-    names = format_list([file.name for file in files.unknown], 3)
+    names = format_list(files.unknown, 3)
     unread = f"{files.source} has files in no known layout, which are not read: {names}."
     return (*choice.notes, unread)
 
@@ -510,9 +514,14 @@ def _of_layout(files: Catalogue, split: str, reader: Reader) -> SplitFiles | Non
     if files.single and not reader.published:
         return SplitFiles(reader, pairs)
     named = tuple(pair for pair in pairs if split_of(pair[1]) == split)
-    if named:
-        return SplitFiles(reader, named)
     unnamed = tuple(pair for pair in pairs if split_of(pair[1]) is None)
+    if named:
+        chosen, others = (format_list([one.name for _, one in of], 3) for of in (named, unnamed))
+        note = (
+            f"Of {files.source}, only files with the split {split!r} in their names are read "
+            f"({chosen}), and not: {others}."
+        )
+        return SplitFiles(reader, named, notes=(note,) if unnamed and not reader.published else ())
     lists = {split_of_list(file): file for _, file in files.of("list")}
     if unnamed and lists:
         return _of_lists(reader, unnamed, split, lists)

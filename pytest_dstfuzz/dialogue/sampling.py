@@ -363,6 +363,20 @@ def domains_of(dialogue: Dialogue) -> frozenset[str]:
     return domains_of_slots(slot for turn in dialogue.turns for slot in turn.state or ())
 
 
+def note_unlabelled(data: DialogueSet, domains: Sequence[str] | None) -> DialogueSet:
+    """Add a note if dialogues cannot be chosen by domain because they have no labels."""
+    if not domains:
+        return data
+    count = sum(all(turn.state is None for turn in one.turns) for one in data.dialogues)
+    if not count:
+        return data
+    note = (
+        f"{count:,} of {len(data.dialogues):,} dialogues have no labels, and are left out because "
+        "dialogues are chosen by domain."
+    )
+    return replace(data, notes=(*data.notes, note))
+
+
 def _of_domains(dialogues: DialogueSet, domains: tuple[str, ...] | None) -> Sequence[int]:
     """Return the indices of the dialogues with a slot of one of the domains."""
     if not domains:

@@ -38,7 +38,13 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
-from pytest_dstfuzz.dialogue.sampling import part_of, sample_set, sample_turns, with_history
+from pytest_dstfuzz.dialogue.sampling import (
+    note_unlabelled,
+    part_of,
+    sample_set,
+    sample_turns,
+    with_history,
+)
 from pytest_dstfuzz.errors import KEPT_BACK, UserError
 from pytest_dstfuzz.files import hold_folder, remove_leftovers
 from pytest_dstfuzz.json_data import from_json, to_json
@@ -269,7 +275,8 @@ class RunContext:
         settings, reply = self.settings.data, self.settings.reply
         where, tools = settings.data, settings.tools
         read = load_dialogues(where, settings.split, outcome=reply.outcome, tools=tools)
-        return with_history(with_slots(read, settings.slots), reply)
+        read = note_unlabelled(with_slots(read, settings.slots), settings.domains)
+        return with_history(read, reply)
 
     @cached_property
     def lexicon(self) -> Lexicon:

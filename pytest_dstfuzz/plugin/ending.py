@@ -44,7 +44,7 @@ from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.results import Items, ModelResults, ResultCollector, models_of
 from pytest_dstfuzz.plugin.selection import selection_of
 from pytest_dstfuzz.plugin.turn import Brief, session_command
-from pytest_dstfuzz.printable import describe, printable
+from pytest_dstfuzz.printable import describe, format_list, printable
 from pytest_dstfuzz.registry import blame_errors
 from pytest_dstfuzz.report.figures import undecided_text, usage_text
 from pytest_dstfuzz.report.forms import check_forms, write_form
@@ -650,6 +650,7 @@ class SessionEnd:
             notes.append(left_out)
         if others := self._context.not_own_questions:
             notes.append(others)
+        notes += _pointer_notes(of)
         own_seconds = time.monotonic() - self._started
         return replace(
             found,
@@ -783,3 +784,20 @@ def _section(given: object) -> AddedSection:
         "a hook pytest_dstfuzz_report_section must return a title and a list of lines, not "
         f"{describe(given)}"
     )
+
+
+def _pointer_notes(of: ModelResults) -> list[str]:
+    """Return a note if the description of a service's answers names slots that no answer has."""
+    text, outcome = of.settings.tracker.response, of.settings.reply.outcome
+    if text is None or outcome != "state":
+        return []
+    from pytest_dstfuzz.trackers.web.sessions import Response  # noqa: PLC0415 - httpx
+
+    # An entity has a pointer to its name instead of a slot.
+    slots = [one for one in Response.parse(text, outcome).slots or () if one[:1] != "/"]
+    seen = {slot for turn in of.results for slot in turn.clean_state or ()}
+    missing = [slot for slot in slots if slot not in seen]
+    if not seen or not missing:
+        return []
+    named = format_list(missing, 3)
+    return [f"No clean answer has a value for {named}: are its pointers in response= right?"]

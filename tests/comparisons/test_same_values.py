@@ -104,6 +104,12 @@ def test_floats_may_be_rounded(one: float, other: float, same: Same):
     assert same(other, one, UNKNOWN)
 
 
+@pytest.mark.parametrize("other", ["102", 102])
+def test_an_exponent_is_no_digit(other: Any):
+    assert not same_number("10²", other, NUMBER)
+    assert not same_number(other, "10²", NUMBER)
+
+
 AMOUNTS = [
     (99999999999.99, 99999999999.98),
     (9999999999999.99, 9999999999999.98),

@@ -336,6 +336,17 @@ def test_files_of_a_folder_in_no_known_layout_are_noted(tmp_path: Path) -> None:
     assert f"{tmp_path} has files in no known layout, which are not read: c.jsonl, d.csv." in notes
 
 
+def test_files_that_are_not_read_are_noted(tmp_path: Path) -> None:
+    chat = json.dumps({"messages": [{"role": "user", "content": "hello"}]})
+    for name in ("my_test.jsonl", "latest.jsonl"):
+        (tmp_path / name).write_text(chat)
+    (tmp_path / "old.jsonl.gz").write_bytes(b"")
+    data = load_dialogues(tmp_path)
+    assert [one.id for one in data.dialogues] == ["my_test-1"]
+    assert any(note.endswith("(my_test.jsonl), and not: latest.jsonl.") for note in data.notes)
+    assert any("in no known layout" in note and "old.jsonl.gz" in note for note in data.notes)
+
+
 def test_several_layouts_of_a_split(
     write: Callable[[str, Any], Path], tmp_path: Path, original: dict[str, Any], tsv: str
 ):

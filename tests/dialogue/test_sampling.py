@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology, Turn
-from pytest_dstfuzz.dialogue.sampling import domains_of, sample_set, sample_turns
+from pytest_dstfuzz.dialogue.sampling import domains_of, note_unlabelled, sample_set, sample_turns
 from pytest_dstfuzz.errors import DataError, UserError
 
 
@@ -127,6 +129,15 @@ def test_slots_without_a_dash_are_of_no_domain():
     assert domains_of(plain.dialogues[0]) == frozenset()
     with pytest.raises(DataError, match=r"have no domain .*: crust_kind, size\. Leave"):
         sample_turns(plain, None, 0, ("size",))
+
+
+def test_dialogues_without_labels_are_noted_if_domains_choose():
+    plain = Dialogue("d", (Turn(0, "", "hi"),))
+    mixed = replace(MIXED, dialogues=(*MIXED.dialogues, plain))
+    told = f"1 of {len(mixed.dialogues)} dialogues have no labels"
+    assert told in note_unlabelled(mixed, ("hotel",)).notes[-1]
+    assert note_unlabelled(mixed, ()) is mixed
+    assert note_unlabelled(MIXED, ("hotel",)) is MIXED
 
 
 def test_domains_of_unlabelled_data():

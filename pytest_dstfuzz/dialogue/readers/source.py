@@ -34,6 +34,12 @@ _Kind = TypeVar("_Kind")
 #: Suffixes of files that may have dialogues, ontologies or lists of dialogue ids.
 SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".tsv", ".txt", ".csv", ".yml", ".yaml")
 
+#: Suffixes of compressed files, and of tables that are no text.
+_OTHER_DATA: Final = (
+    *(".gz", ".bz2", ".xz", ".zst", ".7z", ".tar", ".tgz", ".parquet", ".arrow", ".feather"),
+    *(".xlsx", ".xls", ".ods", ".pkl", ".pickle"),
+)
+
 #: Suffixes of archives. ``.eval`` is a log of inspect_ai.
 ARCHIVES: Final = (".zip", ".eval")
 
@@ -567,6 +573,14 @@ def _in_folder(folder: Path, depth: int) -> list[SourceFile]:
                 f"{folder} has more than {_MAX_FILES} files; give the folder of a single data set"
             )
     return found
+
+
+def list_other_data(source: Path) -> list[str]:
+    """Return the names of files in a folder that have data in a format that no reader knows."""
+    if not source.is_dir():
+        return []
+    paths = (path for path in _walk(source, _MAX_DEPTH) if path.suffix.lower() in _OTHER_DATA)
+    return [path.relative_to(source).as_posix() for path in islice(paths, _MAX_FILES)]
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:

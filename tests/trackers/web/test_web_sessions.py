@@ -304,3 +304,23 @@ def test_a_description_of_twelve_lines_tests_a_bot(
     assert report["summary"]["calls"] > 24
     assert not refusing.refused
     assert len(refusing.sizes) > 24 or not own_ids
+
+
+def test_a_slot_that_no_answer_has_is_noted(pytester: pytest.Pytester, serve: Serve) -> None:
+    talk = {"dialogue_id": "d", "users": ["hello", "one small pizza please"]}
+    pytester.path.joinpath("talks.jsonl").write_text(json.dumps(talk), encoding="utf-8")
+
+    def notes(response: str) -> str:
+        pytester.runpytest_inprocess(
+            f"--dst-model={serve(Bot()).url}",
+            "--dst-data=talks.jsonl",
+            f"--dst-tracker=request={REQUEST}",
+            f"--dst-tracker=response={response}",
+            "--dst-report=out.json",
+        )
+        return "\n".join(read_report(pytester.path / "out.json")["run"]["notes"])
+
+    right = '"pizza-size": "/memory/pizza-size"'
+    told = "No clean answer has a value for pizza-crust: are its pointers in response= right?"
+    assert told not in notes(f"{{{right}}}")
+    assert told in notes(f'{{{right}, "pizza-crust": "/memory/crusd"}}')
