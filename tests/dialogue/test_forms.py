@@ -1155,12 +1155,42 @@ def test_arguments_under_an_unknown_key_are_refused(tmp_path: Path, key: str) ->
         load(tmp_path, "a.jsonl", lines({"messages": [WANTS, said]}))
 
 
-def test_a_completion_of_the_old_api_is_the_answer(tmp_path: Path) -> None:
-    asked = {"prompt": "book a table"}
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"choices": [{"text": "Done."}]},
+        {"choices": [{"message": "Done."}]},
+        {"candidates": [{"content": "Done."}]},
+        {"generated_text": "Done.", "tokens": 3},
+        {"result": {"text": "Done.", "tokens": 3}, "id": 7},
+    ],
+)
+def test_the_text_of_an_answer_is_the_reply(tmp_path: Path, answer: Any) -> None:
     path = tmp_path / "a.json"
-    path.write_text(json.dumps({"request": asked, "response": {"choices": [{"text": "Done."}]}}))
+    path.write_text(json.dumps({"request": {"prompt": "book a table"}, "response": answer}))
     (turn,) = load_dialogues(path, outcome="reply").dialogues[0].turns
     assert (turn.user, turn.answer) == ("book a table", "Done.")
+
+
+def test_an_answer_without_a_known_text_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    answer = {"said": "Done.", "tokens": 3}
+    path.write_text(json.dumps({"request": {"messages": [WANTS]}, "response": answer}))
+    data = load_dialogues(path, outcome="reply")
+    assert data.dialogues[0].turns[0].answer is None
+    assert any("Answers are not read: an object with the keys said" in n for n in data.notes)
+
+
+def test_an_evaluation_set_of_adk_may_have_keys_in_camel_case(tmp_path: Path) -> None:
+    def says(text: str) -> dict[str, Any]:
+        return {"parts": [{"text": text}]}
+
+    cases = [
+        {"evalId": name, "conversation": [{"userContent": says(name), "finalResponse": says("ok")}]}
+        for name in ("one", "two")
+    ]
+    data = load(tmp_path, "a.json", {"evalSetId": "e", "evalCases": cases})
+    assert list(data.ids) == ["one", "two"]
 
 
 def test_states_of_a_layout_without_states_are_noted(tmp_path: Path) -> None:

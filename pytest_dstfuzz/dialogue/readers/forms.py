@@ -48,7 +48,7 @@ from pytest_dstfuzz.json_data import parse_json, shorten_value
 #: Keys for the id of a dialogue.
 _IDS: Final = (
     *("id", "dialogue_id", "conversation_id", "sessionId", "session_id", "traceId", "trace_id"),
-    *("eval_id", "custom_id", "task_id", "uuid"),
+    *("eval_id", "evalId", "custom_id", "task_id", "uuid"),
 )
 #: Errors of `ast` for a text that is no Python, or is nested too deeply.
 _NOT_PYTHON: Final = (SyntaxError, TypeError, ValueError, MemoryError, RecursionError)
@@ -131,6 +131,8 @@ class Form(Reader):
             "given": entry.raw["given"],
         }
         plain = Entry(made, entry.place, f"{entry.name}{again}")
+        if unread := entry.raw.get("unread"):
+            odd.add(f"Answers are not read: {shown_keys(unread)} without a known text", entry.place)
         if isinstance(at(entry.raw["given"], "states"), list):
             odd.add("Entries have 'states', which this layout does not have", entry.place)
         try:
@@ -472,9 +474,11 @@ def _exchange(raw: Json, beside: bool) -> Iterator[Json]:
     sources = [request, {"tools": own or None}, answered, raw]
     sources = [one for one in sources if isinstance(one, Mapping)]
     found = {key: value for key, value in raw.items() if key in _IDS}
+    repeats = isinstance(answered, Mapping) and answered.get("messages")
     yield {
         **found,
         "messages": [*asked, *said],
+        "unread": isinstance(answered, Mapping) and not said and not repeats and answered,
         "system": next((p for one in sources if (p := _first(one, _PROMPTS)) is not None), None),
         "tools": next((t for one in sources if (t := _first(one, _TOOLS)) is not None), None),
     }
@@ -504,7 +508,7 @@ _CALLS: Final = ("tool_calls", "function_call", "toolCalls")
 #: Keys for the answer in an object without a whole response.
 _SAID: Final = (
     *("messages", "output.message", "output", "message", "content", "answer", "text"),
-    *("reply", "response"),
+    *("reply", "response", "generated_text", "output_text", "generation", "result"),
 )
 
 
@@ -554,6 +558,9 @@ def _answered(given: object, asked: list[Any]) -> list[Any]:
         said = [one.get("message") or _says("assistant", one.get("text")) for one in inner]
     else:
         found = _first(given, _SAID)
+        if isinstance(found, Mapping) and not _is_message(found):
+            inner = _first(found, _SAID)
+            found = inner if isinstance(inner, str) else None
         calls = {key: given[key] for key in _CALLS if given.get(key)}
         if calls and (found is None or isinstance(found, str)):
             found = {"role": "assistant", "content": found, **calls}
@@ -731,6 +738,10 @@ def _adk(raw: Any, beside: Any) -> Iterator[Json]:
     if isinstance(raw, list) and any("data" in one for one in raw):
         for one in raw:
             yield from _adk({"id": one.get("name"), "conversation": one["data"]}, beside)
+        return
+    if isinstance(raw, dict) and "evalCases" in raw:
+        for one in raw["evalCases"]:
+            yield from _adk(one, beside)
         return
     turns = raw if isinstance(raw, list) else raw.get("conversation") or ()
     messages = [
