@@ -62,10 +62,15 @@ def is_about_dialogues(item: pytest.Item) -> bool:
 def keep_back(report: pytest.TestReport, call: pytest.CallInfo[Any]) -> None:
     """Redact a report that may quote a dialogue. Location and type of the error stay."""
     printed, report.sections = bool(report.sections), []
-    if call.excinfo is None or hasattr(report, "wasxfail"):
+    if call.excinfo is None:
         return
     message = _message(call.excinfo)
-    if report.skipped and isinstance(report.longrepr, tuple):
+    if hasattr(report, "wasxfail"):
+        # The reason of a mark is in the code of the test. That of a call may have any text.
+        if isinstance(call.excinfo.value, pytest.xfail.Exception):
+            report.wasxfail = f"reason: {message}"
+        report.longrepr = _places(call.excinfo, message)  # For --xfail-tb.
+    elif report.skipped and isinstance(report.longrepr, tuple):
         path, line, _ = report.longrepr
         report.longrepr = (path, line, f"Skipped: {message}")
     elif report.failed:

@@ -129,3 +129,18 @@ def test_errors_of_the_data_repeat_no_dialogue(
     hidden = shown("--dst-redact")
     assert WORD not in hidden
     assert "kept back (redact)" in hidden
+
+
+@pytest.mark.parametrize("ends", ["skip", "xfail", "fail"])
+def test_a_test_that_ends_itself_repeats_no_dialogue(suite: pytest.Pytester, ends: str) -> None:
+    suite.makepyfile(
+        test_own=f"import pytest\ndef test_own(dst_turn):\n    pytest.{ends}(dst_turn.turn.user)\n"
+    )
+    shown_options = ("-rA", "--xfail-tb", "--junitxml=junit.xml", "test_own.py")
+
+    def shown(*more: str) -> str:
+        done = suite.runpytest_inprocess(*REPLIES, "--dst-data=talk.jsonl", *shown_options, *more)
+        return done.stdout.str() + suite.path.joinpath("junit.xml").read_text(encoding="utf-8")
+
+    assert WORD in shown()
+    assert WORD not in shown("--dst-redact")
