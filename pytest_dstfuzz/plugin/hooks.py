@@ -301,9 +301,12 @@ class SessionHooks:
         if self.context.settings.output.redact:
             keep_back_end(excinfo, self.context.config)
 
-    def pytest_runtest_logreport(self) -> None:
-        """Record that pytest printed a dot."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Record that pytest printed a dot. Keep back the output of a private subtest."""
         self._progress.sign_of_life()
+        if getattr(report, "dstfuzz_private", False):
+            report.sections = []
 
     def turn(
         self,

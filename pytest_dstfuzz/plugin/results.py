@@ -62,6 +62,8 @@ def is_about_dialogues(item: pytest.Item) -> bool:
 def keep_back(report: pytest.TestReport, call: pytest.CallInfo[Any]) -> None:
     """Redact a report that may quote a dialogue. Location and type of the error stay."""
     printed, report.sections = bool(report.sections), []
+    # pytest adds the output of a subtest to a copy of this report.
+    report.dstfuzz_private = True  # type: ignore[attr-defined]  # any will do
     if call.excinfo is None:
         return
     message = _message(call.excinfo)

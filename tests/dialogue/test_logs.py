@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.errors import DataError
 
 Write = Callable[[str, Any], Path]
 
@@ -64,3 +65,21 @@ def test_in_a_folder_a_text_is_no_log(write: Write) -> None:
     write("d/words.json", ["a", "b"])
     path = write("d/test.jsonl", {"dialogue_id": "a", "users": ["hi"]})
     assert load_dialogues(path.parent).layout == "jsonl"
+
+
+@pytest.mark.parametrize("column", ["turn_id", "created_at", "other"])
+def test_rows_that_are_not_in_order_are_noted(write: Write, column: str) -> None:
+    when = ["3", "2", "4"] if column == "turn_id" else [f"2026-01-0{n}T10:00" for n in (3, 2, 4)]
+    rows = [f"a,user,hi {n},{one}" for n, one in enumerate(when)]
+    text = "\n".join([f"id,speaker,text,{column}", *rows, f"b,user,hello,{when[1]}"])
+    notes = load_dialogues(write("a.csv", text)).notes
+    told = "line 3 is earlier than the row before"
+    assert any(told in note for note in notes) is (column != "other")
+    right = "\n".join([f"id,speaker,text,{column}", rows[1], rows[0], rows[2]])
+    assert not any(told in note for note in load_dialogues(write("a.csv", right)).notes)
+
+
+def test_two_columns_of_one_name_are_refused(write: Write) -> None:
+    text = "id,speaker,text,Text\na,user,hi,hello\n"
+    with pytest.raises(DataError, match="line 1 has several columns 'text' for the text"):
+        load_dialogues(write("a.csv", text))

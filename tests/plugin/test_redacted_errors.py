@@ -131,11 +131,17 @@ def test_errors_of_the_data_repeat_no_dialogue(
     assert "kept back (redact)" in hidden
 
 
-@pytest.mark.parametrize("ends", ["skip", "xfail", "fail"])
+ENDS = {
+    "skip": "pytest.skip(dst_turn.turn.user)",
+    "xfail": "pytest.xfail(dst_turn.turn.user)",
+    "fail": "pytest.fail(dst_turn.turn.user)",
+    "subtest": "with subtests.test(msg='one'): print(dst_turn.turn.user); assert 0",
+}
+
+
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
 def test_a_test_that_ends_itself_repeats_no_dialogue(suite: pytest.Pytester, ends: str) -> None:
-    suite.makepyfile(
-        test_own=f"import pytest\ndef test_own(dst_turn):\n    pytest.{ends}(dst_turn.turn.user)\n"
-    )
+    suite.makepyfile(test_own=f"import pytest\ndef test_own(dst_turn, subtests):\n    {ends}\n")
     shown_options = ("-rA", "--xfail-tb", "--junitxml=junit.xml", "test_own.py")
 
     def shown(*more: str) -> str:

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
 
@@ -40,6 +39,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     begun_json,
     begun_object,
     json_start,
+    moment_of,
     shown_keys,
 )
 from pytest_dstfuzz.errors import DataError
@@ -296,13 +296,7 @@ _THREADS: Final = tuple(
 def _time_of(raw: object) -> float | None:
     """Return the time of a trace or a run in seconds, or ``None`` if it has none."""
     found = _first(raw, _TIMES) if isinstance(raw, Mapping) else None
-    try:
-        if isinstance(found, int | float):
-            return float(found)
-        moment = datetime.fromisoformat(str(found))
-    except (OverflowError, ValueError):
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return moment_of(found)
 
 
 _TIMES: Final = ("timestamp", "startTime", "start_time", "trace.timestamp", "created_at")

@@ -29,7 +29,7 @@ import csv
 import io
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise, repeat
 from typing import Any, Final
 
@@ -50,6 +50,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     is_one_a_line,
     is_table_name,
     json_start,
+    moment_of,
     read_filled_lines,
     refuse_misspelt,
 )
@@ -236,13 +237,19 @@ class Table(Reader):
                 f"{file.place}: line 1 has no column for {' and '.join(missing)} among "
                 f"{', '.join(header)}; valid names: {names}"
             )
-        table = _Rows(file, columns, len(header), _separator(head))
+        _refuse_two(header, columns, file.place)
+        table = _Rows(file, columns, len(header), _separator(head), _order_of(header))
         taken = ", ".join(f"{kind} = {header[place]!r}" for kind, place in columns.items())
         who = ", ".join(f"{name!r} is the {kind}" for name, kind in table.called.items())
         how.tell(
             f"Columns of {file.place}: {taken}; {who}. A table has no belief states and no tool "
             "calls."
         )
+        if table.reversed:
+            how.tell(
+                f"The rows of a dialogue are read in the order of the file, but {table.reversed}. "
+                "Sort the file if the dialogues are in the wrong order."
+            )
         for name in table.first:
             turns = tuple(_turns(table.said(name)))
             if turns:
@@ -257,7 +264,12 @@ class _Rows:
     """The rows of a table, grouped by dialogue. Their texts are in a file, see `Records`."""
 
     def __init__(
-        self, file: SourceFile, columns: Mapping[str, int], width: int, delimiter: str
+        self,
+        file: SourceFile,
+        columns: Mapping[str, int],
+        width: int,
+        delimiter: str,
+        order: int | None,
     ) -> None:
         #: Name of a speaker in the file -> role.
         self.called: dict[str, str] = {}
@@ -265,12 +277,17 @@ class _Rows:
         self.first: dict[str, int] = {}
         #: Number of the next row of the same dialogue. 0 after the last row.
         self._after = array("Q")
+        #: The column with times or numbers of rows.
+        self._order = order
+        #: The first row that such a column puts before the row above it, for a note.
+        self.reversed = ""
         self._rows = Records(self._taken(_rows(file, delimiter, width), file.place, columns))
 
     def _taken(
         self, rows: Iterator[tuple[int, list[str]]], name: str, columns: Mapping[str, int]
     ) -> Iterator[bytes]:
         last: dict[str, int] = {}
+        moments: dict[str, float] = {}
         for line, row in rows:
             place = f"{name}: line {line}"
             dialogue = row[columns["dialogue"]].strip()
@@ -286,6 +303,11 @@ class _Rows:
             else:
                 self.first[dialogue] = number
             last[dialogue] = number
+            moment = None if self._order is None else moment_of(row[self._order])
+            if moment is not None:
+                if moment < moments.get(dialogue, moment):
+                    self.reversed = self.reversed or f"line {line} is earlier than the row before"
+                moments[dialogue] = moment
             yield msgspec.msgpack.encode((self.called[speaker], row[columns["text"]]))
 
     def said(self, dialogue: str) -> Iterator[tuple[str, str]]:
@@ -313,13 +335,37 @@ def _separator(text: str) -> str:
 
 def _columns(header: list[str]) -> dict[str, int]:
     """Return the index of each known column. Names that are first in `COLUMNS` win."""
-    names = [_NO_LETTER.sub("_", name.strip().lower()).strip("_") for name in header]
+    names = _names(header)
     found = {}
     for kind, known in COLUMNS.items():
         place = next((names.index(name) for name in known if name in names), None)
         if place is not None:
             found[kind] = place
     return found
+
+
+def _names(header: Iterable[str]) -> list[str]:
+    return [_NO_LETTER.sub("_", name.strip().lower()).strip("_") for name in header]
+
+
+def _refuse_two(header: Sequence[str], columns: Mapping[str, int], place: str) -> None:
+    """Refuse a table in which two columns have the name of a column that is read."""
+    names = _names(header)
+    for kind, at in columns.items():
+        if names.count(names[at]) > 1:
+            raise DataError(f"{place}: line 1 has several columns {header[at]!r} for the {kind}")
+
+
+#: Names of columns that give the order of the rows of a dialogue.
+_ORDERS: Final = (
+    *("turn_id", "turn", "turn_index", "turn_number", "message_index", "index", "position"),
+    *("timestamp", "created_at", "sent_at", "created", "time", "datetime", "date"),
+)
+
+
+def _order_of(header: Sequence[str]) -> int | None:
+    names = _names(header)
+    return next((names.index(name) for name in _ORDERS if name in names), None)
 
 
 def _rows(file: SourceFile, delimiter: str, width: int) -> Iterator[tuple[int, list[str]]]:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
@@ -457,6 +458,19 @@ def is_one_a_line(begun: Sequence[tuple[int, str]]) -> bool:
     except DataError:
         return False
     return True
+
+
+def moment_of(value: object) -> float | None:
+    """Return a number, or a time in ISO 8601 in seconds, or ``None`` for another value."""
+    try:
+        return float(value if isinstance(value, int | float) else str(value))
+    except (OverflowError, ValueError):
+        pass
+    try:
+        moment = datetime.fromisoformat(str(value).strip())
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 #: A key is misspelt if it is at least this similar to one that is missing: `anwser`, `states`.
