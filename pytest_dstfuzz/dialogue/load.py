@@ -697,12 +697,7 @@ def load_dialogues(
         ontology=complete_ontology(known, dialogues, rules),
         normalisation=rules,
         layout=choice.reader.name,
-        notes=(
-            *_notes(files, choice),
-            *notes,
-            *told,
-            *_untested_calls(dialogues, outcome),
-        ),
+        notes=(*_notes(files, choice), *notes, *told, *_untested_calls(dialogues, outcome)),
         slot_phrases=(SLOT_PHRASES if rules == "multiwoz" else choice.reader.phrases(how)),
     )
     return _with_words(replace(found, notes=(*found.notes, *labels_note(found))), outcome)
