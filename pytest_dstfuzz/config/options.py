@@ -618,13 +618,21 @@ def expression(value: str) -> str:
             f"is not a regular expression: {error} (if the list has other names, {QUOTES})"
         ) from None
     if compiled.search("") is not None:
-        raise ValueError("matches every reply, because it matches the empty text")
+        raise ValueError("matches the empty text, and so almost any reply")
     return bare
 
 
+#: Replies that no expression for fallback replies may match all of.
+_ANY_REPLIES: Final = ("Yes.", "7", "We open at nine.", "It is free")
+
+
 def expressions(value: str) -> tuple[str, ...]:
-    """Parse regular expressions, one per line."""
-    return tuple(expression(line.strip()) for line in value.split("\n") if line.strip())
+    """Parse regular expressions for fallback replies, one per line."""
+    found = tuple(expression(line.strip()) for line in value.split("\n") if line.strip())
+    for one in found:
+        if all(re.search(one, reply, re.IGNORECASE) for reply in _ANY_REPLIES):
+            raise ValueError(f"has {one!r}, which matches almost any reply, such as 'Yes.' and '7'")
+    return found
 
 
 #: The origins of the earlier replies that a bot is shown.

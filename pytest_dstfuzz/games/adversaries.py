@@ -522,7 +522,7 @@ class HearingAdversary(GameAdversary):
             rng = self.rng(scenario.id, "voice")
             lines = self.arena.lines(scenario)
             return lambda _: lines[int(rng.integers(len(lines)))]
-        agent.start(scenario.adversary)
+        agent.start(scenario.goal_for(target=False))
 
         who = f"the voice {name_of(agent)!r}, in scenario {scenario.id!r},"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
@@ -73,6 +74,10 @@ class Scenario:
     target: Goal = field(hash=False)  #: The goal of the agent under test.
     adversary: Goal = field(hash=False)  #: The goal of the other side.
     target_first: bool = False  #: Whether the agent under test speaks first.
+
+    def goal_for(self, *, target: bool) -> dict[str, Any]:
+        """Return a copy of a side's goal. An agent may keep it and change it."""
+        return deepcopy(dict(self.target if target else self.adversary))
 
 
 @runtime_checkable
@@ -311,6 +316,10 @@ class TargetView:
         """Whether each selection gives the adversary more than the agent: ``[selections]``."""
         return self.advantages > 0
 
+    @property
+    def _goal(self) -> dict[str, Any]:
+        return self.scenario.goal_for(target=True)
+
     def talks(
         self, said: TalkMessages, utterances: Sequence[str], *, closed: bool = False
     ) -> list[Talk]:
@@ -321,15 +330,15 @@ class TargetView:
 
     def closing(self, said: TalkMessages, utterances: Sequence[str]) -> Closing:
         """Return whether the agent would select at once after each utterance."""
-        return self.agent.closing(self.scenario.target, self.talks(said, utterances))
+        return self.agent.closing(self._goal, self.talks(said, utterances))
 
     def scores(self, talks: Sequence[Talk]) -> np.ndarray:
         """Return how likely each selection is at the end of each talk: ``[talks, selections]``."""
-        return self.agent.selection_scores(self.scenario.target, talks, self.selections)
+        return self.agent.selection_scores(self._goal, talks, self.selections)
 
     def answers(self, said: TalkMessages, utterances: Sequence[str]) -> list[str | None]:
         """Return the agent's likeliest answer to each utterance. ``None`` ends a talk."""
-        return self.agent.answers(self.scenario.target, self.talks(said, utterances))
+        return self.agent.answers(self._goal, self.talks(said, utterances))
 
     def drawn_answers(
         self, said: TalkMessages, utterances: Sequence[str], count: int
@@ -345,7 +354,7 @@ class TargetView:
                 "drawn_answers(goal, talks, count), or let the attack assume the likeliest answer"
             )
         talks = self.talks(said, utterances)
-        return self.agent.drawn_answers(self.scenario.target, talks, count)
+        return self.agent.drawn_answers(self._goal, talks, count)
 
     def answered(
         self, said: TalkMessages, utterances: Sequence[str], answers: Sequence[str | None]
@@ -389,7 +398,7 @@ class TargetView:
         if self.wanted.all() or not self.wanted.any():
             return [[] for _ in talk[line].text.split()]
         wanted = self.wanted.tolist()
-        goal = self.scenario.target
+        goal = self._goal
         return self.agent.replacements(goal, talk, line, wanted, self.selections, most)
 
 

@@ -82,7 +82,7 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
             lambda: agent.reply(history), f"{who} after {format_count(len(said), 'line')},"
         )
 
-    _told(lambda: agent.start(scenario.target), f"{who} when it got its goal,")
+    _told(lambda: agent.start(scenario.goal_for(target=True)), f"{who} when it got its goal,")
     targets_turn = scenario.target_first
     while len(said) < game.most_turns:
         if targets_turn:

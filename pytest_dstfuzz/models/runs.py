@@ -9,8 +9,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+)
 
 import numpy as np
 import torch
@@ -20,7 +30,7 @@ from torch import Tensor, nn
 from pytest_dstfuzz import load_dialogues
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.files import digest_of
+from pytest_dstfuzz.files import digest_of, lock_file
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.models.neural import EMA, learning_rate, write_tensors
 from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings, TrainingRun
@@ -33,10 +43,37 @@ _RUN = "dstfuzz.run"
 _DIGEST = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12,}\b")
 
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R", bound="_Run")
 F = TypeVar("F", bound=EpochFigures)
 Group = TypeVar("Group")
 #: Reports progress, one line at a time.
 Progress = Callable[[str], None]
+
+
+class _Run(Protocol):
+    @property
+    def output(self) -> Path: ...
+
+
+def locks_output(
+    train: Callable[Concatenate[R, P], T],
+) -> Callable[Concatenate[R, P], T]:
+    """Decorate a training whose first argument has the output folder, which it locks.
+
+    Otherwise, two runs at once would each report the files that the other one wrote last.
+
+    Raises:
+        UserError: another process trains into the folder.
+    """
+
+    @wraps(train)
+    def train_alone(run: R, /, *args: P.args, **more: P.kwargs) -> T:
+        make_folder(run.output)
+        with lock_file(run.output / STATE_FILE, wait=0.0):
+            return train(run, *args, **more)
+
+    return train_alone
 
 
 def check_output(folder: Path, *, resume: bool) -> None:

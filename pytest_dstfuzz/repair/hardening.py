@@ -22,7 +22,7 @@ from pytest_dstfuzz import (
 from pytest_dstfuzz.campaign.engine import digest_of_dialogues
 from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.errors import passes_through
-from pytest_dstfuzz.files import read_versioned, write_json
+from pytest_dstfuzz.files import lock_file, read_versioned, write_json
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.repair.rewrites import (
     LabelledRewrite,
@@ -34,7 +34,8 @@ from pytest_dstfuzz.repair.rewrites import (
 )
 from pytest_dstfuzz.repair.trainable import HARDENING_RELATIONS, Trainable, TrainingTurn
 from pytest_dstfuzz.seeding import derive, stream
-from pytest_dstfuzz.trackers.evaluate import evaluate, predict_all
+from pytest_dstfuzz.totals.troubles import MOST_ERRORS
+from pytest_dstfuzz.trackers.evaluate import evaluate, predict_all, reasons
 
 #: The file in the output folder that describes the run.
 RUN_FILE: Final = "hardening.json"
@@ -184,7 +185,15 @@ class TrackerHardener:
         return HardeningResult(history, limit, "patience" if self._impatient() else "rounds")
 
     def run(self, *, resume: bool) -> HardeningResult:
-        """Train until a limit is reached. With ``resume``, continue after the last saved round."""
+        """Train until a limit is reached. With ``resume``, continue after the last saved round.
+
+        Raises:
+            UserError: another process uses the output, or the tracker fails on too many turns.
+        """
+        with lock_file(self._settings.output / RUN_FILE, wait=0.0):
+            return self._run(resume=resume)
+
+    def _run(self, *, resume: bool) -> HardeningResult:
         if resume:
             self._restore()
         else:
@@ -242,17 +251,23 @@ class TrackerHardener:
         return [turns[int(place)] for place in rng.permutation(len(turns))]
 
     def _states(self, contexts: Sequence[Context]) -> list[Outcome]:
-        """Return the states that the tracker predicts. A missing answer is an empty state."""
+        """Return the states that the tracker predicts. A missing answer is an empty state.
+
+        Raises:
+            UserError: too many answers are missing. Figures would be of the failures.
+        """
         answers = predict_all(
             self._tracker,
             list(contexts),
             self._settings.batch_size,
             normalisation=self._valid.normalisation,
         )
+        _refuse_failures(reasons(answers), len(answers))
         return [one.state if isinstance(one, Prediction) else BeliefState() for one in answers]
 
     def _measure(self) -> RoundFigures:
         found = evaluate(self._tracker, self._valid, self._settings.batch_size)
+        _refuse_failures(found.unanswered, found.turns)
         return RoundFigures(
             len(self._history), found.joint_goal_accuracy, self._rewritten(self._checked)
         )
@@ -292,6 +307,15 @@ class TrackerHardener:
         if last.number:
             self._call("load", self._folder(last.number))
         self._progress(f"continues after round {last.number}")
+
+
+def _refuse_failures(failures: Sequence[str], answers: int) -> None:
+    if len(failures) > MOST_ERRORS * answers:
+        raise UserError(
+            f"the tracker failed on {len(failures):,} of {answers:,} turns, more than "
+            f"{percent(MOST_ERRORS, 0)}; the first failure: {failures[0]}. Correct it, and add "
+            "--resume to go on after the last round"
+        )
 
 
 def folder_of(output: Path, number: int) -> Path:

@@ -175,8 +175,16 @@ def _placed(name: str, value: Any, path: Path) -> Any:
     """Resolve a path relative to the sweep file if it exists there. Other values stay."""
     if name in _PATHS and isinstance(value, str):
         beside = path.parent / value
-        return str(beside) if beside.exists() else value
+        return str(beside) if _exists(beside) else value
     return value
+
+
+def _exists(path: Path) -> bool:
+    """Return whether a path exists. A text that is too long for a path does not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _text(value: Any) -> str:
@@ -208,7 +216,7 @@ def _named_file(path: str | None) -> str | None:
     A folder may hold other files, too. If its dialogues changed, an error is raised when the
     results are continued.
     """
-    if path is None or not Path(path).is_file():
+    if path is None or not _exists(Path(path)) or not Path(path).is_file():
         return path and Path(path).name
     return content_of(path)
 

@@ -17,9 +17,11 @@ from pytest_dstfuzz.agents.scorers import SlotView
 from pytest_dstfuzz.agents.searches import attempts_of
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.search.protocol import Feedback
+from pytest_dstfuzz.totals.troubles import LEAST_TELLING, MOST_ERRORS
 from pytest_dstfuzz.trackers.tracker import Tracker
 
 
@@ -173,6 +175,8 @@ class TrainingPredictor:
         self._data = data
         self._batch_size = batch_size
         self._calls_before = 0
+        #: Numbers of contexts asked, and of those that the tracker failed on.
+        self._answers = self._failures = 0
         self._clean: Mapping[Context, Answer] = clean or {}
         self._predictor = self._fresh()
         if clean is None:
@@ -207,9 +211,19 @@ class TrainingPredictor:
         known = {context: self._clean[context] for context in contexts if context in self._clean}
         answers = self._predictor.predict(context for context in contexts if context not in known)
         self._predictor.refuse_if_given_up()
-        for answer in answers.values():
-            if isinstance(answer, TrackerFailure) and not answer.asked:
-                raise TrackerError(answer.reason)
+        failures = [one for one in answers.values() if isinstance(one, TrackerFailure)]
+        for failure in failures:
+            if not failure.asked:
+                raise TrackerError(failure.reason)
+        self._answers += len(answers)
+        self._failures += len(failures)
+        enough = self._answers >= LEAST_TELLING
+        if enough and failures and self._failures > MOST_ERRORS * self._answers:
+            raise TrackerError(
+                f"the tracker failed on {self._failures:,} of {self._answers:,} contexts, more "
+                f"than {percent(MOST_ERRORS, 0)}, so the agent would learn from its failures; the "
+                f"last failure: {failures[-1].reason}"
+            )
         return {**known, **answers}
 
     def _fresh(self) -> Predictor:

@@ -52,7 +52,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.lexicon import load_lexicon
-from pytest_dstfuzz.models.runs import SavedRun, check_output, write_run
+from pytest_dstfuzz.models.runs import SavedRun, check_output, locks_output, write_run
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
 
@@ -132,6 +132,7 @@ class _Material(NamedTuple):
     bot: str = ""  #: Digest of the tracker's code and settings, and of this package.
 
 
+@locks_output
 def train_agent(
     run: AgentRun, say: Say, tracker: Tracker | None = None, rollouts: Rollouts | None = None
 ) -> AgentTraining:

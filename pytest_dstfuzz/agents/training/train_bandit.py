@@ -41,7 +41,7 @@ from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.models.neural import threads
-from pytest_dstfuzz.models.runs import make_folder
+from pytest_dstfuzz.models.runs import locks_output
 from pytest_dstfuzz.perturb.words import Variant
 from pytest_dstfuzz.search.candidates import compose, together
 from pytest_dstfuzz.search.protocol import (
@@ -275,6 +275,7 @@ class ScorerTraining(NamedTuple):
     ended_by: str  #: ``calls``, ``dialogues`` or ``max_minutes``.
 
 
+@locks_output
 def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> ScorerTraining:
     """Train a scorer. Write it after each fit.
 
@@ -303,7 +304,6 @@ def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> Sc
         tracker = tracker_for(settings, data)
     contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
     preflight(tracker, contexts, ontology=data.ontology)
-    make_folder(run.output)
     training = _Learning(run, settings, data, tracker, say)
     try:
         ended_by = training.play()

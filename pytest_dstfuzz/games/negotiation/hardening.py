@@ -27,7 +27,14 @@ from pytest_dstfuzz.games.negotiation.reinforce import (
     play_games,
 )
 from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE
-from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, describe_run, write_run
+from pytest_dstfuzz.models.runs import (
+    Progress,
+    SavedRun,
+    check_output,
+    describe_run,
+    locks_output,
+    write_run,
+)
 
 #: The file of the final attack, next to the hardened negotiator.
 ATTACK_FILE: Final = "attack.safetensors"
@@ -64,6 +71,7 @@ class HardenedRound:
     games: int  #: Training games so far.
 
 
+@locks_output
 def harden(config: HardenConfig, progress: Progress) -> tuple[HardenedRound, ...]:
     """Train a negotiator and an attack on it in turns.
 

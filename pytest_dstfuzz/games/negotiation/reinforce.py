@@ -34,6 +34,7 @@ from pytest_dstfuzz.models.runs import (
     SavedRun,
     check_output,
     describe_run,
+    locks_output,
     moments,
     write_run,
 )
@@ -211,6 +212,7 @@ def play_games(
     return GameFigures.of(scores, int(found.agreed.sum()))
 
 
+@locks_output
 def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[ReinforcedRound, ...]:
     """Train a negotiator by games. Keep its network after the last round.
 

@@ -32,6 +32,7 @@ from pytest_dstfuzz.models.runs import (
     SavedRun,
     check_output,
     describe_run,
+    locks_output,
     moments,
     write_run,
 )
@@ -148,6 +149,7 @@ def _tensors(network: NegotiatorNetwork, adam: torch.optim.Adam) -> Iterator[tup
         yield f"step.{name}", state["step"]
 
 
+@locks_output
 def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[NegotiatorEpoch, ...]:
     """Train on ``data.txt``. Keep the network of the best epoch on ``val.txt``.
 

@@ -18,7 +18,7 @@ from pytest_dstfuzz.campaign.engine import digest_of_dialogues
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue, DialogueSet
 from pytest_dstfuzz.models.neural import TensorBatch, by_length, move, pad
 from pytest_dstfuzz.models.run_settings import TrainingRun
-from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin
+from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin, locks_output
 from pytest_dstfuzz.models.simpletod.config import SimpleTodEpoch, SimpleTodTrainingConfig
 from pytest_dstfuzz.models.simpletod.model import (
     SimpleTodReading,
@@ -387,6 +387,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         }
 
 
+@locks_output
 def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> TrainingRun:
     """Learn subwords from the training split, then train SimpleTOD on it."""
     train, valid = begin(config)

@@ -17,7 +17,7 @@ from pytest_dstfuzz.campaign.engine import digest_of_dialogues
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.models.neural import threads
 from pytest_dstfuzz.models.run_settings import TrainingRun
-from pytest_dstfuzz.models.runs import Progress, begin
+from pytest_dstfuzz.models.runs import Progress, begin, locks_output
 from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.files import (
     FILES,
@@ -276,6 +276,7 @@ def _digest(config: TradeHardeningConfig) -> str:
     return digest_of(folder / name for name in FILES)
 
 
+@locks_output
 def harden_trade(config: TradeHardeningConfig, progress: Progress) -> TrainingRun:
     """Train TRADE further, on turns that relations have rewritten and on clean turns.
 

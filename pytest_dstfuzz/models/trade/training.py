@@ -17,7 +17,7 @@ from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Context, Di
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.models.neural import TensorBatch, by_length, move, pad
 from pytest_dstfuzz.models.run_settings import TrainingRun
-from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin
+from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin, locks_output
 from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.checkpoint import TradeReading, build_network, save_model
 from pytest_dstfuzz.models.trade.files import TradeEpoch, TradeRunSettings, TradeTrainingConfig
@@ -385,6 +385,7 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
         }
 
 
+@locks_output
 def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
     """Build the vocabulary and the word vectors of TRADE, then train its network."""
     train, valid = begin(config)
