@@ -7,7 +7,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -69,9 +69,16 @@ def locks_output(
 
     @wraps(train)
     def train_alone(run: R, /, *args: P.args, **more: P.kwargs) -> T:
+        existed = run.output.exists()
         make_folder(run.output)
-        with lock_file(run.output / STATE_FILE, wait=0.0):
-            return train(run, *args, **more)
+        try:
+            with lock_file(run.output / STATE_FILE, wait=0.0):
+                return train(run, *args, **more)
+        finally:
+            if not existed:
+                # A training that is refused before its start leaves no folder.
+                with suppress(OSError):
+                    run.output.rmdir()
 
     return train_alone
 

@@ -27,6 +27,7 @@ from pytest_dstfuzz.agents.training.train_agent import AgentRun, train_agent
 from pytest_dstfuzz.agents.training.trainer import Round, TensorBoardLogger, TrainingConfig
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import MissingExtraError, TrackerError, UserError
+from pytest_dstfuzz.files import lock_file
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 STATE, POLICY = "training.safetensors", "agent.safetensors"
@@ -572,3 +573,17 @@ def test_the_real_tensorboard_reads_the_events(tmp_path: Path) -> None:
     assert [(e.step, e.value) for e in events.Scalars("turns broken per 1,000 calls")] == [
         (90, 80.0)
     ]
+
+
+def test_a_tracker_that_fails_on_most_edits_is_not_trained_on(data: Path, tmp_path: Path) -> None:
+    message = r"failed on \d+ of \d+ contexts, so the agent would learn .*: RuntimeError: out of"
+    with pytest.raises(TrackerError, match=message):
+        train_agent(run_of(data, tmp_path, calls=300), silent, FailingBot(data, 1))
+
+
+def test_two_trainings_into_one_folder_are_refused(data: Path, tmp_path: Path) -> None:
+    with (
+        lock_file(tmp_path / "out" / STATE),
+        pytest.raises(UserError, match="another process is changing"),
+    ):
+        train_agent(run_of(data, tmp_path / "out"), silent, PlantedBot())

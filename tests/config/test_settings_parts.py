@@ -151,3 +151,16 @@ def test_an_unknown_key_is_named_if_it_is_no_part_of_a_secret(compare: str, said
         Settings.of(model="a:b", outcome="reply", compare=compare)
     assert said in str(caught.value)
     assert "marker" not in str(caught.value)
+
+
+@pytest.mark.parametrize("expression", [".", ".+", r"\w", "^(?!Sorry).+", "x*"])
+def test_a_fallback_that_matches_almost_any_reply_is_refused(expression: str) -> None:
+    with pytest.raises(UserError, match="almost any reply"):
+        Settings.of(fallback=f"Sorry\n{expression}")
+
+
+def test_fallbacks_are_one_a_line() -> None:
+    assert Settings.of(outcome="reply", fallback="I cannot help\n/[Nn]o idea/").reply.fallback == (
+        "I cannot help",
+        "[Nn]o idea",
+    )

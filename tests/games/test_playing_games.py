@@ -17,6 +17,7 @@ from pytest_dstfuzz.games import (
     Scenario,
     TalkLine,
 )
+from pytest_dstfuzz.games.adversaries import VoicedAdversary
 from pytest_dstfuzz.games.attack import GameAttack, unlike
 from pytest_dstfuzz.games.playing import Arena, play_against, play_game
 
@@ -183,3 +184,17 @@ def test_learning_is_never_in_scenarios_that_are_reported() -> None:
     left = unlike(every[50:], every[:50])
     assert 0 < len(left) < 20
     assert not any(one.target == other.target for one in left for other in every[:50])
+
+
+def test_an_agent_that_changes_its_goal_changes_no_game() -> None:
+    class GreedyBot(SayingBot):
+        def start(self, goal: Any) -> None:
+            goal["price"] = 0
+            goal["history"].append("changed")
+
+    scenario = Scenario("one", {"price": 10, "history": []}, {"price": 3, "history": []})
+    play_game(CoinGame(), scenario, GreedyBot("well"), ("please",))
+    assert scenario.target == {"price": 10, "history": []}
+    arena = Arena(CoinGame(), SayingBot("well"), 0, AdversarySide(voice=GreedyBot("now")))
+    arena.hear(scenario, VoicedAdversary(arena).speaker(scenario))
+    assert scenario.adversary == {"price": 3, "history": []}

@@ -12,6 +12,7 @@ import pytest
 from processes import run_python
 
 from pytest_dstfuzz import Context, Exchange, UserError
+from pytest_dstfuzz.files import lock_file
 from pytest_dstfuzz.repair.commands import HARDEN
 from pytest_dstfuzz.repair.hardening import HardeningResult, RoundFigures
 from tools.docs.pages import DOCS, blocks
@@ -201,6 +202,29 @@ def test_an_error_of_the_bot_is_named(folder: Path) -> None:
     )
     with pytest.raises(UserError, match="train of the tracker raised ZeroDivisionError"):
         harden(folder)
+
+
+def test_a_bot_that_fails_on_too_many_turns_is_not_hardened(folder: Path) -> None:
+    module = next(folder.glob("test_*.py"))
+    module.write_text(
+        f"{module.read_text('utf-8')}\n"
+        "    def predict(self, contexts):\n"
+        "        from pytest_dstfuzz import Prediction, TrackerError\n"
+        "        def answer(text):\n"
+        "            return TrackerError('database down') if ' not ' in text else Prediction({})\n"
+        "        return [answer(one.user) for one in contexts]\n"
+    )
+    with pytest.raises(UserError, match=r"failed on .* turns, more than 5 %.*database down"):
+        harden(folder)
+
+
+def test_two_runs_into_one_folder_are_refused(folder: Path) -> None:
+    with (
+        lock_file(folder / "out" / "hardening.json"),
+        pytest.raises(UserError, match="another process is changing"),
+    ):
+        harden(folder)
+    assert harden(folder) == 0
 
 
 def test_the_best_round_loses_little_on_clean_turns() -> None:

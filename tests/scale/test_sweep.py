@@ -145,6 +145,16 @@ def test_a_cell_that_cannot_be_run_is_told_and_the_others_go_on(folder: Path) ->
     assert all(path.stat().st_mtime_ns == at for path, at in before.items())
 
 
+def test_data_that_is_no_path_is_told_in_a_line(folder: Path) -> None:
+    text = SWEEP.replace("turns = 30", f'turns = 30\ndata = "{"hello " * 60}"')
+    assert text != SWEEP
+    (folder / "s.toml").write_text(text, encoding="utf-8")
+    done = swept(folder, "s.toml", "--output=out")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "no such file or folder" in done.stderr or "too long" in done.stderr
+
+
 def test_a_refused_cell_shows_no_figures(folder: Path) -> None:
     text = SWEEP.replace(', "sweepbot:last"', "").replace(', "near-value"', "")
     (folder / "s.toml").write_text(text, encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,9 @@ from pytest_dstfuzz.agents.scorers import SlotView
 from pytest_dstfuzz.agents.searches import attempts_of
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.search.protocol import Feedback
-from pytest_dstfuzz.totals.troubles import LEAST_TELLING, MOST_ERRORS
 from pytest_dstfuzz.trackers.tracker import Tracker
 
 
@@ -151,6 +149,11 @@ def batch_of(turns: Sequence[TurnRows]) -> Batch:
     )
 
 
+#: A failure breaks no turn, so an agent learns little from a tracker that often fails.
+_MOST_FAILURES: Final = 0.5
+_LEAST_ANSWERS: Final = 100
+
+
 class TrainingPredictor:
     """Sends contexts to the tracker, and caches the answers.
 
@@ -217,12 +220,11 @@ class TrainingPredictor:
                 raise TrackerError(failure.reason)
         self._answers += len(answers)
         self._failures += len(failures)
-        enough = self._answers >= LEAST_TELLING
-        if enough and failures and self._failures > MOST_ERRORS * self._answers:
+        often = self._failures > _MOST_FAILURES * self._answers
+        if often and failures and self._answers >= _LEAST_ANSWERS:
             raise TrackerError(
-                f"the tracker failed on {self._failures:,} of {self._answers:,} contexts, more "
-                f"than {percent(MOST_ERRORS, 0)}, so the agent would learn from its failures; the "
-                f"last failure: {failures[-1].reason}"
+                f"the tracker failed on {self._failures:,} of {self._answers:,} contexts, so the "
+                f"agent would learn from failures; the last one: {failures[-1].reason}"
             )
         return {**known, **answers}
 
