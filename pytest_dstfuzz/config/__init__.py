@@ -36,6 +36,7 @@ from pytest_dstfuzz.config.secret import Address as Address
 from pytest_dstfuzz.config.secret import Header as Header
 from pytest_dstfuzz.config.secret import OwnKey as OwnKey
 from pytest_dstfuzz.config.secret import reveal_credentials as reveal_credentials
+from pytest_dstfuzz.config.secret import split_address as split_address
 from pytest_dstfuzz.config.settings import NAMED as NAMED
 from pytest_dstfuzz.config.settings import NO_CACHE as NO_CACHE
 from pytest_dstfuzz.config.settings import BudgetSettings as BudgetSettings

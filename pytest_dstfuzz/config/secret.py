@@ -10,6 +10,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from string import Template
+from urllib.parse import SplitResult, urlsplit
 
 from pytest_dstfuzz.errors import MASK, UserError, hide_in_messages, mask_credentials
 
@@ -65,6 +66,21 @@ def without_credentials(name: str) -> str:
     """
     full = reveal_credentials(name)
     return Address(full) if "://" in full or mask_credentials(full) != full else name
+
+
+def split_address(full: str) -> SplitResult:
+    """Return the parts of an address.
+
+    Raises:
+        UserError: it cannot be split. Python's error would show a part of the password.
+    """
+    try:
+        return urlsplit(full)
+    except ValueError:
+        raise UserError(
+            f"{mask_credentials(full)!r} is not an address: in the user and the password, write "
+            "special characters in percent encoding, such as %5B for ["
+        ) from None
 
 
 def reveal_credentials(text: str) -> str:

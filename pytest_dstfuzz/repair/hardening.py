@@ -24,6 +24,7 @@ from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.errors import passes_through
 from pytest_dstfuzz.files import lock_file, read_versioned, write_json
 from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.repair.mending import MOST_FAILURES
 from pytest_dstfuzz.repair.rewrites import (
     LabelledRewrite,
     RewriteSource,
@@ -34,8 +35,7 @@ from pytest_dstfuzz.repair.rewrites import (
 )
 from pytest_dstfuzz.repair.trainable import HARDENING_RELATIONS, Trainable, TrainingTurn
 from pytest_dstfuzz.seeding import derive, stream
-from pytest_dstfuzz.totals.troubles import MOST_ERRORS
-from pytest_dstfuzz.trackers.evaluate import evaluate, predict_all, reasons
+from pytest_dstfuzz.trackers.evaluate import evaluate, predict_all
 
 #: The file in the output folder that describes the run.
 RUN_FILE: Final = "hardening.json"
@@ -262,7 +262,8 @@ class TrackerHardener:
             self._settings.batch_size,
             normalisation=self._valid.normalisation,
         )
-        _refuse_failures(reasons(answers), len(answers))
+        failures = [str(one) for one in answers if not isinstance(one, Prediction)]
+        _refuse_failures(failures, len(answers))
         return [one.state if isinstance(one, Prediction) else BeliefState() for one in answers]
 
     def _measure(self) -> RoundFigures:
@@ -310,10 +311,10 @@ class TrackerHardener:
 
 
 def _refuse_failures(failures: Sequence[str], answers: int) -> None:
-    if len(failures) > MOST_ERRORS * answers:
+    if len(failures) > MOST_FAILURES * answers:
         raise UserError(
             f"the tracker failed on {len(failures):,} of {answers:,} turns, more than "
-            f"{percent(MOST_ERRORS, 0)}; the first failure: {failures[0]}. Correct it, and add "
+            f"{percent(MOST_FAILURES, 0)}; the first failure: {failures[0]}. Correct it, and add "
             "--resume to go on after the last round"
         )
 

@@ -36,7 +36,7 @@ _SHARE: Final = 0.25
 #: User turns of 1,000 that have a slip, if the report does not say it.
 _DISTORTED: Final = 100.0
 #: If the bot fails on more than this share of the contexts, no remedy is advised.
-_MOST_FAILURES: Final = 0.05
+MOST_FAILURES: Final = 0.05
 #: Half of the dialogues: the first makes the promise, the second checks it.
 Half = Literal["first", "second"]
 HALVES: Final[tuple[Half, Half]] = ("first", "second")
@@ -268,10 +268,10 @@ class MendingResult:
     @property
     def trouble(self) -> str:
         """Why the figures say nothing about the remedies, or ``""``."""
-        if self.failures > _MOST_FAILURES * self.contexts:
+        if self.failures > MOST_FAILURES * self.contexts:
             return (
                 f"the bot failed on {self.failures:,} of {format_count(self.contexts, 'context')}, "
-                f"more than {percent(_MOST_FAILURES)}"
+                f"more than {percent(MOST_FAILURES)}"
             )
         return self.undecided
 

@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
-from urllib.parse import urlsplit
 
-from pytest_dstfuzz.config import Address, Header
+from pytest_dstfuzz.config import Address, Header, split_address
 from pytest_dstfuzz.dialogue.anthropic import answer_of, choice_of, request_of, tools_of
 from pytest_dstfuzz.json_data import load_json
 from pytest_dstfuzz.printable import describe
@@ -132,7 +131,7 @@ def service_of(url: Address, service: ServiceSettings) -> ServiceSettings:
     """Return the settings for Anthropic's API, which expects the token as a key."""
     given = {header.name.lower() for header in service.headers}
     own = [] if "anthropic-version" in given else [Header("anthropic-version", _VERSION)]
-    signed = "@" in urlsplit(url.full).netloc or given & {"x-api-key", "authorization"}
+    signed = "@" in split_address(url.full).netloc or given & {"x-api-key", "authorization"}
     if os.environ.get(service.token, "").strip() and not signed:
         own.append(Header("x-api-key", f"${service.token}"))
     return replace(service, headers=(*service.headers, *own), token="")

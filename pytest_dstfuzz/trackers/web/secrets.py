@@ -10,9 +10,9 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
-from pytest_dstfuzz.config import MASK, Header
+from pytest_dstfuzz.config import MASK, Header, split_address
 from pytest_dstfuzz.errors import UserError
 
 #: Shorter texts are not masked, because that would garble every message.
@@ -132,7 +132,7 @@ def header_values(headers: Iterable[Header], *, token: str, signed: bool) -> dic
 
 def secrets_of(address: str, headers: Iterable[str]) -> Secrets:
     """Return a mask for the credentials in an address and in header values."""
-    parts = urlsplit(address)
+    parts = split_address(address)
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
     values = [user, password, *(value for _, value in parse_qsl(parts.query))]
     # The whole query may be a token.

@@ -23,7 +23,9 @@ from pytest_dstfuzz.config import (
     reveal_credentials,
     settings_json,
 )
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.web.secrets import Secrets, secrets_of
 
 TOKENS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6, max_size=30)
@@ -211,3 +213,13 @@ def test_a_header_that_is_none_is_not_repeated(text: str) -> None:
 
 def test_a_credential_of_plus_signs_masks_no_blanks() -> None:
     assert Secrets(["++++"]).redact("a    b") == "a    b"
+
+
+@pytest.mark.parametrize("password", ["a[hidden]b", "[hidden", "a℀hidden"])
+@pytest.mark.parametrize("scheme", ["http", "openai+http", "anthropic+http", "rasa+http"])
+def test_an_address_that_cannot_be_split_shows_no_password(scheme: str, password: str) -> None:
+    outcome = "reply" if "+" in scheme else "state"
+    settings = Settings.of(model=f"{scheme}://bot:{password}@127.0.0.1:9/p", outcome=outcome)
+    with pytest.raises(UserError, match="is not an address: in the user") as error:
+        tracker_for(settings, DialogueSet("d", "test", ()))
+    assert "hidden" not in str(error.value)
