@@ -252,7 +252,7 @@ def fingerprint_of(tracker: object) -> str | None:
     things = (one for one in _fingerprinted(tracker) if not _owner_of_fingerprint(one))
     texts = (read_attribute(one, "fingerprint") for one in things)
     # In a tracker that is not ours, the attribute may be anything.
-    return next((text for text in texts if isinstance(text, str) and text), None)
+    return next((text for text in texts if isinstance(text, str) and text.strip()), None)
 
 
 def _fingerprinted(tracker: object) -> Iterator[object]:

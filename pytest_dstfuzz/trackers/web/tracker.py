@@ -265,5 +265,6 @@ def _about(transport: Transport, *, late: bool = False) -> About:
     return replace(
         about,
         name=about.name and redact(about.name),
-        version=about.version and redact(about.version),
+        # A blank version says as little as none.
+        version=redact(about.version) if about.version and about.version.strip() else None,
     )

@@ -42,10 +42,12 @@ def states(pytester: pytest.Pytester, url: str) -> set[str]:
     return {turn["clean_state"]["hotel-name"] for turn in found["turns"]}
 
 
+@pytest.mark.parametrize("version", [None, " "])
 def test_without_a_version_a_new_build_is_asked_all_over(
-    pytester: pytest.Pytester, serve: Serve
+    pytester: pytest.Pytester, serve: Serve, version: str | None
 ) -> None:
     bot = Bot()
+    bot.version = version
     service = serve(bot)
     assert states(pytester, service.url) == {"first"}
     before, bot.build = bot.posts, "second"
