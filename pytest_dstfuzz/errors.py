@@ -40,7 +40,8 @@ _HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
 _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
 #: The beginning of an address, and an address in a message. A path has only one slash.
 _BEGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}:/|//")
-_IN_TEXT = re.compile(rf"(?:{_BEGIN.pattern})\S*")
+#: An unquoted password may have a blank.
+_IN_TEXT = re.compile(rf"(?:{_BEGIN.pattern})(?:/?[^\n'\"/@]{{1,200}}@)?\S*")
 
 
 def mask_credentials(text: str) -> str:

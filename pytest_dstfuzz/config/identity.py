@@ -12,6 +12,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -162,8 +163,11 @@ def _of_key(item: Option, value: OwnKey) -> str:
     """Return a digest of the text of a key, and the contents of the files that it names."""
     text = _read(value)
     # A path, several ones, or an address of a file.
-    paths = {unquote(urlsplit(one).path) for one in re.split(r"[,;\s]+", text) if "file:" in one}
-    paths.add(text)
+    paths = {text}
+    for one in re.split(r"[,;\s]+", text):
+        if "file:" in one:
+            with suppress(ValueError):  # It has brackets, and is no address of a file.
+                paths.add(unquote(urlsplit(one).path))
     parts = set(paths)
     for separators in _SEPARATORS:
         pieces = {part.strip(_AROUND) for part in re.split(separators, text)} - {""}

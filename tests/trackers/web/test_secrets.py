@@ -223,3 +223,15 @@ def test_an_address_that_cannot_be_split_shows_no_password(scheme: str, password
     with pytest.raises(UserError, match="is not an address: in the user") as error:
         tracker_for(settings, DialogueSet("d", "test", ()))
     assert "hidden" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("unknown noise 'http://u:pa hidden@h/p'", "unknown noise 'http://***@h/p'"),
+        ("no 'http://u:a hidden b@h/p?k=hidden'. Valid: x", "no 'http://***@h/p?k=***'. Valid: x"),
+        ("http://h/p failed: write to a@b", "http://h/p failed: write to a@b"),
+    ],
+)
+def test_a_password_with_a_blank_is_masked_in_a_message(text: str, shown: str) -> None:
+    assert str(UserError(text)) == shown
