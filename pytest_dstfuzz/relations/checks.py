@@ -268,7 +268,8 @@ def why_hopeless(relation: Relation, data: DialogueSet, scenes: Scenes) -> str:
     )
 
 
-_KINDS: Final = get_args(VerdictKind)
+#: The kinds of verdicts that a relation of a user may return.
+_KINDS: Final = tuple(kind for kind in get_args(VerdictKind) if kind != "inapplicable")
 #: Attributes of a relation with a fixed set of values.
 _CHOICES: Final = {
     "edits": ("search", "own"),
@@ -407,6 +408,14 @@ class CheckedRelation(Relation):
     ) -> Verdict:
         with blame_errors(f"judge() of the relation {self.name!r}"):
             verdict: object = judge(clean, perturbed, label)
+        if isinstance(verdict, Verdict) and verdict.kind == "inapplicable":
+            # The variant has been made and asked. It would count as held.
+            raise self._wrong(
+                "judge",
+                "the verdict inapplicable",
+                "whether the relation applies is decided before an edit, by applies() or by an "
+                "Inapplicable(reason) from begin()",
+            )
         if isinstance(verdict, Verdict) and verdict.kind in _KINDS:
             slots = all(isinstance(change, Difference) for change in verdict.changes)
             if slots and (verdict.changes or verdict.kind != "violation"):

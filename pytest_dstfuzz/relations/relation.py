@@ -63,7 +63,8 @@ Unit = Literal["turn", "dialogue"]
 #: expected changes happened, and no others. ``other``: anything else.
 Failure = Literal["changed", "stuck", "partial", "other"]
 #: ``improved`` = by the label, the clean prediction is wrong and the perturbed prediction is right.
-#: ``inapplicable`` = the relation does not apply to this turn.
+#: ``inapplicable`` = the relation does not apply to this turn. A run asks `Relation.begin` for this
+#: before it edits the turn, so it is an error as a verdict of your own relation.
 VerdictKind = Literal["held", "violation", "improved", "inapplicable"]
 
 #: The reason for skipping a turn in a language that the locks do not know.

@@ -25,7 +25,6 @@ from pytest_dstfuzz.relations.relation import (
     Scene,
     TurnStart,
     Verdict,
-    VerdictKind,
 )
 
 TALK = labelled_talk(
@@ -127,17 +126,32 @@ def test_a_verdict_fits_the_side_of_its_relation() -> None:
         judge(north, north, None)
 
 
-@pytest.mark.parametrize("kind", ["improved", "inapplicable"])
-def test_an_answer_that_stayed_is_a_violation_where_it_must_change(kind: VerdictKind) -> None:
+class Same(Relation):
+    name = "same"
+
+    def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:  # noqa: ARG002 - the same everywhere
+        return Verdict("inapplicable")
+
+
+def test_a_verdict_is_no_place_to_say_that_a_relation_does_not_apply() -> None:
+    judge = as_relation(Same(), "conftest.py").judge
+    north = BeliefState({"hotel-area": "north"})
+    with pytest.raises(
+        UserError, match=r"judge\(\) of the relation 'same' returned the verdict inap"
+    ):
+        judge(north, BeliefState({"hotel-area": "south"}), None)
+
+
+def test_an_answer_that_stayed_is_a_violation_where_it_must_change() -> None:
     class Better(Relation):
         name = "better"
         side = "should-change"
 
         def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:  # noqa: ARG002 - the same everywhere
-            return Verdict(kind)
+            return Verdict("improved")
 
     judge = as_relation(Better(), "conftest.py").judge
     north, south = BeliefState({"hotel-area": "north"}), BeliefState({"hotel-area": "south"})
-    assert judge(north, south, None).kind == kind
+    assert judge(north, south, None).kind == "improved"
     with pytest.raises(UserError, match="did not change, but the relation has side"):
         judge(north, north, None)
