@@ -297,7 +297,7 @@ def _at_address(
             raise
         # No `raise from`: the message of the error may contain secrets of the address.
         cause = cause_of(error).replace(address.full, address)
-        with suppress(ValueError):  # A malformed address has no parts to redact.
+        with suppress(UserError):  # A malformed address has no parts to redact.
             cause = secrets_of(address.full, keys.values()).redact(cause)
         raise UserError(f"the tracker at {address} cannot be created: {cause}") from None
     return as_tracker(
