@@ -84,6 +84,8 @@ class SessionHooks:
         #: Why the built-in suite does not run although it could be expected; otherwise ``""``.
         self.why_no_suite = ""
         redact_messages(self.context.settings.output.redact)
+        # A later run in this process may not be redacted.
+        self.context.config.add_cleanup(partial(redact_messages, False))
         self.gate = SessionGate(config, self.context.settings)
         self._progress = Progress(config)
         self.pool = TrackerPool(self.context, self._progress)
