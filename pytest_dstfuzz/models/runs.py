@@ -84,13 +84,12 @@ def locks_output(
 
 
 def check_output(folder: Path, *, resume: bool) -> None:
-    """Create the output folder. Raise an error if it has a run and ``resume`` is false."""
+    """Raise an error if the output folder has a run and ``resume`` is false."""
     if not resume and (folder / STATE_FILE).exists():
         raise UserError(
             f"{folder} already has a training run: continue it with --resume, or name another "
             "folder"
         )
-    make_folder(folder)
 
 
 def describe_run(config: Any, changeable: Collection[str]) -> dict[str, str]:

@@ -35,7 +35,7 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.config.parsers import percent, points
 from pytest_dstfuzz.errors import DataError, DstFuzzError, UserError, needs_extra, unknown_name
-from pytest_dstfuzz.files import content_of, read_table, write_text
+from pytest_dstfuzz.files import content_of, find_path, read_table, write_text
 from pytest_dstfuzz.printable import format_list, printable
 from pytest_dstfuzz.report.figures import undecided_text
 from pytest_dstfuzz.report.wording import visible
@@ -174,17 +174,9 @@ def _named(name: str, path: Path, table: str) -> str:
 def _placed(name: str, value: Any, path: Path) -> Any:
     """Resolve a path relative to the sweep file if it exists there. Other values stay."""
     if name in _PATHS and isinstance(value, str):
-        beside = path.parent / value
-        return str(beside) if _exists(beside) else value
+        beside = str(path.parent / value)
+        return beside if find_path(beside) else value
     return value
-
-
-def _exists(path: Path) -> bool:
-    """Return whether a path exists. A text that is too long for a path does not."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
 
 
 def _text(value: Any) -> str:
@@ -216,9 +208,10 @@ def _named_file(path: str | None) -> str | None:
     A folder may hold other files, too. If its dialogues changed, an error is raised when the
     results are continued.
     """
-    if path is None or not _exists(Path(path)) or not Path(path).is_file():
+    found = None if path is None else find_path(path)
+    if found is None or not found.is_file():
         return path and Path(path).name
-    return content_of(path)
+    return content_of(found)
 
 
 def _numbered(texts: Sequence[str]) -> tuple[str, ...]:
